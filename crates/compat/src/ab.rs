@@ -4,32 +4,26 @@
 //! carried out, 2 otherwise, 130 after Ctrl-C. What differs from the original, and why, is in
 //! `docs/reference/ab.md`. Start at [`run`].
 
-mod address;
-mod arguments;
-mod failures;
-mod figures;
-#[cfg(test)]
-mod made;
-mod milliseconds;
-mod progress;
-mod report;
-mod sending;
-mod tables;
-mod test;
-mod times;
-mod tls_line;
-mod trace;
-
-use self::address::Url;
-use self::arguments::{Asked, Request};
-use self::report::{CutShort, Report, html, text};
-use self::test::{Test, Tested};
-use super::console::{COULD_NOT, Console};
+use crate::ab::arguments::{Command, Request, Sort};
+use crate::ab::figures::{Times, Timing, ends_any_test};
+use crate::ab::report::{CutShort, Report, layout, milliseconds};
+use crate::ab::run::{Test, Tested};
+use crate::ab::sending::Url;
+use crate::console::{COULD_NOT, Console};
+use crate::local_time::local_time;
 use anyhow::{Context, Result};
 use speedwell_load::outcomes::ErrorClass;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Seek};
-use std::path::Path;
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+mod arguments;
+mod figures;
+mod report;
+mod run;
+mod sending;
+#[cfg(test)]
+mod tests;
 
 const TOOL: &str = "ab";
 const USAGE: &str = include_str!("usage/ab.txt");
@@ -42,13 +36,13 @@ const INTERRUPTED: i32 = 130;
 /// # Errors
 /// Standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let done = match Asked::parse(arguments) {
-        Ok(Asked::Help) => return Ok(console.help(USAGE)?),
-        Ok(Asked::Version) => {
-            let lines = text::banner().join("\n");
+    let done = match Command::parse(arguments) {
+        Ok(Command::Help) => return Ok(console.help(USAGE)?),
+        Ok(Command::Version) => {
+            let lines = layout::banner().join("\n");
             return Ok(console.help(&format!("{lines}\n"))?);
         }
-        Ok(Asked::Test(request)) => test(&request, console),
+        Ok(Command::Test(request)) => test(&request, console),
         Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "-h")?),
     };
     console.tell_failure(TOOL, done)
@@ -68,8 +62,8 @@ fn test(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     let tested = test.carry_out(console)?;
     let report = tested.report(request, &url);
     match &request.shown.html {
-        Some(attributes) => html::write(&report, attributes, console.stdout)?,
-        None => text::write(&report, console.stdout)?,
+        Some(attributes) => layout::write_html(&report, attributes, console.stdout)?,
+        None => layout::write_text(&report, console.stdout)?,
     }
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
         writeln!(console.stderr, "{TOOL}: test aborted: {reason}")?;
@@ -85,7 +79,7 @@ fn hint(report: &Report) -> &'static str {
         Some(CutShort::Failed(ErrorClass::TlsVerify)) => {
             "hint: '--insecure' accepts any certificate, as the original does"
         }
-        Some(CutShort::Failed(class)) if !failures::ends_any_test(class) => {
+        Some(CutShort::Failed(class)) if !ends_any_test(class) => {
             "hint: '-r' goes on after errors of connections"
         }
         _ => "hint: the figures are those of what was done until then",
@@ -110,7 +104,7 @@ struct Files {
 
 impl Files {
     fn open(request: &Request, directory: &Path) -> Result<Files> {
-        let open = |path: &Option<std::path::PathBuf>| -> Result<Option<File>> {
+        let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
             let Some(path) = path else { return Ok(None) };
             let mut options = OpenOptions::new();
             let options = options.write(true).create(true).truncate(false);
@@ -127,12 +121,12 @@ impl Files {
     fn write(self, request: &Request, tested: &Tested, report: &Report) -> Result<()> {
         let times = report.figures.times.as_ref();
         if let Some(file) = self.csv {
-            tables::percentages(times, &mut emptied(file)?).context("cannot write the CSV")?;
+            write_percentages(times, &mut emptied(file)?).context("cannot write the CSV")?;
         }
         if let Some(file) = self.tsv {
             let sort = request.shown.sort;
             let began = tested.measured.began_epoch_ms;
-            tables::requests(times, began, sort, &mut emptied(file)?)
+            write_requests(times, began, sort, &mut emptied(file)?)
                 .context("cannot write the TSV")?;
         }
         Ok(())
@@ -146,4 +140,55 @@ fn emptied(mut file: File) -> io::Result<BufWriter<File>> {
         file.rewind()?;
     }
     Ok(BufWriter::new(file))
+}
+
+/// Writes within which time which percentage of the requests was served.
+///
+/// # Errors
+/// The file cannot be written.
+fn write_percentages(times: Option<&Times>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Percentage served,Time in ms")?;
+    if let Some(times) = times {
+        for percent in 0..=100 {
+            let ms = times.within_ns(percent) as f64 / 1e6;
+            writeln!(out, "{percent},{ms:.3}")?;
+        }
+    }
+    out.flush()
+}
+
+/// Writes one row for each request with a whole answer. The test began so many milliseconds after
+/// 1970.
+///
+/// # Errors
+/// The file cannot be written.
+fn write_requests(
+    times: Option<&Times>,
+    began_epoch_ms: u64,
+    sort: Sort,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "starttime\tseconds\tctime\tdtime\tttime\twait")?;
+    let mut timings: Vec<Timing> = times.map_or(Vec::new(), |times| times.timings().to_vec());
+    if sort == Sort::Total {
+        timings.sort_by_key(|timing| timing.total_ns());
+    }
+    // Thousands of requests begin in the same second.
+    let mut known = (u64::MAX, String::new());
+    for timing in timings {
+        let epoch_s = (began_epoch_ms + timing.begun_ns / 1_000_000) / 1000;
+        if known.0 != epoch_s {
+            known = (epoch_s, local_time(epoch_s));
+        }
+        writeln!(
+            out,
+            "{}\t{epoch_s}\t{}\t{}\t{}\t{}",
+            known.1,
+            milliseconds(timing.connect_ns),
+            milliseconds(timing.processing_ns),
+            milliseconds(timing.total_ns()),
+            milliseconds(timing.waiting_ns)
+        )?;
+    }
+    out.flush()
 }

@@ -1,19 +1,19 @@
 //! Drop-in for `calibrate-n.js`: how many iterations a script needs until its results are steady.
 //!
-//! Decides options and output of that tool; what is steady is decided by `analysis::iterations`. Start at [`run`].
+//! Decides options (`--name=value` and the path of a script) and output of that tool; what is steady is decided by
+//! `analysis::iterations`. Labels and figures are where the original has them, for those who read them by a program; sentences are
+//! our own. Where the original goes on with a default for a value that is no number, this is an error: two hours later nobody
+//! remembers the line that said so. Start at [`run`].
 
-mod options;
-mod told;
-
-use super::benchmark_folder::script_at;
-use super::console::{self, Console};
-use super::driver::{self, Driver};
+use crate::console::{self, Console};
+use crate::node::driver::{self, Driver};
+use crate::node::script_at;
 use anyhow::Result;
 use indexmap::IndexMap;
-use options::Options;
-use speedwell_analysis::iterations::{Level, Results, Search, Steps};
+use speedwell_analysis::iterations::{Level, Results, Search, Spread, Steadiness, Steps};
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{Case, Event, Observer, Variant};
+use std::io::{self, Write};
 
 const TOOL: &str = "calibrate-n.js";
 const USAGE: &str = include_str!("usage/calibrate-n.js.txt");
@@ -38,25 +38,21 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
         Ok(options) => options,
         Err(reason) => return Ok(console.refuse(TOOL, &reason, USAGE)?),
     };
-    match script_at(&options.path, console) {
-        Ok((script, folder)) => {
-            let request = ScriptsRequest {
-                folder,
-                scripts: vec![script],
-                sets: Vec::new(),
-                runs: options.runs,
-                variants: vec![Variant::plain("default")],
-                test: false,
-                processors: None,
-            };
-            calibrate(&options, request, console)
-        }
-        Err(_) => {
-            let reason = format!("there is no benchmark file '{}'", options.path);
-            writeln!(console.stderr, "{TOOL}: {reason}")?;
-            Ok(console::REFUSED)
-        }
-    }
+    let Ok((script, folder)) = script_at(&options.path, console) else {
+        let reason = format!("there is no benchmark file '{}'", options.path);
+        writeln!(console.stderr, "{TOOL}: {reason}")?;
+        return Ok(console::REFUSED);
+    };
+    let request = ScriptsRequest {
+        folder,
+        scripts: vec![script],
+        sets: Vec::new(),
+        runs: options.runs,
+        variants: vec![Variant::plain("default")],
+        test: false,
+        processors: None,
+    };
+    calibrate(&options, request, console)
 }
 
 fn calibrate(
@@ -64,36 +60,28 @@ fn calibrate(
     mut request: ScriptsRequest,
     console: &mut Console<'_>,
 ) -> Result<i32> {
-    told::heading(console.stdout, options)?;
-    let steps = Steps {
-        start: options.start,
-        factor: options.factor,
-        tries: options.increases,
-        most: u64::MAX,
-    };
-    let mut search = Search::new(options.enough, 0, steps);
+    print_heading(console.stdout, options)?;
+    let mut search = Search::new(options.enough, 0, options.steps);
     while let Some(n) = search.n() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
         let (rates, status) = tried(&request, console)?;
-        if status != 0 || rates.is_empty() {
-            return Ok(if status == 0 {
-                console::REFUSED
-            } else {
-                status
-            });
+        if status != 0 {
+            return Ok(status);
+        } else if rates.is_empty() {
+            return Ok(console::REFUSED);
         }
         let level = Level::of(n, rates);
-        told::cases(console.stdout, &level, options)?;
-        told::overall(console.stdout, &level.spread, options)?;
+        print_cases(console.stdout, &level, options)?;
+        print_overall(console.stdout, &level.spread, options)?;
         let is_best = search.observe(level);
         if let Some(best) = search.best() {
-            told::best(console.stdout, is_best, best)?;
+            print_best(console.stdout, is_best, best)?;
         }
     }
     match (search.found(), search.best()) {
-        (Some(found), _) => told::found(console.stdout, found, options)?,
-        (None, Some(best)) => told::given_up(console.stdout, best, options)?,
+        (Some(found), _) => print_found(console.stdout, found, options)?,
+        (None, Some(best)) => print_given_up(console.stdout, best, options)?,
         (None, None) => {}
     }
     Ok(0)
@@ -156,4 +144,259 @@ fn configuration(case: &Case) -> String {
     };
     let pairs: Vec<String> = case.values.iter().map(pair).collect();
     format!("{{{}}}", pairs.join(","))
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq)]
+struct Options {
+    /// The script as it was typed.
+    path: String,
+    /// Runs for each number of iterations.
+    runs: u32,
+    /// What is steady enough.
+    enough: Steadiness,
+    /// Which numbers are tried.
+    steps: Steps,
+}
+
+impl Options {
+    /// Reads the words of a command line; of several paths the last one counts.
+    ///
+    /// # Errors
+    /// An unknown option, a value that is no number above 0, or no path.
+    fn parse(arguments: &[String]) -> Result<Options, String> {
+        let mut options = Options {
+            path: String::new(),
+            runs: 30,
+            enough: Steadiness {
+                mean: 0.05,
+                single: 0.10,
+            },
+            steps: Steps {
+                start: 10,
+                factor: 10,
+                tries: 6,
+                most: u64::MAX,
+            },
+        };
+        for word in arguments {
+            let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--"))
+            else {
+                if word.starts_with('-') {
+                    return Err(format!("'{word}' is not of the form --name=value"));
+                }
+                options.path = word.clone();
+                continue;
+            };
+            match name {
+                "--runs" => options.runs = positive(name, value)?,
+                "--max-increases" => options.steps.tries = positive(name, value)?,
+                "--start-n" => options.steps.start = positive(name, value)?,
+                "--increase" => options.steps.factor = positive(name, value)?,
+                "--cv-threshold" => {
+                    let share = value.parse().ok().filter(|share| *share > 0.0);
+                    options.enough.mean = share.ok_or_else(|| refusal(name, value))?;
+                }
+                _ => return Err(format!("unknown option '{name}'")),
+            }
+        }
+        if options.path.is_empty() {
+            Err("no benchmark file is named".to_owned())
+        } else {
+            Ok(options)
+        }
+    }
+}
+
+fn positive<N: std::str::FromStr + PartialOrd + From<u8>>(
+    name: &str,
+    value: &str,
+) -> Result<N, String> {
+    let number = value.parse().ok().filter(|number| *number > N::from(0));
+    number.ok_or_else(|| refusal(name, value))
+}
+
+fn refusal(name: &str, value: &str) -> String {
+    format!("the value of '{name}' must be a number above 0, not '{value}'")
+}
+
+/// What is going to be done.
+fn print_heading(out: &mut dyn Write, options: &Options) -> io::Result<()> {
+    let rule = "-".repeat(56);
+    writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", options.path)?;
+    writeln!(
+        out,
+        "Looks for the least number of iterations (n) with which results are steady: the mean of the\n\
+         coefficients of variation (CV) is below {}% and none is above {}%.\n",
+        percent(options.enough.mean),
+        options.enough.single * 100.0
+    )?;
+    writeln!(
+        out,
+        "Configuration:\n- Starting n: {} iterations\n- Runs per n value: {}\n- Target CV threshold: {}%\n\
+         - Max increases: {}\n- Increase factor: {}x",
+        options.steps.start,
+        options.runs,
+        percent(options.enough.mean),
+        options.steps.tries,
+        options.steps.factor
+    )
+}
+
+/// Every configuration with its coefficient of variation.
+fn print_cases(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+    for (name, variation) in level.cases() {
+        let mark = if variation <= options.enough.mean {
+            "✓ Stable"
+        } else {
+            "✗ Unstable"
+        };
+        writeln!(out, "\nConfiguration: {name}")?;
+        writeln!(
+            out,
+            "  CV: {}% (the lower, the steadier)",
+            percent(variation)
+        )?;
+        writeln!(out, "  Stability: {mark}")?;
+    }
+    Ok(())
+}
+
+/// All configurations together.
+fn print_overall(out: &mut dyn Write, spread: &Spread, options: &Options) -> io::Result<()> {
+    let (mean, target) = (percent(spread.mean), percent(options.enough.mean));
+    let single = options.enough.single * 100.0;
+    let unsteady = spread.unsteady(options.enough);
+    writeln!(out, "\nOverall average CV: {mean}%")?;
+    if spread.is_steady(options.enough) {
+        return writeln!(
+            out,
+            "  ✓ Overall CV is below {target}%, that of each configuration at most {single}%"
+        );
+    }
+    if spread.mean.is_nan() || spread.mean >= options.enough.mean {
+        writeln!(out, "  ✗ Overall CV ({mean}%) is not below {target}%")?;
+    }
+    if unsteady > 0 {
+        writeln!(
+            out,
+            "  ✗ {unsteady} configuration(s) have CV above {single}%"
+        )?;
+    }
+    Ok(())
+}
+
+/// The best number until now.
+fn print_best(out: &mut dyn Write, is_new: bool, level: &Level) -> io::Result<()> {
+    let begin = if is_new {
+        "New best n:"
+    } else {
+        "Current best n remains:"
+    };
+    writeln!(
+        out,
+        "  → {begin} {} with average CV: {}%",
+        level.n,
+        percent(level.spread.mean)
+    )
+}
+
+/// A number that is enough.
+fn print_found(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
+        level.n,
+        percent(level.spread.mean),
+        percent(options.enough.mean),
+        options.enough.single * 100.0
+    )?;
+    writeln!(out, "\nFinal CV for each configuration:")?;
+    print_variations(out, level, None)
+}
+
+/// No number was enough: the best of them.
+fn print_given_up(out: &mut dyn Write, level: &Level, options: &Options) -> io::Result<()> {
+    writeln!(
+        out,
+        "Maximum number of increases ({}) reached",
+        options.steps.tries
+    )?;
+    writeln!(
+        out,
+        "Best n found: {} with average CV={}%",
+        level.n,
+        percent(level.spread.mean)
+    )?;
+    writeln!(out, "\nCV by configuration at best n:")?;
+    print_variations(out, level, Some(options.enough.mean))?;
+    writeln!(
+        out,
+        "\nRecommendation: let n grow further with --max-increases, accept more variation with --cv-threshold, or\n\
+         look at the configurations that vary most. A busy machine varies whatever n is."
+    )
+}
+
+/// The variation of every configuration; those above `target` are marked.
+fn print_variations(out: &mut dyn Write, level: &Level, target: Option<f64>) -> io::Result<()> {
+    for (name, variation) in level.cases() {
+        writeln!(out, "  {name}: {}%", percent(variation))?;
+        if let Some(target) = target
+            && (variation.is_nan() || variation > target)
+        {
+            writeln!(out, "    ⚠️ above the target of {}%", percent(target))?;
+        }
+    }
+    Ok(())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Options, String> {
+        Options::parse(
+            &words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn options_stand_anywhere_and_have_the_defaults_of_the_original() {
+        let plain = parse(&["a.js"]).unwrap();
+        assert_eq!(
+            (
+                plain.runs,
+                plain.steps.tries,
+                plain.steps.start,
+                plain.steps.factor
+            ),
+            (30, 6, 10, 10)
+        );
+        let given = parse(&["a.js", "--runs=3", "--cv-threshold=.02", "--start-n=7"]).unwrap();
+        assert_eq!(
+            (given.runs, given.steps.start, given.enough.mean),
+            (3, 7, 0.02)
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_above_zero_is_refused() {
+        for words in [
+            ["--runs=x", "a"],
+            ["--runs=0", "a"],
+            ["--cv-threshold=-1", "a"],
+            ["--odd=1", "a"],
+            ["--runs", "3"],
+        ] {
+            assert!(parse(&words).is_err(), "{words:?}");
+        }
+        assert!(parse(&["--runs=3"]).is_err(), "no path");
+    }
 }

@@ -4,14 +4,13 @@
 //! order of the rows; `compare.R` does not depend on it. Start at [`run`].
 
 use super::band_chart::{Band, band_chart};
-use super::benchmark_folder::BenchmarkFolder;
-use super::command_line::CommandLine;
 use super::compare_r::Table;
 use super::console::Console;
-use super::driver::{self, Driver};
-use super::node_cli::{Grammar, Refusal, Words};
-use super::r_collation::Collation;
-use crate::welch_table::Tested;
+use crate::arguments::Arguments;
+use crate::compare_r::Tested;
+use crate::node::driver::{self, Driver};
+use crate::node::{self, CommandLine, Refusal};
+use crate::r::collation::Collation;
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{Event, Observer, Run, Variant};
@@ -24,11 +23,17 @@ const COMMAND_LINE: CommandLine = CommandLine {
     tool: "compare.js",
     usage: include_str!("usage/compare.js.txt"),
     further_usage: include_str!("usage/compare.js.further.txt"),
-    grammar: Grammar {
-        repeated: &["set", "filter", "exclude"],
-        single: &["old", "new", "runs", "dir", "max-regression"],
-        switches: &["no-progress", "analyze", "no-chart", "help"],
-    },
+    valued: &[
+        "set",
+        "filter",
+        "exclude",
+        "old",
+        "new",
+        "runs",
+        "dir",
+        "max-regression",
+    ],
+    switches: &["no-progress", "analyze", "no-chart", "help"],
 };
 
 /// Runs of each case under each program, if not said otherwise.
@@ -51,24 +56,24 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
         arguments,
         console,
         understand,
-        |(request, analysis), words, console| compare(&request, analysis, words, console),
+        |(request, analysis), arguments, console| compare(&request, analysis, arguments, console),
     )
 }
 
 fn compare(
     request: &ScriptsRequest,
     analysis: Option<Analysis>,
-    words: &Words,
+    arguments: &Arguments<'_>,
     console: &mut Console<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let collation = Collation::of_environment(console.variable);
-    let shows_progress = !words.has("no-progress");
+    let shows_progress = !arguments.has("no-progress");
     let mut printer = Printer {
         driver: Driver::new(COMMAND_LINE.tool, request, console, shows_progress),
         collected: analysis.map(|_| Groups::default()),
     };
-    printer.driver.pass_over_test(words)?;
+    printer.driver.pass_over_test(arguments)?;
     printer.begin()?;
     measure(request, &mut printer)?;
     match analysis {
@@ -78,34 +83,28 @@ fn compare(
 }
 
 fn understand(
-    words: &Words,
+    arguments: &Arguments<'_>,
     console: &Console<'_>,
 ) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
-    let (Some(old), Some(new)) = (words.value("old"), words.value("new")) else {
+    let (Some(old), Some(new)) = (arguments.value("old"), arguments.value("new")) else {
         return Err(Refusal::usage(""));
     };
-    if words.items.is_empty() {
+    if arguments.others.is_empty() {
         return Err(Refusal::usage(""));
     }
-    let folder = BenchmarkFolder::find(words, console)?;
+    let folder = node::benchmark_folder(arguments, console)?;
+    let scripts = node::select_scripts(&folder, arguments)?;
     let variant = |name: &str, program: &str| Variant {
         program: Some(PathBuf::from(program)),
         ..Variant::plain(name)
     };
-    let request = ScriptsRequest {
-        scripts: folder.select(words)?,
-        folder: Some(folder.path),
-        sets: words.sets()?,
-        runs: words.runs(RUNS)?,
-        variants: vec![variant("old", old), variant("new", new)],
-        test: false,
-        processors: words.processors()?,
-    };
-    Ok((request, analysis(words)?))
+    let variants = vec![variant("old", old), variant("new", new)];
+    let request = node::request(arguments, scripts, Some(folder), variants, RUNS)?;
+    Ok((request, analysis(arguments)?))
 }
 
-fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
-    let limit = words.value("max-regression").map(str::parse::<f64>);
+fn analysis(arguments: &Arguments<'_>) -> Result<Option<Analysis>, Refusal> {
+    let limit = arguments.value("max-regression").map(str::parse::<f64>);
     let max_regression_percent = match limit {
         None => None,
         Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Some(limit),
@@ -114,8 +113,8 @@ fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
             return Err(Refusal::usage(reason));
         }
     };
-    let wanted = words.has("analyze") || max_regression_percent.is_some();
-    let chart = !words.has("no-chart");
+    let wanted = arguments.has("analyze") || max_regression_percent.is_some();
+    let chart = !arguments.has("no-chart");
     Ok(wanted.then_some(Analysis {
         chart,
         max_regression_percent,

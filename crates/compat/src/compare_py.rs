@@ -1,28 +1,23 @@
 //! Drop-in for google/benchmark's `compare.py`: the changes between two results, or two programs.
 //!
 //! Decides the order of what happens and the exit status: 0 when something was compared, 2 when not.
-//! The figures come from `u_test_table`. What differs from the original, and why, is in
+//! The figures come from `compare_py/figures.rs`. What differs from the original, and why, is in
 //! `docs/reference/compare-py.md`. Start at [`run`].
 
 mod arguments;
-mod dump;
-mod filter;
-mod input;
-mod program;
-mod python_number;
+mod figures;
 mod remarks;
 mod side;
 mod sources;
 mod table;
 
-use self::arguments::{Asked, Color, Request};
-use self::filter::Filter;
+use self::arguments::{Color, Command, Request};
+use self::figures::{Rules, UTestTable, u_test_table};
 use self::remarks::Remarks;
-use self::side::{Choice, Side};
-use self::sources::{FILTER, Gathered, Sources};
+use self::side::{Choice, Filter, Side};
+use self::sources::{FILTER, Sources};
 use self::table::Table;
-use super::console::{COULD_NOT, Console};
-use crate::u_test_table::{Rules, UTestTable, u_test_table};
+use crate::console::{COULD_NOT, Console};
 use anyhow::{Context, Result};
 use speedwell_results::foreign::google_benchmark::Results;
 use std::fs::File;
@@ -39,13 +34,13 @@ const INTERRUPTED: i32 = 130;
 /// # Errors
 /// Standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let done = match Asked::parse(arguments) {
-        Ok(Asked::Help) => return Ok(console.help(USAGE)?),
-        Ok(Asked::Nothing) => {
+    let done = match Command::parse(arguments) {
+        Ok(Command::Help) => return Ok(console.help(USAGE)?),
+        Ok(Command::Nothing) => {
             console.help(USAGE)?;
             return Ok(COULD_NOT);
         }
-        Ok(Asked::Compare(request)) => compare(&request, console),
+        Ok(Command::Compare(request)) => compare(&request, console),
         Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
     };
     console.tell_failure(TOOL, done)
@@ -54,8 +49,8 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
 fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     let comparison = Comparison::of(request)?;
     let sources = match Sources::gather(request, console)? {
-        Gathered::Sources(sources) => sources,
-        Gathered::Ended(status) => return Ok(status),
+        Ok(sources) => sources,
+        Err(status) => return Ok(status),
     };
     let read = |label: &String| format!("cannot compare '{label}'");
     let first = sources.first.results();
@@ -130,7 +125,7 @@ impl<'q> Comparison<'q> {
         if let Some(path) = &self.request.dump {
             let path = console.directory.join(path);
             let written = File::create(&path)
-                .and_then(|file| dump::write(&figures, &mut BufWriter::new(file)));
+                .and_then(|file| table::dump(&figures, &mut BufWriter::new(file)));
             written.with_context(|| format!("cannot write '{}'", path.display()))?;
         }
         if shown > 0 || self.request.strict {
@@ -221,19 +216,19 @@ impl<'q> Comparison<'q> {
 
     /// What spoils the figures before they are compared.
     fn on_files(&self, results: &[Results<'_>; 2], labels: &[String; 2]) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut sentences = Vec::new();
         for (results, label) in results.iter().zip(labels) {
             let remarks = results.remarks().into_iter();
-            said.extend(remarks.map(|remark| format!("'{label}': {remark}")));
+            sentences.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        said.extend(remarks::on_circumstances(
+        sentences.extend(remarks::on_circumstances(
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {
-            said.push("a filter is empty, so neither is used".to_owned());
+            sentences.push("a filter is empty, so neither is used".to_owned());
         }
-        said.dedup();
-        said
+        sentences.dedup();
+        sentences
     }
 
     fn why_nothing(

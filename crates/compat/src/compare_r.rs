@@ -1,19 +1,21 @@
-//! Drop-in for `compare.R`: the table of comparisons from the CSV of `compare.js`.
+//! Drop-ins for `compare.R` and `bar.R`: the table of comparisons and the chart of mean rates from the CSV of `compare.js`.
 //!
-//! Decides text and order of the table; the figures come from `welch_table`, the picture
-//! from `plot_r.rs`. It differs from the original where that stops: a case whose values do not
+//! Decides text, order and figures of the table; the pictures come from `r/plot.rs`. The accuracies divide the half width of the
+//! interval of the difference by the mean of the reference and leave out that mean's own uncertainty, so they are no interval of
+//! the ratio; `analysis` proper has one. The table differs from the original where that stops: a case whose values do not
 //! vary is shown without a p value, and all other cases are shown, too. Start at [`run`].
 
-use super::console::Console;
-use super::r_collation::Collation;
-use super::r_options::ROptions;
-use super::r_print::{self, Column};
-use super::r_script::RScript;
-use crate::plot_r::{self, Picture};
-use crate::welch_table::{RISKS, Tested, WelchRow, welch_row};
+use crate::arguments::Arguments;
+use crate::console::Console;
+use crate::r::RScript;
+use crate::r::collation::Collation;
+use crate::r::plot::{self, Picture};
+use crate::r::print::{self, Column};
 use anyhow::Result;
 use speedwell_results::formats::node_csv::Groups;
 use speedwell_results::formats::node_csv::groups::Rates;
+use speedwell_stats::describe::mean;
+use speedwell_stats::test::welch::{WelchError, welch};
 use std::fmt::Write as _;
 
 const SCRIPT: RScript = RScript {
@@ -33,7 +35,7 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     SCRIPT.carry_out(arguments, console, compare)
 }
 
-fn compare(options: &ROptions, console: &mut Console<'_>) -> Result<i32> {
+fn compare(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     let picture = options.value("plot").map(Picture::at).transpose()?;
     let groups = read_groups(SCRIPT.tool, console)?;
     let table = Table::of(&groups, Collation::of_environment(console.variable));
@@ -63,18 +65,12 @@ pub fn read_groups(tool: &str, console: &mut Console<'_>) -> Result<Groups> {
     Ok(groups)
 }
 
-fn box_plot(groups: &Groups, table: &Table) -> plot_r::Chart {
+fn box_plot(groups: &Groups, table: &Table) -> plot::Chart {
     let rates: Vec<_> = groups.iter().map(|(_, rates)| rates).collect();
-    let cases: Vec<_> = table
-        .rows
-        .iter()
-        .map(|row| plot_r::ComparedRates {
-            name: &row.name,
-            old: &rates[row.index].old,
-            new: &rates[row.index].new,
-        })
-        .collect();
-    plot_r::boxes(&cases)
+    plot::boxes(table.rows.iter().map(|row| {
+        let Rates { old, new } = rates[row.index];
+        (row.name.as_str(), &old[..], &new[..])
+    }))
 }
 
 /// The comparisons, sorted by name.
@@ -119,7 +115,7 @@ impl Table {
             .filter(|row| row.row.test == Tested::Constant)
             .map(|row| row.name.as_str())
             .collect();
-        let hidden = self.rows.len().saturating_sub(r_print::most_rows(5));
+        let hidden = self.rows.len().saturating_sub(print::most_rows(5));
         let about_constant = constant.first().map(|first| {
             format!(
                 "{} of {} comparisons have no confidence because their rates do not vary; the \
@@ -154,7 +150,7 @@ impl Table {
             column("(**)", &|row| accuracy(row, 1)),
             column("(***)", &|row| accuracy(row, 2)),
         ];
-        let mut text = r_print::data_frame(&names, &columns, WIDTH);
+        let mut text = print::data_frame(&names, &columns, WIDTH);
         text.push_str(&note(self.rows.len()));
         text
     }
@@ -207,6 +203,94 @@ fn note(comparisons: usize) -> String {
     note
 }
 
+const BAR_SCRIPT: RScript = RScript {
+    tool: "bar.R",
+    usage: include_str!("usage/bar.R.txt"),
+    options: &[],
+};
+
+/// `bar.R`: reads standard input and draws, or prints nothing without `--plot`, as the original does; returns the exit status.
+///
+/// # Errors
+/// The input is no output of `compare.js`, or the picture cannot be written.
+pub fn run_bars(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+    BAR_SCRIPT.carry_out(arguments, console, draw)
+}
+
+fn draw(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
+    let picture = options.value("plot").map(Picture::at).transpose()?;
+    let groups = read_groups(BAR_SCRIPT.tool, console)?;
+    if let Some(picture) = picture {
+        let table = Table::of(&groups, Collation::of_environment(console.variable));
+        let rows = table.rows.iter();
+        let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
+        writeln!(console.stderr, "{}", picture.save(&plot::bars(means))?)?;
+    }
+    Ok(0)
+}
+
+/// Risks for which accuracies are given; a p value below them earns one, two or three stars.
+pub const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
+
+/// One row of the table. Percentages are of the mean of the reference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WelchRow {
+    /// Mean of the reference; NaN if it has no values.
+    pub mean_old: f64,
+    /// Mean of the candidate; NaN if it has no values.
+    pub mean_new: f64,
+    /// How much larger the mean of the candidate is, in percent; NaN if a side is empty.
+    pub improvement_percent: f64,
+    /// What the test says.
+    pub test: Tested,
+}
+
+/// The part of a row that needs a test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tested {
+    /// A side has fewer than 2 values.
+    TooFew,
+    /// The values do not vary, so that p is not defined.
+    Constant,
+    /// The test is defined.
+    Done {
+        /// Two-sided p value.
+        p: f64,
+        /// Half width of the interval of the difference at each of [`RISKS`], in percent.
+        accuracy_percent: [f64; 3],
+    },
+}
+
+impl WelchRow {
+    /// One star for each risk that the p value is below.
+    pub fn stars(&self) -> usize {
+        match self.test {
+            Tested::Done { p, .. } => RISKS.iter().filter(|&&risk| p < risk).count(),
+            Tested::TooFew | Tested::Constant => 0,
+        }
+    }
+}
+
+/// Compares the rates of one case.
+pub fn welch_row(old: &[f64], new: &[f64]) -> WelchRow {
+    let (mean_old, mean_new) = (mean(old), mean(new));
+    let improvement_percent = (mean_new - mean_old) / mean_old * 100.0;
+    let test = match welch(old, new) {
+        Ok(test) => Tested::Done {
+            p: test.p,
+            accuracy_percent: RISKS.map(|risk| test.half_width(risk) / mean_old * 100.0),
+        },
+        Err(WelchError::TooFew) => Tested::TooFew,
+        Err(WelchError::Constant) => Tested::Constant,
+    };
+    WelchRow {
+        mean_old,
+        mean_new,
+        improvement_percent,
+        test,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,5 +316,38 @@ mod tests {
             )
         );
         assert!(table.text().contains("omitted 1 rows ]\n\nBe aware"));
+    }
+
+    #[test]
+    fn an_empty_side_has_no_improvement() {
+        let row = welch_row(&[5.0, 6.0], &[]);
+        assert!(row.improvement_percent.is_nan());
+        assert_eq!(row.test, Tested::TooFew);
+    }
+
+    #[test]
+    fn constant_values_still_have_an_improvement() {
+        let row = welch_row(&[5.0, 5.0], &[6.0, 6.0]);
+        assert!((row.improvement_percent - 20.0).abs() < 1e-12);
+        assert_eq!((row.test, row.stars()), (Tested::Constant, 0));
+    }
+
+    #[test]
+    fn stars_count_the_risks_undercut() {
+        let stars = |p| {
+            let test = Tested::Done {
+                p,
+                accuracy_percent: [0.0; 3],
+            };
+            WelchRow {
+                test,
+                ..welch_row(&[1.0], &[1.0])
+            }
+            .stars()
+        };
+        assert_eq!(
+            [0.05, 0.049, 0.01, 0.009, 0.001, 0.0009].map(stars),
+            [0, 1, 1, 2, 2, 3]
+        );
     }
 }

@@ -1,35 +1,25 @@
 //! Drop-in for erlperf: Erlang code measured in one virtual machine, and erlperf's tables.
 //!
-//! Decides the order of what happens and the exit status: 0 when every code was measured, 2 when something failed or
+//! Decides the order of what happens and the exit status: 0 when every snippet was measured, 2 when something failed or
 //! makes no sense, 130 after Ctrl-C. Tables are on standard output, everything that went wrong on standard error.
 //! What differs from the original, and why, is in `docs/reference/erlperf.md`. Start at [`run`].
 
 mod arguments;
-mod code_words;
-mod document;
-mod fault;
-mod frame;
-mod label;
 mod machines;
 mod monitor;
-mod number;
-mod recording;
 mod remarks;
 mod sampling;
-mod squeeze;
-mod statistics;
+mod snippet;
 pub mod style;
-mod system;
 mod table;
 
-use self::arguments::{Asked, Request};
-use self::code_words::Known;
+use self::arguments::{Command, Request};
 use self::machines::Machines;
-use self::sampling::{Sampled, Taken};
-use self::squeeze::{Pass, Squeezed};
-use self::system::System;
-use self::table::{Detail, Line, Table};
-use super::console::{COULD_NOT, Console, columns};
+use self::sampling::{Pass, Sampled, Squeezed, Taken};
+use self::snippet::Known;
+use self::style::System;
+use self::table::{Detail, Line, Table, duration, number, on_one_line};
+use crate::console::{COULD_NOT, Console, columns};
 use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
 use speedwell_process as process;
@@ -51,9 +41,9 @@ const USUAL_VIEWPORT: usize = 80;
 /// # Errors
 /// Standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    let done = match Asked::parse(arguments) {
-        Ok(Asked::Help) => return Ok(console.help(USAGE)?),
-        Ok(Asked::Measure(request)) => measure(&request, console),
+    let done = match Command::parse(arguments) {
+        Ok(Command::Help) => return Ok(console.help(USAGE)?),
+        Ok(Command::Measure(request)) => measure(&request, console),
         Err(reason) => return Ok(console.refuse_with_hint(TOOL, &reason, "--help")?),
     };
     console.tell_failure(TOOL, done)
@@ -65,10 +55,10 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
         .iter()
         .map(|path| folder(path, &console.directory));
     let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
-    let codes = request.codes.iter();
-    let codes = codes.map(|piece| code_words::read(piece, &paths, &console.directory));
-    let codes: Result<Vec<Known>, String> = codes.collect();
-    let codes = codes.map_err(anyhow::Error::msg)?;
+    let known = request.snippets.iter();
+    let known = known.map(|snippet| snippet::read(snippet, &paths, &console.directory));
+    let known: Result<Vec<Known>, String> = known.collect();
+    let known = known.map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
     process::on_interrupt()?;
     // What is said while measuring is for people, unless the answer is for programs.
@@ -77,16 +67,16 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
         Format::Text => &mut *console.stdout,
         _ => &mut nowhere,
     };
-    let mut machines = Machines::start(request, codes, &console.directory, out)?;
+    let mut machines = Machines::start(request, known, &console.directory, out)?;
     let found = match request.squeeze {
         None => Found::all(&mut machines, request, out)?,
         Some(search) => {
             let stderr = &mut *console.stderr;
-            let mut told = |pass: &Pass| match line_of_pass(pass, request) {
+            let mut report = |pass: &Pass| match line_of_pass(pass, request) {
                 Some(line) => writeln!(stderr, "{TOOL}: {line}"),
                 None => Ok(()),
             };
-            let squeezed = squeeze::squeeze(&mut machines, request, search, out, &mut told)?;
+            let squeezed = sampling::squeeze(&mut machines, request, search, out, &mut report)?;
             Found::best(&machines, squeezed)
         }
     };
@@ -164,7 +154,7 @@ impl Found {
             workers: job
                 .workers
                 .max(taken.workers * u32::from(!self.passes.is_empty())),
-            // A code that failed in the middle has no figures of what it was to do.
+            // A snippet that failed in the middle has no figures of what it was to do.
             figures: taken
                 .figures(request, job.empty_ns)
                 .filter(|_| job.is_sound()),
@@ -177,8 +167,8 @@ impl Found {
             line.figures = taken.figures(request, machines.jobs[0].empty_ns);
         }
         let table = Table::of(sampling::unit(request), lines);
-        let mut said = remarks::of_samples(&machines.jobs, &self.sampled, request);
-        said.extend(remarks::of_table(&table, request));
+        let mut sentences = remarks::of_samples(&machines.jobs, &self.sampled, request);
+        sentences.extend(remarks::of_table(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
@@ -188,13 +178,13 @@ impl Found {
                 let passes = self.passes.iter().cloned();
                 let passes = passes.filter_map(|pass| Some((pass.clone(), line(&pass, request)?)));
                 let passes: Vec<(Pass, Line)> = passes.collect();
-                let warnings = [&system.warnings[..], &said[..]].concat();
-                let document = document::document(&table, &passes, &warnings);
+                let warnings = [&system.warnings[..], &sentences[..]].concat();
+                let document = table::document(&table, &passes, &warnings);
                 print(&document, &output(format), console.stdout)?;
             }
         }
         console.stdout.flush()?;
-        for sentence in said {
+        for sentence in sentences {
             console.warn(TOOL, &sentence)?;
         }
         Ok(())
@@ -248,15 +238,15 @@ fn line(pass: &Pass, request: &Request) -> Option<Line> {
 fn line_of_pass(pass: &Pass, request: &Request) -> Option<String> {
     let line = line(pass, request)?;
     let (figures, seen) = line.seen()?;
-    let samples = figures.samples.iter().map(|sample| number::number(*sample));
+    let samples = figures.samples.iter().map(|sample| number(*sample));
     let samples: Vec<String> = samples.collect();
     Some(format!(
         "{} worker{}: {} ({}), {}",
         pass.workers,
         if pass.workers == 1 { "" } else { "s" },
-        number::number(seen.average),
+        number(seen.average),
         samples.join(" "),
-        number::duration(figures.iteration_ns)
+        duration(figures.iteration_ns)
     ))
 }
 
@@ -270,7 +260,7 @@ fn tell_faults(machines: &Machines, console: &mut Console<'_>) -> Result<bool> {
             writeln!(
                 console.stderr,
                 "{TOOL}: '{}': {fault}",
-                label::on_one_line(&job.known.label)
+                on_one_line(&job.known.label)
             )?;
             if job.known.lacks_dot && fault.reason.starts_with("parse error for runner") {
                 let name = &job.known.shown;

@@ -66,13 +66,13 @@ fn parts(epoch_s: u64) -> Option<libc::tm> {
 mod tests {
     use super::*;
 
-    fn told(format: &str) -> Option<String> {
-        let told = std::process::Command::new("date")
+    fn date_command(format: &str) -> Option<String> {
+        let printed = std::process::Command::new("date")
             .env("LC_ALL", "C")
             .args(["-d", "@1795288693", format])
             .output();
-        match told {
-            Ok(told) => Some(String::from_utf8(told.stdout).unwrap().trim().to_owned()),
+        match printed {
+            Ok(printed) => Some(String::from_utf8(printed.stdout).unwrap().trim().to_owned()),
             Err(_) => {
                 eprintln!("skipped: there is no program date");
                 None
@@ -82,17 +82,17 @@ mod tests {
 
     #[test]
     fn the_date_is_that_of_the_program_date() {
-        let Some(told) = told("+%a %b %d %H:%M:%S %Y") else {
+        let Some(printed) = date_command("+%a %b %d %H:%M:%S %Y") else {
             return;
         };
-        assert_eq!(local_time(1_795_288_693), told);
+        assert_eq!(local_time(1_795_288_693), printed);
     }
 
     #[test]
     fn the_distance_from_greenwich_is_that_of_the_program_date() {
-        let Some(told) = told("+%Y-%m-%dT%H:%M:%S%:z") else {
+        let Some(printed) = date_command("+%Y-%m-%dT%H:%M:%S%:z") else {
             return;
         };
-        assert_eq!(iso_time(1_795_288_693), told);
+        assert_eq!(iso_time(1_795_288_693), printed);
     }
 }

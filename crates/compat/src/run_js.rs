@@ -2,26 +2,21 @@
 //!
 //! Decides options and output of that driver. Start at [`run`].
 
-use super::benchmark_folder::BenchmarkFolder;
-use super::command_line::CommandLine;
-use super::console::Console;
-use super::driver::{self, Driver};
-use super::node_cli::{Grammar, Refusal, Words};
-use super::simple_line::simple_line;
+use crate::arguments::Arguments;
+use crate::console::Console;
+use crate::node::driver::{self, Driver};
+use crate::node::{self, CommandLine, Refusal};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
-use speedwell_model::{Event, Observer, Run, Variant};
-use speedwell_results::formats::node_csv::rows;
+use speedwell_model::{Event, Observer, Run, Value, Variant};
+use speedwell_results::formats::node_csv::{javascript, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "run.js",
     usage: include_str!("usage/run.js.txt"),
     further_usage: include_str!("usage/run.js.further.txt"),
-    grammar: Grammar {
-        repeated: &["set", "filter", "exclude"],
-        single: &["format", "runs", "dir"],
-        switches: &["help"],
-    },
+    valued: &["set", "filter", "exclude", "format", "runs", "dir"],
+    switches: &["help"],
 };
 
 /// How results are written.
@@ -62,24 +57,24 @@ fn execute(request: &ScriptsRequest, format: Format, console: &mut Console<'_>) 
     Ok(printer.driver.failures.status())
 }
 
-fn understand(words: &Words, console: &Console<'_>) -> Result<(ScriptsRequest, Format), Refusal> {
-    if words.items.is_empty() {
+fn understand(
+    arguments: &Arguments<'_>,
+    console: &Console<'_>,
+) -> Result<(ScriptsRequest, Format), Refusal> {
+    if arguments.others.is_empty() {
         return Err(Refusal::usage(""));
     }
-    let format = match words.value("format") {
+    let format = match arguments.value("format") {
         None | Some("simple") => Format::Simple,
         Some("csv") => Format::Csv,
         Some(_) => return Err(Refusal::line("Invalid format detected")),
     };
-    let folder = BenchmarkFolder::find(words, console)?;
+    let folder = node::benchmark_folder(arguments, console)?;
+    let scripts = node::select_scripts(&folder, arguments)?;
+    let variants = vec![Variant::plain("default")];
     let request = ScriptsRequest {
-        scripts: folder.select(words)?,
-        folder: Some(folder.path),
-        sets: words.sets()?,
-        runs: words.runs(1)?,
-        variants: vec![Variant::plain("default")],
-        test: words.test,
-        processors: words.processors()?,
+        test: arguments.has("test"),
+        ..node::request(arguments, scripts, Some(folder), variants, 1)?
     };
     Ok((request, format))
 }
@@ -164,5 +159,61 @@ impl Observer for Printer<'_> {
             _ => {}
         }
         Ok(self.driver.out.flush()?)
+    }
+}
+
+/// The line of one result, as `run.js` prints it.
+pub fn simple_line(name: &str, values: &[(String, Value)], rate: f64) -> String {
+    let pairs: Vec<String> = values
+        .iter()
+        .map(|(name, value)| format!("{name}={}", javascript::json(value)))
+        .collect();
+    format!(
+        "{name} {}: {}\n",
+        pairs.join(" "),
+        with_separators(&javascript::number_text(rate))
+    )
+}
+
+/// A comma before every third digit of the whole part; the rest of the text stays as it is.
+fn with_separators(number: &str) -> String {
+    let start = number.len() - number.trim_start_matches('-').len();
+    let digits = number[start..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count();
+    let (whole, rest) = number.split_at(start + digits);
+    let mut out = String::with_capacity(number.len() + digits / 3);
+    for (at, c) in whole.char_indices() {
+        if at > start && (whole.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_part_is_grouped() {
+        for (number, grouped) in [
+            ("814", "814"),
+            ("3665.14", "3,665.14"),
+            ("1136275.8332310684", "1,136,275.8332310684"),
+            ("0.0001234", "0.0001234"),
+            ("1.7976931348623157e+308", "1.7976931348623157e+308"),
+            ("-1234", "-1,234"),
+            ("123456", "123,456"),
+        ] {
+            assert_eq!(with_separators(number), grouped);
+        }
+    }
+
+    #[test]
+    fn without_parameters_a_blank_stands_before_the_colon() {
+        assert_eq!(simple_line("g/a.js", &[], 5.0), "g/a.js : 5\n");
     }
 }

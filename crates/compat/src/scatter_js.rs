@@ -1,31 +1,30 @@
 //! Drop-in for `scatter.js`: one script many times, as rows for `scatter.R`.
 //!
-//! Decides options and output of that driver. Start at [`run`].
+//! Decides options and output of that driver, and with `--analyze` text and order of the analysis that is printed instead of rows:
+//! pooled parameters with their share of the variance, a table of means and medians, the steps along the x axis, and a chart of
+//! the means. The figures are those of `scatter_r.rs`. Start at [`run`].
 
-use super::benchmark_folder::script_at;
-use super::command_line::CommandLine;
-use super::console::Console;
-use super::driver::{self, Driver};
-use super::node_cli::{Grammar, Refusal, Words};
-use super::r_collation::Collation;
-use super::scatter_analysis;
-use super::scatter_r::Study;
+use crate::arguments::Arguments;
+use crate::band_chart::{Band, band_chart};
+use crate::console::Console;
+use crate::node::driver::{self, Driver};
+use crate::node::{self, CommandLine, Refusal};
+use crate::r::collation::Collation;
+use crate::r::print::{self, Column};
+use crate::scatter_r::{Magnitude, ScatterPoint, ScatterStep, Study, on_reachable_p};
 use anyhow::Result;
+use speedwell_analysis::{Aggregated, LARGE_SHARE};
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{Event, Observer, Run, Value, Variant};
-use speedwell_results::formats::node_csv::Frame;
-use speedwell_results::formats::node_csv::frame::Column;
-use speedwell_results::formats::node_csv::rows;
+use speedwell_results::formats::node_csv::frame;
+use speedwell_results::formats::node_csv::{Frame, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "scatter.js",
     usage: include_str!("usage/scatter.js.txt"),
     further_usage: include_str!("usage/scatter.js.further.txt"),
-    grammar: Grammar {
-        repeated: &["set"],
-        single: &["runs", "xaxis", "category"],
-        switches: &["analyze", "no-chart", "no-progress", "help"],
-    },
+    valued: &["set", "runs", "xaxis", "category"],
+    switches: &["analyze", "no-chart", "no-progress", "help"],
 };
 
 /// Runs of each case, if not said otherwise.
@@ -48,14 +47,14 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
         arguments,
         console,
         understand,
-        |(request, analysis), words, console| scatter(&request, analysis, words, console),
+        |(request, analysis), arguments, console| scatter(&request, analysis, arguments, console),
     )
 }
 
 fn scatter(
     request: &ScriptsRequest,
     analysis: Option<Analysis>,
-    words: &Words,
+    arguments: &Arguments<'_>,
     console: &mut Console<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
@@ -65,7 +64,7 @@ fn scatter(
         collected: analysis.is_some().then(Frame::default),
         parameters: None,
     };
-    printer.driver.pass_over_test(words)?;
+    printer.driver.pass_over_test(arguments)?;
     measure(request, &mut printer)?;
     if let Some(analysis) = analysis {
         printer.analyse(&analysis, collation)?;
@@ -74,36 +73,29 @@ fn scatter(
 }
 
 fn understand(
-    words: &Words,
+    arguments: &Arguments<'_>,
     console: &Console<'_>,
 ) -> Result<(ScriptsRequest, Option<Analysis>), Refusal> {
-    let [path] = words.items.as_slice() else {
+    let [path] = arguments.others.as_slice() else {
         return Err(Refusal::usage(""));
     };
-    let (script, folder) = script_at(path, console)?;
-    let request = ScriptsRequest {
-        folder,
-        scripts: vec![script],
-        sets: words.sets()?,
-        runs: words.runs(RUNS)?,
-        variants: vec![Variant::plain("default")],
-        test: false,
-        processors: words.processors()?,
-    };
-    Ok((request, analysis(words)?))
+    let (script, folder) = node::script_at(path, console)?;
+    let variants = vec![Variant::plain("default")];
+    let request = node::request(arguments, vec![script], folder, variants, RUNS)?;
+    Ok((request, analysis(arguments)?))
 }
 
-fn analysis(words: &Words) -> Result<Option<Analysis>, Refusal> {
-    if !words.has("analyze") {
+fn analysis(arguments: &Arguments<'_>) -> Result<Option<Analysis>, Refusal> {
+    if !arguments.has("analyze") {
         return Ok(None);
     }
-    let Some(x_axis) = words.value("xaxis") else {
+    let Some(x_axis) = arguments.value("xaxis") else {
         return Err(Refusal::usage("'--analyze' needs '--xaxis'"));
     };
     Ok(Some(Analysis {
         x_axis: x_axis.to_owned(),
-        category: words.value("category").map(str::to_owned),
-        chart: !words.has("no-chart"),
+        category: arguments.value("category").map(str::to_owned),
+        chart: !arguments.has("no-chart"),
     }))
 }
 
@@ -175,7 +167,7 @@ impl Printer<'_> {
                     .case
                     .values
                     .iter()
-                    .map(|(name, _)| Column::new(name))
+                    .map(|(name, _)| frame::Column::new(name))
                     .collect();
             }
         }
@@ -190,7 +182,7 @@ impl Printer<'_> {
         }
         let category = analysis.category.as_deref();
         let study = Study::of(&frame, &analysis.x_axis, category, collation)?;
-        let text = scatter_analysis::text(&study, analysis.chart);
+        let text = analysis_text(&study, analysis.chart);
         self.driver.out.write_all(text.as_bytes())?;
         Ok(self.driver.out.flush()?)
     }
@@ -203,5 +195,154 @@ impl Observer for Printer<'_> {
             self.print(run)?;
         }
         Ok(self.driver.out.flush()?)
+    }
+}
+
+/// Text of a figure that is undefined.
+const MISSING: &str = "NA";
+
+/// The whole analysis.
+fn analysis_text(study: &Study, chart: bool) -> String {
+    let steps = study.steps();
+    let mut text = aggregated(study.aggregated());
+    text.push_str(&summary(study));
+    if !steps.is_empty() {
+        text.push_str(&changes(study, &steps));
+    }
+    if let Some(warning) = on_reachable_p(&steps) {
+        text.push_str(&format!("\n{warning}\n"));
+    }
+    if chart {
+        text.push_str(&means(study));
+    }
+    text
+}
+
+fn aggregated(pooled: &[Aggregated]) -> String {
+    let mut text = String::new();
+    for Aggregated { name, explained } in pooled {
+        text.push_str(&format!("aggregating variable: {name}"));
+        if let Some(share) = explained {
+            let percent = 100.0 * share;
+            text.push_str(&format!(" ({percent:.1} % of the variance within points)"));
+        }
+        text.push('\n');
+    }
+    for pooled in pooled.iter().filter(|p| p.explained > Some(LARGE_SHARE)) {
+        text.push_str(&format!(
+            "note: most of the variance comes from '{0}'; make it the category or fix it with --set {0}=VALUE\n",
+            pooled.name
+        ));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn summary(study: &Study) -> String {
+    let points = study.points();
+    let cells = |of: fn(&ScatterPoint) -> String| points.iter().map(of).collect::<Vec<_>>();
+    let mut columns = study.places();
+    columns.push(Column::new("samples", cells(|p| p.rates.len().to_string())));
+    columns.push(Column::new("mean", cells(|p| rate(p.mean))));
+    columns.push(Column::new("+/-", cells(|p| optional(p.half_width, rate))));
+    columns.push(Column::new(
+        "+/- %",
+        cells(|p| optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))),
+    ));
+    columns.push(Column::new("median", cells(|p| rate(p.median()))));
+    columns.push(Column::new(
+        "median's 95 % interval",
+        cells(|p| {
+            optional(p.median_interval(), |interval| {
+                format!("{} to {}", rate(interval.low), rate(interval.high))
+            })
+        }),
+    ));
+    let skewed = points.iter().any(ScatterPoint::is_skewed);
+    if skewed {
+        let mark = |p: &ScatterPoint| if p.is_skewed() { "(!)" } else { "" }.to_owned();
+        columns.push(Column::new("", cells(mark)));
+    }
+    let mut text = print::data_frame(&[], &columns, usize::MAX);
+    if skewed {
+        text.push_str("\n(!) skewed: trust the median rather than the mean\n");
+    }
+    text
+}
+
+fn changes(study: &Study, steps: &[ScatterStep<'_>]) -> String {
+    let cells = |of: &dyn Fn(&ScatterStep<'_>) -> String| steps.iter().map(of).collect::<Vec<_>>();
+    let mut columns = Vec::new();
+    if let Some(category) = study.category() {
+        let name = cells(&|step| study.category_text(step.from).to_owned());
+        columns.push(Column::new(category, name));
+    }
+    let between = |step: &ScatterStep<'_>| {
+        format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
+    };
+    columns.push(Column::new(study.x_axis(), cells(&between)));
+    columns.push(Column::new(
+        "ratio",
+        cells(&|step| format!("{:.3}", step.ratio)),
+    ));
+    let exponent = |step: &ScatterStep<'_>| optional(step.exponent, |value| format!("{value:.2}"));
+    columns.push(Column::new("exponent", cells(&exponent)));
+    columns.push(Column::new("p", cells(&|step| optional(step.p, p_value))));
+    let delta = |step: &ScatterStep<'_>| optional(step.cliffs_delta, |value| format!("{value:.2}"));
+    columns.push(Column::new("Cliff's delta", cells(&delta)));
+    columns.push(Column::new(
+        "effect",
+        cells(&|step| optional(step.magnitude(), |size| word(size).to_owned())),
+    ));
+    format!(
+        "\nFrom one value of {} to the next, by the Mann-Whitney test:\n\n{}",
+        study.x_axis(),
+        print::data_frame(&[], &columns, usize::MAX)
+    )
+}
+
+/// Every mean rate with its 95 % interval, on a scale from 0.
+fn means(study: &Study) -> String {
+    let band = |point: &ScatterPoint| Band {
+        label: study.label(point),
+        value: point.mean,
+        interval: point
+            .half_width
+            .map(|half| (point.mean - half, point.mean + half)),
+    };
+    let bands: Vec<Band> = study.points().iter().map(band).collect();
+    let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
+    if chart.is_empty() {
+        return chart;
+    }
+    format!("\nRate, o, with its 95 % interval, [---]:\n\n{chart}")
+}
+
+fn optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| MISSING.to_owned(), text)
+}
+
+/// At least four digits; a rate below 1,000 keeps decimals.
+fn rate(value: f64) -> String {
+    let decimals = if value.abs() < 1000.0 { 3 } else { 0 };
+    format!("{value:.decimals$}")
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.0001 {
+        "<0.0001".to_owned()
+    } else {
+        format!("{p:.4}")
+    }
+}
+
+fn word(size: Magnitude) -> &'static str {
+    match size {
+        Magnitude::Negligible => "negligible",
+        Magnitude::Small => "small",
+        Magnitude::Medium => "medium",
+        Magnitude::Large => "large",
     }
 }

@@ -1,20 +1,26 @@
 //! Drop-in for `scatter.R`: mean rates by two parameters from the CSV of `scatter.js`.
 //!
-//! Decides text and order of the table; the figures come from `scatter_table`, the
-//! picture from `plot_r.rs`. Start at [`run`].
+//! Decides text and order of the table, and its figures: which rows are pooled, the arithmetic of a point, and the steps from one
+//! x value to the next ([`steps`]) for `scatter.js --analyze`. Rows of different cases that fall on one point are pooled as if they
+//! were repetitions of one thing, so the interval mixes effects with noise; the study in `analysis` proper does not. The picture
+//! comes from `r/plot.rs`. Start at [`run`].
 
-use super::console::Console;
-use super::r_collation::Collation;
-use super::r_options::ROptions;
-use super::r_print::{self, Column};
-use super::r_script::RScript;
-use super::r_texts::RTexts;
-use crate::plot_r::{LinePoint, Lines, Picture};
-use crate::scatter_steps::{ScatterStep, steps};
-use crate::scatter_table::{ScatterPoint, ScatterTable, scatter_table};
+use crate::arguments::Arguments;
+use crate::console::Console;
+use crate::r::RScript;
+use crate::r::collation::Collation;
+use crate::r::plot::{self, Chart, Picture};
+use crate::r::print::{self, Column, RTexts};
 use anyhow::Result;
-use speedwell_analysis::Aggregated;
+use indexmap::IndexMap;
+use speedwell_analysis::{Aggregated, finite, is_skewed, mann_whitney_p, reachable_p};
+use speedwell_plot::{Axis, Point, PointSeries};
 use speedwell_results::formats::node_csv::Frame;
+use speedwell_results::formats::node_csv::frame;
+use speedwell_stats::Interval;
+use speedwell_stats::describe::{mean, median};
+use speedwell_stats::effect::{cliffs_delta, eta_squared};
+use speedwell_stats::interval::{mean_t, median_binomial};
 
 const SCRIPT: RScript = RScript {
     tool: "scatter.R",
@@ -33,7 +39,7 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     SCRIPT.carry_out(arguments, console, scatter)
 }
 
-fn scatter(options: &ROptions, console: &mut Console<'_>) -> Result<i32> {
+fn scatter(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     let (Some(x_axis), Some(category)) = (options.value("xaxis"), options.value("category")) else {
         return Ok(SCRIPT.refuse("", console)?);
     };
@@ -47,7 +53,7 @@ fn scatter(options: &ROptions, console: &mut Console<'_>) -> Result<i32> {
     console.stdout.write_all(study.text().as_bytes())?;
     if let Some(picture) = picture {
         let lines = study.lines(frame.filename(), options.has("log"));
-        writeln!(console.stderr, "{}", picture.save(&lines.chart())?)?;
+        writeln!(console.stderr, "{}", picture.save(&lines)?)?;
     }
     Ok(0)
 }
@@ -73,8 +79,8 @@ impl Study {
         collation: Collation,
     ) -> Result<Study> {
         let mut table = scatter_table(frame, x_axis, category)?;
-        let x = RTexts::of(&table.x_texts);
-        let categories = RTexts::of(&table.category_texts);
+        let x = RTexts::parse(&table.x_texts);
+        let categories = RTexts::parse(&table.category_texts);
         table.points.sort_by(|a, b| {
             let by_x = x.compare(a.x, b.x, collation);
             by_x.then_with(|| categories.compare(a.category, b.category, collation))
@@ -155,7 +161,7 @@ impl Study {
         }
         let points = &self.table.points;
         let numbers = |of: fn(&ScatterPoint) -> Option<f64>| {
-            super::r_number::column(&points.iter().map(of).collect::<Vec<_>>())
+            print::numbers(&points.iter().map(of).collect::<Vec<_>>())
         };
         let mut columns = self.places();
         columns.push(Column::new("rate", numbers(|point| Some(point.mean))));
@@ -163,37 +169,297 @@ impl Study {
             "confidence.interval",
             numbers(|point| point.half_width),
         ));
-        text.push_str(&r_print::data_frame(&[], &columns, WIDTH));
+        text.push_str(&print::data_frame(&[], &columns, WIDTH));
         text
     }
 
-    fn lines(&self, title: &str, log2: bool) -> Lines {
+    fn lines(&self, title: &str, log2: bool) -> Chart {
         let numbers = self.x.numbers();
-        let mut lines: Vec<(usize, Vec<LinePoint>)> = Vec::new();
+        let axis = match numbers {
+            None => Axis::category(&self.x_axis, self.table.x_texts.clone()),
+            Some(_) if log2 => Axis::log2(&self.x_axis),
+            Some(_) => Axis::linear(&self.x_axis),
+        };
+        let mut lines: IndexMap<usize, Vec<Point>> = IndexMap::new();
         for point in &self.table.points {
-            let at = LinePoint {
-                x: numbers.map_or(point.x as f64, |numbers| numbers[point.x]),
-                mean: point.mean,
-                half_width: point.half_width,
-            };
-            match lines
-                .iter_mut()
-                .find(|(category, _)| *category == point.category)
-            {
-                Some((_, line)) => line.push(at),
-                None => lines.push((point.category, vec![at])),
-            }
+            let x = numbers.map_or(point.x as f64, |numbers| numbers[point.x]);
+            let mean = point.mean;
+            lines
+                .entry(point.category)
+                .or_default()
+                .push(match point.half_width {
+                    Some(half) => Point::with_interval(x, mean, mean - half, mean + half),
+                    None => Point::new(x, mean),
+                });
         }
-        let name = |category: usize| self.table.category_texts[category].clone();
-        Lines {
-            title: title.to_owned(),
-            x_axis: self.x_axis.clone(),
-            x_names: numbers.is_none().then(|| self.table.x_texts.clone()),
-            log2,
-            lines: lines
-                .into_iter()
-                .map(|(category, line)| (name(category), line))
-                .collect(),
+        let series = lines.into_iter().map(|(category, points)| PointSeries {
+            name: self.table.category_texts[category].clone(),
+            points,
+            colour: None,
+        });
+        plot::lines(title.to_owned(), axis, series.collect())
+    }
+}
+
+/// Confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Codes of x value and category.
+type Place = (usize, usize);
+
+/// The table, points in order of first appearance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScatterTable {
+    /// Parameters with several values that are pooled.
+    pub aggregated: Vec<Aggregated>,
+    /// The different texts of the x axis; points refer to them by index.
+    pub x_texts: Vec<String>,
+    /// The different texts of the category; a single empty one without a category.
+    pub category_texts: Vec<String>,
+    /// The points.
+    pub points: Vec<ScatterPoint>,
+}
+
+/// All rows with the same x value and category.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScatterPoint {
+    /// Index into the texts of the x axis.
+    pub x: usize,
+    /// Index into the texts of the category.
+    pub category: usize,
+    /// The rates of its rows.
+    pub rates: Vec<f64>,
+    /// Mean rate in operations per second.
+    pub mean: f64,
+    /// Half width of Student's 95 % interval of the mean; `None` for one row.
+    pub half_width: Option<f64>,
+}
+
+/// A column that the file does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no column '{wanted}'; the file has {}", present.join(", "))]
+pub struct NoSuchColumn {
+    /// The name asked for.
+    pub wanted: String,
+    /// The names that exist.
+    pub present: Vec<String>,
+}
+
+/// Pools the rows of `frame` by the columns `x` and `category`.
+///
+/// # Errors
+/// One of the columns does not exist.
+pub fn scatter_table(
+    frame: &Frame,
+    x: &str,
+    category: Option<&str>,
+) -> Result<ScatterTable, NoSuchColumn> {
+    let x = find(frame, x)?;
+    let category = category.map(|name| find(frame, name)).transpose()?;
+    let places: Vec<Place> = (0..frame.rates.len())
+        .map(|row| (x.codes[row], category.map_or(0, |column| column.codes[row])))
+        .collect();
+    let mut rates: IndexMap<Place, Vec<f64>> = IndexMap::new();
+    for (&place, &rate) in places.iter().zip(&frame.rates) {
+        rates.entry(place).or_default().push(rate);
+    }
+    let used = |column: &frame::Column| {
+        std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
+    };
+    let pooled = frame
+        .columns
+        .iter()
+        .filter(|column| column.texts.len() > 1 && !used(column));
+    let texts = |column: &frame::Column| column.texts.iter().cloned().collect();
+    Ok(ScatterTable {
+        aggregated: pooled
+            .map(|column| Aggregated {
+                name: column.name.clone(),
+                explained: explained(&places, column, &frame.rates),
+            })
+            .collect(),
+        x_texts: texts(x),
+        category_texts: category.map_or_else(|| vec![String::new()], texts),
+        points: rates
+            .into_iter()
+            .map(|(place, rates)| point(place, rates))
+            .collect(),
+    })
+}
+
+fn find<'a>(frame: &'a Frame, wanted: &str) -> Result<&'a frame::Column, NoSuchColumn> {
+    frame.column(wanted).ok_or_else(|| NoSuchColumn {
+        wanted: wanted.to_owned(),
+        present: frame
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect(),
+    })
+}
+
+fn point((x, category): Place, rates: Vec<f64>) -> ScatterPoint {
+    ScatterPoint {
+        x,
+        category,
+        mean: mean(&rates),
+        half_width: mean_t(&rates, CONFIDENCE).map(|interval| interval.half_width()),
+        rates,
+    }
+}
+
+/// Eta squared of `column` within points.
+fn explained(places: &[Place], column: &frame::Column, rates: &[f64]) -> Option<f64> {
+    let mut points: IndexMap<Place, IndexMap<usize, Vec<f64>>> = IndexMap::new();
+    for ((&place, &code), &rate) in places.iter().zip(&column.codes).zip(rates) {
+        let groups = points.entry(place).or_default();
+        groups.entry(code).or_default().push(rate);
+    }
+    let groups = points.into_values().map(|g| g.into_values().collect());
+    eta_squared(&groups.collect::<Vec<_>>())
+}
+
+pub use speedwell_stats::effect::Magnitude;
+
+/// Two neighbours of the same category.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScatterStep<'a> {
+    /// The point with the smaller x value.
+    pub from: &'a ScatterPoint,
+    /// The next one.
+    pub to: &'a ScatterPoint,
+    /// Mean rate of the next one as a multiple.
+    pub ratio: f64,
+    /// Two-sided Mann-Whitney p value.
+    pub p: Option<f64>,
+    /// Cliff's delta; positive where the rate grows.
+    pub cliffs_delta: Option<f64>,
+    /// Growth of the logarithm of the rate by that of the x value, where x values are positive
+    /// numbers.
+    pub exponent: Option<f64>,
+}
+
+impl ScatterStep<'_> {
+    /// Cliff's delta in words.
+    pub fn magnitude(&self) -> Option<Magnitude> {
+        self.cliffs_delta.map(Magnitude::of)
+    }
+}
+
+impl ScatterPoint {
+    /// The median rate.
+    pub fn median(&self) -> f64 {
+        median(&self.rates)
+    }
+
+    /// 95 % interval of the median between two of the rates; `None` for fewer than 6.
+    pub fn median_interval(&self) -> Option<Interval> {
+        median_binomial(&self.rates, CONFIDENCE)
+    }
+
+    /// Whether the mean is a doubtful summary of the rates.
+    pub fn is_skewed(&self) -> bool {
+        let half = self.half_width.unwrap_or(0.0);
+        is_skewed(&self.rates, self.mean - half, self.mean + half)
+    }
+}
+
+/// The steps between neighbours in the order of `points`, category by category in order of first
+/// appearance; `numbers` are the x values where they are numbers.
+pub fn steps<'a>(points: &'a [ScatterPoint], numbers: Option<&[f64]>) -> Vec<ScatterStep<'a>> {
+    let mut categories: Vec<usize> = Vec::new();
+    for point in points {
+        if !categories.contains(&point.category) {
+            categories.push(point.category);
         }
+    }
+    let line = |category: usize| -> Vec<&'a ScatterPoint> {
+        let on_it = points.iter().filter(|point| point.category == category);
+        on_it.collect()
+    };
+    let mut steps = Vec::new();
+    for line in categories.into_iter().map(line) {
+        let pairs = line.windows(2);
+        steps.extend(pairs.map(|pair| step(pair[0], pair[1], numbers)));
+    }
+    steps
+}
+
+fn step<'a>(
+    from: &'a ScatterPoint,
+    to: &'a ScatterPoint,
+    numbers: Option<&[f64]>,
+) -> ScatterStep<'a> {
+    let ratio = to.mean / from.mean;
+    let growth = numbers.map(|numbers| (numbers[to.x] / numbers[from.x]).ln());
+    ScatterStep {
+        from,
+        to,
+        ratio,
+        p: finite(mann_whitney_p(&from.rates, &to.rates)),
+        cliffs_delta: finite(cliffs_delta(&from.rates, &to.rates)),
+        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite),
+    }
+}
+
+/// A warning when the steps with the fewest rows cannot reach a small p value.
+pub fn on_reachable_p(steps: &[ScatterStep<'_>]) -> Option<String> {
+    reachable_p(
+        steps
+            .iter()
+            .map(|step| (step.from.rates.len(), step.to.rates.len())),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame() -> Frame {
+        let mut frame = Frame {
+            columns: ["n", "len", "kind"].map(frame::Column::new).into(),
+            ..Frame::default()
+        };
+        for (row, rate) in [
+            (["5", "1", "a"], 1.0),
+            (["5", "2", "a"], 3.0),
+            (["5", "1", "b"], 7.0),
+        ] {
+            frame.push("g/a.js", row, rate);
+        }
+        frame
+    }
+
+    #[test]
+    fn rows_of_one_point_are_pooled_and_named() {
+        let table = scatter_table(&frame(), "n", Some("kind")).unwrap();
+        assert_eq!(table.aggregated[0].name, "len");
+        assert_eq!(table.aggregated[0].explained, Some(1.0));
+        let means: Vec<_> = table
+            .points
+            .iter()
+            .map(|point| (point.rates.len(), point.mean))
+            .collect();
+        assert_eq!(means, [(2, 2.0), (1, 7.0)]);
+        assert_eq!(table.points[1].half_width, None);
+    }
+
+    #[test]
+    fn without_a_category_there_is_one_line() {
+        let table = scatter_table(&frame(), "len", None).unwrap();
+        assert_eq!(table.aggregated[0].name, "kind");
+        // 1 and 7 are one of each kind, 3 is alone at its point: all lies between the kinds.
+        assert_eq!(table.aggregated[0].explained, Some(1.0));
+        assert_eq!(table.category_texts, [""]);
+        assert_eq!(table.points.len(), 2);
+    }
+
+    #[test]
+    fn an_unknown_column_is_answered_with_the_known_ones() {
+        let error = scatter_table(&frame(), "size", None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no column 'size'; the file has n, len, kind"
+        );
     }
 }

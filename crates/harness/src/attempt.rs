@@ -1,6 +1,6 @@
 //! What one execution gave, and the rules by which it counts as failed.
 
-use super::{Job, Setting};
+use super::{Description, Job, Setting, Source};
 use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Usage};
 use speedwell_process::{Ended, Outcome, Spec, replay};
 use std::sync::Arc;
@@ -49,6 +49,40 @@ pub struct Observation {
     pub load: Option<Arc<str>>,
 }
 
+impl Observation {
+    /// Nothing of `case` yet; the first of these metrics is the one that is compared.
+    pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> Observation {
+        Observation {
+            case,
+            samples: Vec::new(),
+            metrics,
+            notes: Vec::new(),
+            check: None,
+            load: None,
+        }
+    }
+
+    /// Adds a figure that neither a time nor iterations belong to.
+    pub(crate) fn add(&mut self, metric: Metric, value: f64) {
+        self.samples.push(Sample {
+            metric: Arc::from(metric.name.as_str()),
+            value,
+            elapsed_ns: None,
+            iterations: None,
+        });
+        if self.metrics.iter().all(|known| known.name != metric.name) {
+            self.metrics.push(metric);
+        }
+    }
+}
+
+/// A cause that is a sentence's fragment.
+pub(crate) fn invalid(reason: impl Into<String>) -> Cause {
+    Cause::Invalid {
+        reason: reason.into(),
+    }
+}
+
 impl Attempt {
     /// Starts the record of an ended process. `reported` is what is wrong with its report, if
     /// anything; how the process ended comes first, because it explains the rest.
@@ -91,26 +125,13 @@ impl Attempt {
         job: &Job,
         setting: &Setting<'_>,
     ) -> Attempt {
-        Attempt::without_process(
-            Cause::Start {
-                reason: start_reason(spec, error),
-            },
-            spec,
-            job,
-            setting,
-        )
+        let reason = start_reason(spec, error);
+        Attempt::without_process(Cause::Start { reason }, spec, job, setting)
     }
 
     /// The record of a job that cannot be performed on this machine.
     pub(super) fn refused(spec: &Spec, reason: &str, job: &Job, setting: &Setting<'_>) -> Attempt {
-        Attempt::without_process(
-            Cause::Invalid {
-                reason: reason.to_owned(),
-            },
-            spec,
-            job,
-            setting,
-        )
+        Attempt::without_process(invalid(reason), spec, job, setting)
     }
 
     fn without_process(cause: Cause, spec: &Spec, job: &Job, setting: &Setting<'_>) -> Attempt {
@@ -137,7 +158,7 @@ fn impossible(seen: &Observation) -> Option<Cause> {
         (is_time && value < 0.0)
             .then(|| format!("reported {value} ns for '{name}', but no time is below zero"))
     })?;
-    Some(Cause::Invalid { reason })
+    Some(invalid(reason))
 }
 
 /// What a reader of the values should know about the end of their process.
@@ -176,15 +197,15 @@ pub(super) fn failure(
 }
 
 /// A failed description.
-pub(super) fn description_failure(
-    name: &str,
+pub(super) fn not_described(
+    source: &Source,
     cause: Cause,
     spec: &Spec,
     outcome: Option<&Outcome>,
-) -> Failure {
-    Failure {
+) -> Description {
+    let failure = Failure {
         step: Step::Describe,
-        benchmark: name.to_owned(),
+        benchmark: source.name.clone(),
         case: None,
         variant: None,
         slot: None,
@@ -193,5 +214,9 @@ pub(super) fn description_failure(
             .map(|o| o.stderr.last_lines(TAIL_LINES))
             .unwrap_or_default(),
         replay: replay(spec),
+    };
+    Description {
+        failure: Some(failure),
+        ..Description::default()
     }
 }

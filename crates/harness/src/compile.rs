@@ -2,10 +2,11 @@
 //!
 //! Programs lie in the cache folder under a name that changes with everything that goes into them,
 //! so a program that is being measured is never replaced. Which headers go in is known from the
-//! last compilation, which lists them (`-MMD`). Start with [`build`].
+//! last compilation, which lists them (`-MMD`). Start with [`build`]; at [`Compilation`] for other compilers than those of C, which
+//! make a folder out of generated sources.
 
-use super::cache::{self, cache_folder};
-use super::sources::Sources;
+use crate::cache::{self, cache_folder};
+use crate::sources::Sources;
 use speedwell_model::Cause;
 use speedwell_process::{Ended, Spec, replay, run};
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -52,6 +54,11 @@ pub struct Failed {
 }
 
 impl Failed {
+    /// A compiler that cannot be started.
+    pub fn start(reason: String) -> Failed {
+        Failed::before_start(Cause::Start { reason })
+    }
+
     /// A compilation that was not even tried.
     pub fn before_start(cause: Cause) -> Failed {
         Failed {
@@ -65,10 +72,7 @@ impl Failed {
 
 /// The folder of one of our harnesses.
 pub(super) fn unpacked(from: &Sources) -> Result<PathBuf, Failed> {
-    from.folder().map_err(|error| {
-        let reason = format!("{error:#}");
-        Failed::before_start(Cause::Start { reason })
-    })
+    from.folder().map_err(Failed::before_start)
 }
 
 /// The words of a variable, as a shell would split them; `own` variables come before ours.
@@ -197,11 +201,11 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
     if outcome.ended == Ended::Exit(0) {
         return Ok(());
     }
-    let said = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
-    let first: Vec<&str> = said.lines().take(COMPLAINT_LINES).collect();
+    let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
+    let first: Vec<&str> = output.lines().take(COMPLAINT_LINES).collect();
     let cause = match outcome.ended {
         Ended::Exit(_) => Cause::Invalid {
-            reason: format!("does not compile: {}", complaint(&said)),
+            reason: format!("does not compile: {}", complaint(&output)),
         },
         _ => outcome.cause(spec.limit).unwrap_or(Cause::Silent),
     };
@@ -210,16 +214,16 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
 }
 
 /// The first line that tells an error, from the error on.
-fn complaint(said: &str) -> String {
+fn complaint(output: &str) -> String {
     // rustc numbers its errors: 'error[E0425]: ...'.
     let after = |line: &'_ str| {
         let at = line.find("error:").or_else(|| line.find("error["))?;
         line[at..].find(':').map(|colon| at + colon + 1)
     };
-    let error = said
+    let error = output
         .lines()
         .find_map(|line| after(line).map(|at| &line[at..]));
-    let line = error.or(said.lines().next()).unwrap_or("no reason given");
+    let line = error.or(output.lines().next()).unwrap_or("no reason given");
     line.trim().to_owned()
 }
 
@@ -335,6 +339,126 @@ pub(super) fn which(program: &Path) -> PathBuf {
         .unwrap_or_else(|| program.to_owned())
 }
 
+/// Sources and the call of a compiler, which is executed in the folder where they lie.
+#[derive(Debug, Clone)]
+pub struct Compilation {
+    /// Begins the name of the folder.
+    pub stem: &'static str,
+    /// Name and content of each file.
+    pub files: Vec<(String, String)>,
+    pub compiler: PathBuf,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// Whatever else decides what will be made: versions, above all.
+    pub identity: String,
+}
+
+impl Compilation {
+    /// The folder with the sources and what was made of them.
+    ///
+    /// # Errors
+    /// The compiler cannot be started, or refuses the sources.
+    pub fn compile(&self) -> Result<PathBuf, Failed> {
+        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+        if let Some(folder) = self.find() {
+            return Ok(folder);
+        }
+        let cache = cache_folder().join("code");
+        let name = self.name();
+        let folder = cache.join(&name);
+        // Written beside and moved into place in one step: others may make the same at once.
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
+        let result = self.compile_in(&draft, &cache);
+        if result.is_err() || fs::rename(&draft, &folder).is_err() {
+            let _ = fs::remove_dir_all(&draft);
+        }
+        result.map(|()| folder)
+    }
+
+    /// The folder, if it was made before.
+    pub fn find(&self) -> Option<PathBuf> {
+        let folder = cache_folder().join("code").join(self.name());
+        if !folder.is_dir() {
+            return None;
+        }
+        // The time of last use, which decides what is removed one day.
+        if let Ok(file) = fs::File::open(&folder) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Some(folder)
+    }
+
+    fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), Failed> {
+        let cannot = |error: std::io::Error| {
+            let reason = format!("'{}': {error}", draft.display());
+            Failed::start(reason)
+        };
+        fs::create_dir_all(draft).map_err(cannot)?;
+        remove_unused(cache);
+        for (name, content) in &self.files {
+            fs::write(draft.join(name), content).map_err(cannot)?;
+        }
+        let mut spec = Spec::new(&self.compiler).args(self.arguments.iter().cloned());
+        spec.environment = self.environment.clone();
+        spec.directory = Some(draft.to_owned());
+        spec.limit = LIMIT;
+        call(&spec, &spec)
+    }
+
+    /// The name of the folder, which tells apart whatever goes into it.
+    fn name(&self) -> String {
+        let mut hash = DefaultHasher::new();
+        let called = (&self.compiler, &self.arguments, &self.environment);
+        (called, &self.files, &self.identity).hash(&mut hash);
+        format!("{}-{:016x}", self.stem, hash.finish())
+    }
+}
+
+/// Tells whether something in folders of the user has changed, by name, size and time of each file. A program is
+/// made of these files as well, and no list says of which.
+pub fn state_of(folders: &[PathBuf]) -> String {
+    // More than any folder of modules has; a whole disk must not be searched through.
+    const MOST: usize = 20_000;
+    let mut hash = DefaultHasher::new();
+    let mut waiting: Vec<PathBuf> = folders.to_vec();
+    let mut seen = 0;
+    while let Some(path) = waiting.pop() {
+        let mut inside: Vec<PathBuf> = fs::read_dir(&path)
+            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default();
+        inside.sort();
+        for entry in inside {
+            seen += 1;
+            match fs::symlink_metadata(&entry) {
+                Ok(data) if data.is_dir() && seen < MOST => waiting.push(entry),
+                Ok(data) => (entry, data.len(), data.modified().ok()).hash(&mut hash),
+                Err(_) => {}
+            }
+        }
+    }
+    format!("{:016x}", hash.finish())
+}
+
+/// What a program says of its version: asked once, and as wide as its file is the same.
+pub fn version(program: &Path, arguments: &[&str]) -> Result<String, Failed> {
+    static KNOWN: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
+    let key = (program.to_owned(), arguments.join(" "));
+    let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = guard.get_or_insert_default();
+    if let Some(version) = known.get(&key) {
+        return Ok(version.clone());
+    }
+    let spec = Spec::new(program).args(arguments.iter().copied());
+    let outcome = run(&spec, &mut ()).map_err(|error| {
+        let reason = format!("the compiler '{}': {error}", program.display());
+        Failed::start(reason)
+    })?;
+    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+    known.insert(key, output.clone());
+    Ok(output)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,9 +484,9 @@ mod tests {
 
     #[test]
     fn the_first_error_is_the_complaint() {
-        let said =
+        let output =
             "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
-        assert_eq!(complaint(said), "expected ';'");
+        assert_eq!(complaint(output), "expected ';'");
         assert_eq!(
             complaint("/usr/bin/ld: cannot find -lx\n"),
             "/usr/bin/ld: cannot find -lx"

@@ -3,11 +3,12 @@
 //! A variant's program is the compiler and its arguments are flags, so that two builds of one source
 //! are compared in one command. When something is compiled anew is decided in `compile.rs`.
 
+use super::code::usual_program as usual_compiler;
 use super::compile::{self, Failed, Recipe, unpacked, words_of};
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::{self, draft};
 use super::{Attempt, Harness, program, sources};
-use speedwell_model::{Failure, Step, Variant};
+use speedwell_model::{Failure, Language, Step, Variant};
 use std::path::{Path, PathBuf};
 
 /// What every file is compiled with unless it or its variant says otherwise; later flags win.
@@ -48,10 +49,7 @@ impl Harness for Cpp {
     }
 
     fn usual_program(&self, _source: &Source) -> PathBuf {
-        match words_of("CXX", &[]).into_iter().next() {
-            Some(compiler) => PathBuf::from(compiler),
-            None => first_in_path(&["c++", "g++", "clang++"]),
-        }
+        usual_compiler(Language::Cpp)
     }
 
     fn divides_runs(&self) -> bool {
@@ -100,15 +98,6 @@ fn flags_of(file: &Path) -> Vec<String> {
     lines
         .flat_map(|words| shell_words::split(words).unwrap_or_default())
         .collect()
-}
-
-fn first_in_path(names: &[&str]) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let found = names
-        .iter()
-        .find(|name| folders.iter().any(|folder| folder.join(name).is_file()));
-    PathBuf::from(found.unwrap_or(&names[0]))
 }
 
 /// A compilation that gave no program, with the compiler's own words.

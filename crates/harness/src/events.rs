@@ -3,6 +3,7 @@
 use super::job::Job;
 use super::report::{Rate, observe};
 use super::{Message, Observation};
+use crate::attempt::invalid;
 use speedwell_model::{Better, Case, Cause, Metric, Sample, Value};
 use speedwell_process::{Conversation, Next};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
     if results > 1 {
         let reason =
             format!("reported {results} results for one run, of which one at most is true");
-        return (None, Some(Cause::Invalid { reason }));
+        return (None, Some(invalid(reason)));
     }
     if let Some(timed) = events.first("timed") {
         return observe_timed(case, timed, events);
@@ -55,9 +56,8 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         found.map_or(0.0, |sample| sample.value)
     };
     let requests = failed("http_errors") + failed("http_non2xx");
-    let lost = (requests > 0.0).then(|| Cause::Invalid {
-        reason: format!("{requests} requests failed: the rate is not that of a working server"),
-    });
+    let lost = format!("{requests} requests failed: the rate is not that of a working server");
+    let lost = (requests > 0.0).then(|| invalid(lost));
     (Some(seen), events.error().or(fault).or(lost))
 }
 
@@ -68,12 +68,9 @@ fn observe_timed(
     events: &Events,
 ) -> (Option<Observation>, Option<Cause>) {
     let mut seen = Observation {
-        case,
-        samples: Vec::new(),
-        metrics: vec![Metric::throughput()],
         notes: events.first("ready").map(warnings).unwrap_or_default(),
         check: events.first("check").and_then(|check| check.get("text")),
-        load: None,
+        ..Observation::new(case, vec![Metric::throughput()])
     };
     let numbers = |key| -> Vec<u64> {
         let texts = timed.list(key);
@@ -81,18 +78,15 @@ fn observe_timed(
     };
     let (times, counts) = (numbers("ns"), numbers("loop"));
     let workers = timed.number::<f64>("workers").unwrap_or(1.0);
-    let mut fault = (times.len() != timed.list("ns").len() || counts.is_empty()).then(|| {
-        let reason = "reported samples that are not numbers".to_owned();
-        Cause::Invalid { reason }
-    });
+    let is_wrong = times.len() != timed.list("ns").len() || counts.is_empty();
+    let mut fault = is_wrong.then(|| invalid("reported samples that are not numbers"));
     for (at, &elapsed_ns) in times.iter().enumerate() {
         // One count stands for all samples, several are one for each.
         let count = counts.get(at).or(counts.first()).copied().unwrap_or(0);
         let iterations = count as f64 * workers;
         if elapsed_ns == 0 || iterations == 0.0 {
-            fault = fault.or(Some(Cause::Invalid {
-                reason: format!("reported {iterations} iterations in {elapsed_ns} ns"),
-            }));
+            let reason = format!("reported {iterations} iterations in {elapsed_ns} ns");
+            fault = fault.or(Some(invalid(reason)));
             continue;
         }
         seen.samples.push(Sample {
@@ -127,18 +121,10 @@ pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
     } else {
         Better::Lower
     };
-    let metric: Arc<str> = Arc::from(name.as_str());
+    let metric = Metric::new(name, event.get("unit").unwrap_or_default(), better);
     let texts = event.list("value");
-    let values = texts.iter().filter_map(|text| text.parse::<f64>().ok());
-    seen.samples.extend(values.map(|value| Sample {
-        metric: metric.clone(),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    }));
-    if seen.metrics.iter().all(|known| known.name != name) {
-        let unit = event.get("unit").unwrap_or_default();
-        seen.metrics.push(Metric::new(name, unit, better));
+    for value in texts.iter().filter_map(|text| text.parse::<f64>().ok()) {
+        seen.add(metric.clone(), value);
     }
 }
 
@@ -192,10 +178,8 @@ impl Events {
             Some("Skipped") => Some(Cause::Skipped { reason: first_line }),
             // The exit status of the process tells this better.
             Some("ProcessExit") => None,
-            Some(class) => Some(Cause::Invalid {
-                reason: format!("{class}: {first_line}"),
-            }),
-            None => Some(Cause::Invalid { reason: first_line }),
+            Some(class) => Some(invalid(format!("{class}: {first_line}"))),
+            None => Some(invalid(first_line)),
         }
     }
 }

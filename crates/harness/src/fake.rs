@@ -11,12 +11,12 @@
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
 //! instead of a million. `110,memory=5` is a run with a second metric, of which less is better.
 
-use super::attempt::{description_failure, failure};
+use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Metric, Sample};
+use speedwell_model::{Better, Case, Cause, Metric};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -114,11 +114,7 @@ impl Harness for Fake {
 
 fn fault(source: &Source, reason: String) -> Description {
     let cause = Cause::Invalid { reason };
-    let failure = description_failure(&source.name, cause, &reading(source), None);
-    Description {
-        failure: Some(failure),
-        ..Description::default()
-    }
+    not_described(source, cause, &reading(source), None)
 }
 
 /// No process is behind a made-up number; who wants to see it again reads the file.
@@ -163,13 +159,7 @@ fn note_other(text: &str, seen: &mut Observation) {
     let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
         return;
     };
-    seen.metrics.push(Metric::new(name, "", Better::Lower));
-    seen.samples.push(Sample {
-        metric: name.into(),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    });
+    seen.add(Metric::new(name, "", Better::Lower), value);
 }
 
 /// What the file says about this run.

@@ -4,13 +4,13 @@
 //! inside the process are samples of one run. The program's own output stays its own; results come
 //! over a private pipe. Options of the user come after ours, and the library takes the last.
 
-use super::attempt::{description_failure, start_reason};
+use super::attempt::{not_described, start_reason};
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::draft;
 use super::{Attempt, Harness, Observation};
 use speedwell_model::{Case, Cause, Length, Metric};
 use speedwell_process::{Channel, Conversation, Next, Spec, run};
-use speedwell_results::foreign::google_benchmark::{File, Row, context, counter, filter};
+use speedwell_results::foreign::google_benchmark::{File, Row, context, filter, metric};
 use speedwell_results::foreign::json::Node;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -77,10 +77,7 @@ impl Harness for GoogleBenchmark {
         let names = listed(&output.0);
         let cause = cause.or_else(|| names.is_empty().then(|| nothing_listed(&spec)));
         if let Some(cause) = cause {
-            return Description {
-                failure: Some(description_failure(&source.name, cause, &spec, outcome)),
-                ..Description::default()
-            };
+            return not_described(source, cause, &spec, outcome);
         }
         Description {
             jobs: names
@@ -249,17 +246,15 @@ fn seen(case: Case, rows: &[&Row], notes: Vec<String>) -> Observation {
                     return known.clone();
                 }
                 let shared: Arc<str> = Arc::from(name);
-                metrics.push((counter::metric(name).0, shared.clone()));
+                metrics.push((metric(name).0, shared.clone()));
                 shared
             })
         });
     let samples = samples.collect();
+    let metrics = metrics.into_iter().map(|(metric, _)| metric);
     Observation {
-        case,
         samples,
-        metrics: metrics.into_iter().map(|(metric, _)| metric).collect(),
         notes,
-        check: None,
-        load: None,
+        ..Observation::new(case, metrics.collect())
     }
 }

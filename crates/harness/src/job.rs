@@ -7,7 +7,7 @@ use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +68,19 @@ pub struct Source {
 }
 
 impl Source {
+    /// A file below `root`, named after its path from there unless another name is given later.
+    pub(crate) fn new(kind: Kind, file: &Path, root: &Path, directory: &Path) -> Source {
+        let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy();
+        Source {
+            kind,
+            name: name.replace('\\', "/"),
+            file: file.to_owned(),
+            root: root.to_owned(),
+            directory: directory.to_owned(),
+            definition: None,
+        }
+    }
+
     /// What the definition file says.
     ///
     /// # Errors

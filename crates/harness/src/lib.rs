@@ -4,34 +4,26 @@
 //! does one fresh process report for one of them ([`Harness::perform`]). It knows neither plans nor
 //! stores. A new language is one file here and one folder under `harness/`.
 
+use std::path::PathBuf;
+
 mod attempt;
 mod cache;
 pub mod code;
 mod compile;
 mod cpp;
-mod describe;
 pub mod discover;
-mod elf_note;
 mod events;
 pub mod experiment;
 mod fake;
-mod fingerprint;
 mod google_benchmark;
-mod http_shim;
-mod http_tool;
 mod job;
 mod node;
-mod node_channel;
-mod node_core;
-mod node_probe;
-mod own_program;
 pub mod plan;
 mod program;
 mod protocol;
 mod python;
 mod remembered;
 mod report;
-mod shadow_path;
 mod sources;
 mod wire;
 
@@ -41,11 +33,8 @@ pub use google_benchmark::{is_elf, is_google_benchmark, is_wrapper};
 pub use job::{
     Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial, UsualTool,
 };
-pub use own_program::own_program;
 pub use program::is_harness as is_program_with_harness;
 pub use wire::Message;
-
-use std::path::PathBuf;
 
 /// A language's way of describing and performing benchmarks.
 pub trait Harness: Sync {
@@ -73,7 +62,7 @@ pub trait Harness: Sync {
 /// The harness of that kind.
 pub fn of(kind: Kind) -> &'static dyn Harness {
     match kind {
-        Kind::NodeCore => &node_core::NodeCore,
+        Kind::NodeCore => &node::core::NodeCore,
         Kind::Node => &node::Node,
         Kind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
         Kind::Cpp => &cpp::Cpp,
@@ -83,4 +72,13 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Code(language) => code::harness(language),
         Kind::Fake => &fake::Fake,
     }
+}
+
+/// `$SPEEDWELL_PROGRAM`, which whoever embeds the library sets, else the program that runs; its bare
+/// name where the system does not tell.
+pub fn own_program() -> PathBuf {
+    let set = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
+    set.map(PathBuf::from)
+        .or_else(|| std::env::current_exe().ok())
+        .unwrap_or_else(|| PathBuf::from("speedwell"))
 }

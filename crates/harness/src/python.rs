@@ -1,5 +1,6 @@
 //! Python files that use our package, driven over the harness protocol.
 
+use super::attempt::not_described;
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::{self, Loop, draft};
 use super::{Attempt, Harness, program, sources};
@@ -14,7 +15,7 @@ impl Harness for Python {
     fn describe(&self, source: &Source, request: &Request) -> Description {
         let (spec, mut plain) = match specs(source, &request.program, &request.variant) {
             Ok(specs) => specs,
-            Err(cause) => return protocol::failed(source, cause, &Spec::new(&request.program)),
+            Err(cause) => return not_described(source, cause, &Spec::new(&request.program), None),
         };
         plain.arguments.push("--list".into());
         protocol::describe(source, request, &spec, &plain, &draft(source, request))
@@ -47,9 +48,7 @@ impl Harness for Python {
 /// The process of the harness, and how a person starts the file: there the package has to be found
 /// by the variable.
 fn specs(source: &Source, program: &Path, variant: &Variant) -> Result<(Spec, Spec), Cause> {
-    let folder = sources::PYTHON.folder().map_err(|error| Cause::Start {
-        reason: format!("{error:#}"),
-    })?;
+    let folder = sources::PYTHON.folder()?;
     let file = |path: &Path| path.to_string_lossy().into_owned();
     let mut spec = Spec::new(program).args(variant.arguments.clone());
     spec.environment = variant.environment.clone();

@@ -4,6 +4,7 @@
 //! text, a count where a rate is meant, and load in which requests failed.
 
 use super::Observation;
+use crate::attempt::invalid;
 use serde_json::Value as Json;
 use speedwell_model::{Better, Case, Cause, Metric, Sample};
 use std::sync::Arc;
@@ -25,20 +26,13 @@ pub struct Rate {
 /// Turns `rate` into an observation of `case`. In a trial (`test`) zero and infinite rates pass,
 /// because nothing is concluded from them.
 pub fn observe(case: Case, rate: &Rate, test: bool) -> (Observation, Option<Cause>) {
-    let mut seen = Observation {
-        case,
-        samples: Vec::new(),
-        metrics: vec![Metric::throughput()],
-        notes: Vec::new(),
-        check: None,
-        load: None,
-    };
+    let mut seen = Observation::new(case, vec![Metric::throughput()]);
     let value = match number(&rate.rate, &mut seen.notes) {
         Ok(value) => value,
-        Err(reason) => return (seen, Some(Cause::Invalid { reason })),
+        Err(reason) => return (seen, Some(invalid(reason))),
     };
     if !test && let Some(reason) = implausible(value) {
-        return (seen, Some(Cause::Invalid { reason }));
+        return (seen, Some(invalid(reason)));
     }
     let value = corrected(value, rate, &mut seen);
     let iterations = rate
@@ -130,28 +124,17 @@ fn corrected(value: f64, rate: &Rate, seen: &mut Observation) -> f64 {
     seen.notes.push(format!(
         "The test double reported a count of {value} requests, here divided by its {seconds} s."
     ));
-    seen.metrics.push(Metric::new(REPORTED, "", Better::Higher));
-    seen.samples.push(Sample {
-        metric: Arc::from(REPORTED),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    });
+    seen.add(Metric::new(REPORTED, "", Better::Higher), value);
     value / seconds
 }
 
 /// Keeps latency and counts; load in which requests failed is no measurement of the server.
 fn http_figures(http: &Json, seen: &mut Observation) -> Option<Cause> {
     let mut keep = |name: &str, unit: &str, value: Option<f64>| {
-        let Some(value) = value else { return };
-        seen.metrics.push(Metric::new(name, unit, Better::Lower));
-        let metric = Arc::from(name);
-        seen.samples.push(Sample {
-            metric,
-            value,
-            elapsed_ns: None,
-            iterations: None,
-        });
+        let metric = Metric::new(name, unit, Better::Lower);
+        if let Some(value) = value {
+            seen.add(metric, value);
+        }
     };
     for name in ["mean", "p50", "p75", "p90", "p99", "max"] {
         let ms = http["latency_ms"][name].as_f64();
@@ -162,13 +145,13 @@ fn http_figures(http: &Json, seen: &mut Observation) -> Option<Cause> {
     keep("http_errors", "", errors);
     keep("http_non2xx", "", non2xx);
     let failed = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
-    (failed > 0.0).then(|| Cause::Invalid {
-        reason: format!(
+    (failed > 0.0).then(|| {
+        invalid(format!(
             "{failed} requests failed ({} errors, {} answers other than 2xx): the rate is not that \
              of a working server",
             errors.unwrap_or(0.0),
             non2xx.unwrap_or(0.0)
-        ),
+        ))
     })
 }
 

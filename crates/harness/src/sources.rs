@@ -4,9 +4,10 @@
 //! Node.js pays for every file that it opens, so those that each sample needs are unpacked joined in one as well.
 
 use super::cache::{self, cache_folder};
-use super::fingerprint::Fingerprint;
+use crate::remembered::Fingerprint;
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
+use speedwell_model::Cause;
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,13 @@ macro_rules! file {
     };
 }
 
+/// A folder of a harness, under this name where it is unpacked, with all that is in it.
+macro_rules! folder {
+    ($name:literal, $path:tt) => {
+        ($name, include_dir!($path))
+    };
+}
+
 /// The Node.js harness.
 pub static NODE: Sources = Sources::new(
     "node",
@@ -46,10 +54,7 @@ pub static NODE: Sources = Sources::new(
         file!("node", "register.cjs"),
         file!("node", "package.json"),
     ],
-    &[(
-        "lib",
-        include_dir!("$CARGO_MANIFEST_DIR/languages/node/lib"),
-    )],
+    &[folder!("lib", "$CARGO_MANIFEST_DIR/languages/node/lib")],
 )
 .joining(&["", "lib", "lib/harness", "lib/probe"]);
 
@@ -57,44 +62,40 @@ pub static NODE: Sources = Sources::new(
 pub static CPP: Sources = Sources::new(
     "cpp",
     &[],
-    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/cpp"))],
+    &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")],
 );
 
 /// What measures code in C; and in C++, with `code.hpp` of [`CPP`].
-pub static C: Sources = Sources::new(
-    "c",
-    &[],
-    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/c"))],
-);
+pub static C: Sources = Sources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
 
 /// What measures code in Rust: a crate of its own.
 pub static RUST: Sources = Sources::new(
     "rust",
     &[],
-    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/rust"))],
+    &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")],
 );
 
 /// What measures code in Go: a module.
 pub static GO: Sources = Sources::new(
     "go",
     &[],
-    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/go"))],
+    &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")],
 );
 
 /// What measures code in Java: a package.
 pub static JAVA: Sources = Sources::new(
     "java",
     &[],
-    &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/java"))],
+    &[folder!("", "$CARGO_MANIFEST_DIR/languages/java")],
 );
 
 /// The Python harness.
 pub static PYTHON: Sources = Sources::new(
     "python",
     &[file!("python", "harness.py")],
-    &[(
+    &[folder!(
         "speedwell",
-        include_dir!("$CARGO_MANIFEST_DIR/languages/python/speedwell"),
+        "$CARGO_MANIFEST_DIR/languages/python/speedwell"
     )],
 );
 
@@ -102,10 +103,7 @@ pub static PYTHON: Sources = Sources::new(
 pub static ERLANG: Sources = Sources::new(
     "erlang",
     &[],
-    &[(
-        "src",
-        include_dir!("$CARGO_MANIFEST_DIR/languages/erlang/src"),
-    )],
+    &[folder!("src", "$CARGO_MANIFEST_DIR/languages/erlang/src")],
 );
 
 impl Sources {
@@ -132,12 +130,15 @@ impl Sources {
     ///
     /// # Errors
     /// The cache folder cannot be written.
-    pub fn folder(&self) -> anyhow::Result<PathBuf> {
+    pub fn folder(&self) -> Result<PathBuf, Cause> {
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*unpacked {
             return Ok(folder.clone());
         }
-        let folder = unpack(self.name, &self.content(), &cache_folder())?;
+        let folder = unpack(self.name, &self.content(), &cache_folder());
+        let folder = folder.map_err(|error| Cause::Start {
+            reason: format!("{error:#}"),
+        })?;
         *unpacked = Some(folder.clone());
         Ok(folder)
     }

@@ -2,16 +2,15 @@
 //!
 //! Decides its grammar, which is that of getopt: letters may be clustered (`-kq`) and values attached
 //! (`-n100`). Unlike in the original, options may also follow the address. It must not know what an
-//! option does to a load. Start at [`Asked::parse`].
+//! option does to a load. Start at [`Command::parse`].
 
-mod read;
-
+use crate::arguments::{self, Mistake};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum Command {
     /// The usage.
     Help,
     /// The version.
@@ -81,16 +80,16 @@ pub struct Security {
 }
 
 /// What the report shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shown {
     /// `-v`.
     pub verbosity: u32,
-    /// Not `-q`.
-    pub progress: bool,
-    /// Not `-d`.
-    pub percentages: bool,
-    /// Not `-S`.
-    pub spread: bool,
+    /// `-q`.
+    pub hides_progress: bool,
+    /// `-d`.
+    pub hides_percentages: bool,
+    /// `-S`.
+    pub hides_spread: bool,
     /// `-l`.
     pub varying: bool,
     /// `--ab-lengths`.
@@ -106,7 +105,7 @@ pub struct Shown {
 }
 
 /// A test.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// The address, as typed.
     pub url: String,
@@ -152,56 +151,17 @@ pub struct Request {
     pub shown: Shown,
 }
 
-impl Default for Request {
-    fn default() -> Request {
+impl Request {
+    /// What is done without options.
+    pub fn plain() -> Request {
         Request {
-            url: String::new(),
-            requests: None,
             concurrency: 1,
-            time_s: None,
             timeout_s: 30.0,
-            sets_window: false,
-            local: None,
-            upload: None,
             content_type: "text/plain".to_owned(),
-            method: None,
-            cookies: Vec::new(),
-            headers: Vec::new(),
-            credentials: None,
-            proxy_credentials: None,
-            proxy: None,
-            keeps_alive: false,
-            goes_on: false,
-            is_http10: false,
-            verify: None,
-            security: Security::default(),
-            shown: Shown {
-                verbosity: 0,
-                progress: true,
-                percentages: true,
-                spread: true,
-                varying: false,
-                counts_lengths: false,
-                html: None,
-                csv: None,
-                tsv: None,
-                sort: Sort::Start,
-            },
+            ..Request::default()
         }
     }
-}
 
-impl Asked {
-    /// Reads a command line.
-    ///
-    /// # Errors
-    /// It is none of ab; a fragment of a sentence says why.
-    pub fn parse(arguments: &[String]) -> Result<Asked, String> {
-        read::read(arguments)
-    }
-}
-
-impl Request {
     /// Whether bodies are uploaded, so that the original tells how much was sent.
     pub fn is_upload(&self) -> bool {
         self.upload.is_some()
@@ -211,5 +171,334 @@ impl Request {
     pub fn method(&self) -> &str {
         let uploaded = self.upload.as_ref().map(|upload| upload.method);
         self.method.as_deref().or(uploaded).unwrap_or("GET")
+    }
+}
+
+/// Options that have no value, and those that have one. The original does not have the long ones.
+const FLAGS: &[&str] = &[
+    "-l",
+    "-r",
+    "-k",
+    "-V",
+    "-h",
+    "-w",
+    "-i",
+    "-I",
+    "-d",
+    "-S",
+    "-q",
+    "--help",
+    "--http1.0",
+    "--insecure",
+    "--ab-lengths",
+];
+const VALUED: &[&str] = &[
+    "-n", "-c", "-t", "-s", "-b", "-T", "-p", "-u", "-v", "-x", "-y", "-z", "-C", "-H", "-P", "-A",
+    "-g", "-X", "-e", "-B", "-m", "-Z", "-f", "-E", "--sort", "--verify",
+];
+
+impl Command {
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// It is none of ab; a fragment of a sentence says why.
+    pub fn parse(arguments: &[String]) -> Result<Command, String> {
+        let read = arguments::getopt(arguments, find).map_err(explained)?;
+        let mut request = Request::plain();
+        for (name, value) in read.options {
+            match (name, value) {
+                ("-h" | "--help", _) => return Ok(Command::Help),
+                ("-V", _) => return Ok(Command::Version),
+                (_, None) => flag(&mut request, name)?,
+                (_, Some(value)) => valued(&mut request, name, value)?,
+            }
+        }
+        match read.others.as_slice() {
+            [url] => request.url = (*url).to_owned(),
+            [] => return Err("wrong number of arguments: there is no address".to_owned()),
+            [_, second, ..] => {
+                return Err(format!(
+                    "wrong number of arguments: one address is tested, and '{second}' is another"
+                ));
+            }
+        }
+        check(&mut request)?;
+        Ok(Command::Test(Box::new(request)))
+    }
+}
+
+fn find(name: &str) -> Option<(&'static str, bool)> {
+    let flags = FLAGS.iter().map(|known| (*known, false));
+    let mut every = flags.chain(VALUED.iter().map(|known| (*known, true)));
+    every.find(|(known, _)| *known == name)
+}
+
+fn explained(mistake: Mistake<'_>) -> String {
+    match mistake {
+        Mistake::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
+        Mistake::NeedsValue(name) => {
+            format!(
+                "option requires an argument -- {}",
+                name.trim_start_matches('-')
+            )
+        }
+        Mistake::TakesNoValue(name) => format!("'{name}' has no value"),
+        Mistake::UnknownName(name) => {
+            let near = |known: &&&str| {
+                known.starts_with("--") && strsim::damerau_levenshtein(known, name) <= 2
+            };
+            let near = FLAGS.iter().chain(VALUED).find(near);
+            let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
+            format!("there is no option '{name}'{}", hint.unwrap_or_default())
+        }
+    }
+}
+
+fn flag(request: &mut Request, name: &str) -> Result<(), String> {
+    let shown = &mut request.shown;
+    match name {
+        "-l" => shown.varying = true,
+        "-d" => shown.hides_percentages = true,
+        "-S" => shown.hides_spread = true,
+        "-q" => shown.hides_progress = true,
+        "-w" => {
+            shown.html.get_or_insert_default();
+        }
+        "-r" => request.goes_on = true,
+        "-k" => request.keeps_alive = true,
+        "-i" => request.method = Some("HEAD".to_owned()),
+        "--http1.0" => request.is_http10 = true,
+        "--insecure" => request.security.trusts_anyone = true,
+        "--ab-lengths" => shown.counts_lengths = true,
+        _ => {
+            return Err(
+                "'-I' is not supported: the name of the server is always part of the TLS handshake"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn valued(request: &mut Request, name: &str, value: &str) -> Result<(), String> {
+    let owned = || value.to_owned();
+    let shown = &mut request.shown;
+    match name {
+        "-n" => request.requests = Some(count(name, value, "requests")?),
+        "-c" => {
+            let typed = count(name, value, "concurrent requests")?;
+            request.concurrency = u32::try_from(typed)
+                .map_err(|_| format!("'-c {value}' is more than can be opened"))?;
+        }
+        "-t" => request.time_s = Some(seconds(name, value)?),
+        "-s" => request.timeout_s = seconds(name, value)?,
+        "-b" => {
+            count(name, value, "bytes")?;
+            request.sets_window = true;
+        }
+        "-v" => {
+            let level = value.parse();
+            shown.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
+        }
+        "-B" => {
+            let address = value.trim_matches(['[', ']']).parse();
+            request.local =
+                Some(address.map_err(|_| format!("'-B' needs an address, not '{value}'"))?);
+        }
+        "-p" => upload(request, "POST", value)?,
+        "-u" => upload(request, "PUT", value)?,
+        "-T" => request.content_type = owned(),
+        "-m" => request.method = Some(owned()),
+        "-C" => request.cookies.push(owned()),
+        "-H" => request.headers.push(header(value)?),
+        "-A" => request.credentials = Some(owned()),
+        "-P" => request.proxy_credentials = Some(owned()),
+        "-X" => request.proxy = Some(owned()),
+        "-e" => shown.csv = Some(value.into()),
+        "-g" => shown.tsv = Some(value.into()),
+        "-x" => shown.html.get_or_insert_default().table = owned(),
+        "-y" => shown.html.get_or_insert_default().row = owned(),
+        "-z" => shown.html.get_or_insert_default().cell = owned(),
+        "-E" => request.security.identity = Some(value.into()),
+        "-f" => request.security.version = tls_version(value)?,
+        "--verify" => request.verify = Some(owned()),
+        "--sort" => shown.sort = sort(value)?,
+        _ => {
+            return Err(format!(
+                "'-Z {value}' is not supported: cipher suites cannot be chosen\n\
+                 hint: the report names the one that was agreed on"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn sort(value: &str) -> Result<Sort, String> {
+    match value {
+        "start" => Ok(Sort::Start),
+        "ttime" => Ok(Sort::Total),
+        _ => Err(format!("'--sort' is 'start' or 'ttime', not '{value}'")),
+    }
+}
+
+fn count(name: &str, value: &str, what: &str) -> Result<u64, String> {
+    match value.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(format!("'{name}' needs a number of {what}, not '{value}'")),
+    }
+}
+
+/// The longest time that may be asked for: a year.
+const LONGEST_S: f64 = 366.0 * 86_400.0;
+
+fn seconds(name: &str, value: &str) -> Result<f64, String> {
+    match value.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Ok(seconds),
+        _ => Err(format!("'{name}' needs a number of seconds, not '{value}'")),
+    }
+}
+
+fn header(value: &str) -> Result<(String, String), String> {
+    let (name, value) = value
+        .split_once(':')
+        .ok_or_else(|| format!("'-H' needs 'Name: value', not '{value}'"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn upload(request: &mut Request, method: &'static str, file: &str) -> Result<(), String> {
+    if request.upload.is_some() {
+        return Err("one body is sent: '-p' or '-u', once".to_owned());
+    }
+    request.upload = Some(Upload {
+        method,
+        file: file.into(),
+    });
+    Ok(())
+}
+
+fn tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
+    match value {
+        "ALL" => Ok(None),
+        "TLS1.2" => Ok(Some(TlsVersion::V12)),
+        "TLS1.3" => Ok(Some(TlsVersion::V13)),
+        "SSL2" | "SSL3" | "TLS1" | "TLS1.1" => Err(format!(
+            "'-f {value}' is not supported: TLS 1.2 and 1.3 are spoken, older versions are unsafe"
+        )),
+        _ => Err(format!(
+            "'-f' is 'TLS1.2', 'TLS1.3' or 'ALL', not '{value}'"
+        )),
+    }
+}
+
+/// What only the whole command line tells.
+fn check(request: &mut Request) -> Result<(), String> {
+    if request.upload.is_some() && request.method.as_deref() == Some("HEAD") {
+        return Err("Cannot mix POST with other methods: HEAD has no body".to_owned());
+    }
+    if request.requests.is_none() && request.time_s.is_none() {
+        request.requests = Some(1);
+    }
+    // The words of the original, for scripts that look for them.
+    if let Some(requests) = request.requests
+        && u64::from(request.concurrency) > requests
+    {
+        return Err(
+            "Cannot use concurrency level greater than total number of requests".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_line(line: &str) -> Result<Command, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Command::parse(&words)
+    }
+
+    #[track_caller]
+    fn test(line: &str) -> Request {
+        match read_line(line) {
+            Ok(Command::Test(request)) => *request,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn letters_are_clustered_and_values_attached_as_with_getopt() {
+        let apart = test("-k -q -n 100 -c 10 http://h/");
+        assert_eq!(test("-kqn100 -c10 http://h/"), apart);
+        assert_eq!(test("http://h/ -kqn 100 -c10"), apart);
+        assert_eq!(apart.requests, Some(100));
+        assert!(apart.keeps_alive && apart.shown.hides_progress);
+    }
+
+    #[test]
+    fn every_letter_of_the_original_is_known() {
+        // From the usage of ab 2.3.
+        let line = "-n 9 -c 2 -t 3 -s 4 -b 1024 -B 127.0.0.1 -p f -T a/b -v 2 -w -x a -y b -z c \
+                    -C a=1 -C b=2 -H X:1 -A u:p -P u:p -X h:1 -k -d -S -q -l -g g -e e -r -m PATCH \
+                    -f TLS1.3 -E pem http://h/";
+        let request = test(line);
+        assert_eq!(request.method(), "PATCH");
+        assert_eq!(request.cookies, ["a=1", "b=2"]);
+        assert_eq!(request.headers, [("X".to_owned(), "1".to_owned())]);
+        assert_eq!(request.time_s, Some(3.0));
+        let html = request.shown.html.unwrap();
+        assert_eq!((&*html.table, &*html.row, &*html.cell), ("a", "b", "c"));
+        assert_eq!(test("-u f http://h/").method(), "PUT");
+        assert_eq!(test("-i http://h/").method(), "HEAD");
+        assert_eq!(read_line("-h"), Ok(Command::Help));
+        assert_eq!(read_line("-V"), Ok(Command::Version));
+        for refused in ["-I http://h/", "-Z AES http://h/", "-f SSL2 http://h/"] {
+            let why = read_line(refused).unwrap_err();
+            assert!(why.contains("is not supported: "), "{why}");
+        }
+    }
+
+    #[test]
+    fn time_alone_means_no_number_of_requests() {
+        assert_eq!(test("-t 5 -c 80000 h/").requests, None);
+        assert_eq!(test("-n 7 -t 5 h/").requests, Some(7));
+        assert_eq!(test("-t 5 -n 7 h/").requests, Some(7));
+        assert_eq!(test("h/").requests, Some(1));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (line, why) in [
+            ("", "wrong number of arguments: there is no address"),
+            (
+                "a b",
+                "wrong number of arguments: one address is tested, and 'b' is another",
+            ),
+            ("-n", "option requires an argument -- n"),
+            ("-kQ h/", "illegal option -- Q"),
+            ("-n 0 h/", "'-n' needs a number of requests, not '0'"),
+            ("-n 10k h/", "'-n' needs a number of requests, not '10k'"),
+            ("-t -1 h/", "'-t' needs a number of seconds, not '-1'"),
+            (
+                "-n 2 -c 10 h/",
+                "Cannot use concurrency level greater than total number of requests",
+            ),
+            ("-H nothing h/", "'-H' needs 'Name: value', not 'nothing'"),
+            ("-p a -u b h/", "one body is sent: '-p' or '-u', once"),
+            (
+                "-i -p a h/",
+                "Cannot mix POST with other methods: HEAD has no body",
+            ),
+            (
+                "--sort size h/",
+                "'--sort' is 'start' or 'ttime', not 'size'",
+            ),
+            (
+                "--insecur h/",
+                "there is no option '--insecur'\nhint: did you mean '--insecure'?",
+            ),
+        ] {
+            assert_eq!(read_line(line).unwrap_err(), why);
+        }
     }
 }

@@ -3,12 +3,10 @@
 //! Decides what the original's words mean (docs/reference/ab.md). It must not know how figures are printed.
 //! Start at [`Figures::of`]; the formulas of rates are the methods below it.
 
-use super::arguments::Request;
-use super::failures::Failures;
-use super::times::Times;
+use crate::ab::arguments::Request;
 use speedwell_load::latency::{LEAST_CONCURRENCY, Outcome};
 use speedwell_load::measured::{Measured, RequestRecord};
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Starting a thread and opening connections takes some milliseconds, which are a good part of a test
 /// that is shorter than this.
@@ -165,10 +163,214 @@ fn account(measured: &Measured) -> Vec<(&'static str, u64)> {
     account
 }
 
+/// Failed requests by the kinds of the original's report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Failures {
+    /// There was no connection, TLS included.
+    pub connect: u64,
+    /// The connection broke, or the answer did not come in time.
+    pub receive: u64,
+    /// The body was shorter than its head said.
+    pub length: u64,
+    /// What came was no answer, or not the one that `--verify` wants.
+    pub exceptions: u64,
+    /// The request could not be written. The original tells these on a line of their own.
+    pub write: u64,
+}
+
+impl Failures {
+    /// Sorts the failures of a load.
+    pub fn of(counts: &OutcomeCounts) -> Failures {
+        let mut failures = Failures::default();
+        for class in ErrorClass::every() {
+            *failures.place(class) += counts.errors(class);
+        }
+        failures
+    }
+
+    fn place(&mut self, class: ErrorClass) -> &mut u64 {
+        match class.phase() {
+            // Their connections had been made.
+            _ if is_tls_of_an_answer(class) => &mut self.receive,
+            "dns" | "connect" | "tls" => &mut self.connect,
+            "send" => &mut self.write,
+            _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
+            _ if class == ErrorClass::EofInBody => &mut self.length,
+            "reset" | "eof" | "timeout" | "h2" | "h3" => &mut self.receive,
+            _ => &mut self.exceptions,
+        }
+    }
+
+    /// The number behind `Failed requests`.
+    pub fn failed(&self) -> u64 {
+        self.connect + self.receive + self.length + self.exceptions
+    }
+}
+
+/// Whether a failure ends the test unless `-r` is given: errors of sockets do, answers that are
+/// wrong do not.
+pub fn ends_test(class: ErrorClass) -> bool {
+    let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
+    phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
+}
+
+fn is_tls_of_an_answer(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated)
+}
+
+/// Whether a failure ends the test also with `-r`, because every further request would fail alike.
+pub fn ends_any_test(class: ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn
+    )
+}
+
+/// The percentages that ab prints.
+pub const PERCENTS: [u32; 9] = speedwell_load::latency::AB_PERCENTS;
+
+/// One request with a whole answer, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// When it began, from the start of the test.
+    pub begun_ns: u64,
+    /// Until the connection was there; 0 on one that was used before.
+    pub connect_ns: u64,
+    /// From sending to the end of the answer.
+    pub processing_ns: u64,
+    /// From sending to the first byte of the answer.
+    pub waiting_ns: u64,
+}
+
+impl Timing {
+    /// From the beginning to the end.
+    pub fn total_ns(self) -> u64 {
+        self.connect_ns + self.processing_ns
+    }
+
+    fn of(row: &RequestRecord) -> Option<Timing> {
+        let sent_ns = row.sent_ns?;
+        Some(Timing {
+            begun_ns: row.begun_ns,
+            connect_ns: if row.is_reused {
+                0
+            } else {
+                sent_ns.saturating_sub(row.begun_ns)
+            },
+            processing_ns: row.end_ns.saturating_sub(sent_ns),
+            waiting_ns: row.first_byte_ns?.saturating_sub(sent_ns),
+        })
+    }
+}
+
+/// One of the times of a request, in nanoseconds.
+pub type Part = fn(Timing) -> u64;
+
+/// What is said of one kind of time, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The shortest.
+    pub least_ns: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The standard deviation of a sample (n - 1); 0 for a single one.
+    pub deviation_ns: f64,
+    /// The median.
+    pub median_ns: u64,
+    /// The longest.
+    pub greatest_ns: u64,
+}
+
+impl Spread {
+    /// Of some times in any order; there is at least one.
+    fn of(mut times_ns: Vec<u64>) -> Spread {
+        times_ns.sort_unstable();
+        let count = times_ns.len();
+        let mean_ns = times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
+        let squares: f64 = times_ns
+            .iter()
+            .map(|ns| (*ns as f64 - mean_ns).powi(2))
+            .sum();
+        let middle = count / 2;
+        Spread {
+            least_ns: times_ns[0],
+            mean_ns,
+            deviation_ns: match count {
+                1 => 0.0,
+                _ => (squares / (count - 1) as f64).sqrt(),
+            },
+            median_ns: match count % 2 {
+                1 => times_ns[middle],
+                _ => times_ns[middle - 1].midpoint(times_ns[middle]),
+            },
+            greatest_ns: times_ns[count - 1],
+        }
+    }
+}
+
+/// The times of all requests with a whole answer; there is at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Times {
+    timings: Vec<Timing>,
+    sorted_totals_ns: Vec<u64>,
+}
+
+impl Times {
+    /// The times of these requests; `None` if none has a whole answer.
+    pub fn of(rows: &[RequestRecord]) -> Option<Times> {
+        let answered = rows.iter().filter(|row| is_answered(row));
+        let mut timings: Vec<Timing> = answered.filter_map(Timing::of).collect();
+        timings.sort_by_key(|timing| timing.begun_ns);
+        let mut sorted_totals_ns: Vec<u64> = timings.iter().map(|t| t.total_ns()).collect();
+        sorted_totals_ns.sort_unstable();
+        (!timings.is_empty()).then_some(Times {
+            timings,
+            sorted_totals_ns,
+        })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.timings.len()
+    }
+
+    /// Every request, in the order in which they began.
+    pub fn timings(&self) -> &[Timing] {
+        &self.timings
+    }
+
+    /// What is said of one kind of time.
+    pub fn spread(&self, part: Part) -> Spread {
+        Spread::of(self.timings.iter().map(|timing| part(*timing)).collect())
+    }
+
+    /// The time within which a percentage of the requests was served; 0 gives the shortest.
+    pub fn within_ns(&self, percent: u32) -> u64 {
+        let count = self.sorted_totals_ns.len();
+        let rank = (count * percent as usize).div_ceil(100).clamp(1, count);
+        self.sorted_totals_ns[rank - 1]
+    }
+
+    /// The sum of all times in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sorted_totals_ns.iter().map(|ns| u128::from(*ns)).sum()
+    }
+}
+
+/// Whether the whole answer came. Its status and body may still not be what was wanted.
+fn is_answered(row: &RequestRecord) -> bool {
+    match row.outcome {
+        Outcome::Ok => true,
+        Outcome::Failed(class) => class.is_answered(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::made::{Made, row};
     use super::*;
+    use crate::ab::tests::{Made, row};
+    use speedwell_load::outcomes::ErrorClass;
 
     #[test]
     fn the_identity_has_one_place_for_every_request() {
@@ -176,7 +378,7 @@ mod tests {
             .ok(3, 200)
             .ok(2, 404)
             .failed(4, ErrorClass::EofInBody);
-        let figures = Figures::of(&Request::default(), &made.measured(), 0);
+        let figures = Figures::of(&Request::plain(), &made.measured(), 0);
         assert_eq!(
             figures.account,
             [("ok", 3), ("status", 2), ("eof.in-body", 4)]
@@ -209,7 +411,7 @@ mod tests {
             let rows: Vec<RequestRecord> = (0..8000).map(|_| row(ms * 1_000_000)).collect();
             let request = Request {
                 concurrency: 250,
-                ..Request::default()
+                ..Request::plain()
             };
             let measured = Made::of_rows(rows, elapsed_ms * 1_000_000).measured();
             Figures::of(&request, &measured, 0)
@@ -220,5 +422,79 @@ mod tests {
         let busy = of(1129, 36_856);
         assert!((busy.effective_concurrency().unwrap() - 245.0).abs() < 0.1);
         assert!(!busy.is_concurrency_short());
+    }
+
+    #[test]
+    fn every_failure_is_of_exactly_one_kind() {
+        let mut counts = OutcomeCounts::new();
+        for class in ErrorClass::every() {
+            counts.attempt();
+            counts.failed(class);
+        }
+        let failures = Failures::of(&counts);
+        assert_eq!(failures.failed() + failures.write, ErrorClass::COUNT as u64);
+        assert_eq!((failures.length, failures.write), (1, 1));
+        // dns, four of connect, three of tls, and the limit of time for connecting.
+        assert_eq!(failures.connect, 9);
+    }
+
+    #[test]
+    fn the_server_that_closes_politely_does_not_end_the_test() {
+        assert!(ends_test(ErrorClass::ResetInHead) && ends_test(ErrorClass::ConnectRefused));
+        assert!(!ends_test(ErrorClass::EofInBody) && !ends_test(ErrorClass::Assertion));
+        assert!(ends_test(ErrorClass::TlsRecord) && !ends_test(ErrorClass::TlsTruncated));
+        assert!(ends_any_test(ErrorClass::TlsVerify) && !ends_any_test(ErrorClass::ConnectRefused));
+    }
+
+    fn of_totals_ms(totals: &[u64]) -> Times {
+        let rows: Vec<RequestRecord> = totals.iter().map(|ms| row(*ms * 1_000_000)).collect();
+        Times::of(&rows).unwrap()
+    }
+
+    #[test]
+    fn the_median_is_the_middle() {
+        let median = |totals| of_totals_ms(totals).spread(Timing::total_ns).median_ns;
+        assert_eq!(median(&[3, 1, 2]), 2_000_000);
+        assert_eq!(median(&[4, 1, 3, 2]), 2_500_000);
+        assert_eq!(median(&[7]), 7_000_000);
+    }
+
+    #[test]
+    fn the_spread_is_that_of_a_sample() {
+        // R: mean(c(2, 4, 4, 5)) = 3.75, sd(...) = 1.258306.
+        let spread = of_totals_ms(&[4, 2, 5, 4]).spread(Timing::total_ns);
+        assert_eq!(spread.mean_ns, 3_750_000.0);
+        assert!((spread.deviation_ns - 1_258_306.0).abs() < 1.0);
+        assert_eq!(
+            (spread.least_ns, spread.greatest_ns),
+            (2_000_000, 5_000_000)
+        );
+        assert_eq!(
+            of_totals_ms(&[9]).spread(Timing::total_ns).deviation_ns,
+            0.0
+        );
+    }
+
+    #[test]
+    fn a_percentage_of_the_requests_was_served_within_its_time() {
+        let times = of_totals_ms(&(1..=100).collect::<Vec<_>>());
+        for percent in PERCENTS {
+            assert_eq!(times.within_ns(percent), u64::from(percent) * 1_000_000);
+        }
+        assert_eq!(times.within_ns(0), 1_000_000);
+        // By definition: the least time that so many requests did not exceed.
+        let few = of_totals_ms(&[10, 20, 30]);
+        assert_eq!(few.within_ns(66), 20_000_000);
+        assert_eq!(few.within_ns(67), 30_000_000);
+    }
+
+    #[test]
+    fn a_request_without_a_whole_answer_has_no_times() {
+        let mut failed = row(5_000_000);
+        failed.outcome = Outcome::Failed(ErrorClass::ResetInBody);
+        assert_eq!(Times::of(&[failed]), None);
+        let mut wrong = row(5_000_000);
+        wrong.outcome = Outcome::Failed(ErrorClass::Assertion);
+        assert_eq!(Times::of(&[wrong, failed]).unwrap().count(), 1);
     }
 }

@@ -1,18 +1,16 @@
 //! Everything that a report says, before it is laid out.
 //!
-//! Decides which of the original's lines are there and in which order. Two layouts print them: `text`
-//! and `html`. What Speedwell adds is in `added`. Start at [`Report::facts`].
+//! Decides which of the original's lines are there and in which order. `report/layout.rs` prints
+//! them as text and as HTML. Of TLS it speaks in the words of OpenSSL that the original prints. Start at [`Report::facts`].
 
-pub mod added;
-pub mod html;
-pub mod text;
-
-use super::address::Url;
-use super::arguments::Request;
-use super::figures::Figures;
-use super::tls_line;
+use crate::ab::arguments::Request;
+use crate::ab::figures::Figures;
+use crate::ab::sending::Url;
 use speedwell_load::generator::TlsFacts;
+use speedwell_load::latency::LEAST_CONCURRENCY;
 use speedwell_load::outcomes::ErrorClass;
+
+pub mod layout;
 
 /// Why a test ended before it was complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +78,8 @@ impl Report<'_> {
             field("Server Port", host.port),
         ];
         if let Some(tls) = &self.tls {
-            lines.push(field("SSL/TLS Protocol", tls_line::protocol(tls)));
-            let key = tls.group.as_deref().map(tls_line::temporary_key);
+            lines.push(field("SSL/TLS Protocol", tls_protocol(tls)));
+            let key = tls.group.as_deref().map(temporary_key);
             lines.extend(key.map(|key| field("Server Temp Key", key)));
             // An address is no name (RFC 6066, section 3), so it is not sent.
             let is_name = host.name.parse::<std::net::IpAddr>().is_err();
@@ -154,4 +152,194 @@ impl Report<'_> {
 
 fn field(name: &'static str, value: impl ToString) -> Line {
     Line::Field(name, value.to_string())
+}
+
+/// What Speedwell adds below the last line of the original, each line as a name and a text. There it disturbs nobody who reads the
+/// report by a program: lines are found by the words before the colon, none of which is used again, or by their place above.
+pub fn added_lines(report: &Report) -> Vec<(&'static str, String)> {
+    let figures = &report.figures;
+    let mut lines = vec![("Account", account(report))];
+    if let Some(effective) = figures.effective_concurrency() {
+        let asked = figures.concurrency;
+        let text = format!("{effective:.2} on average, {asked} requested");
+        lines.push(("Effective concurrency", text));
+    }
+    let ranges = figures.lengths.map(|lengths| lengths.range);
+    if let Some((least, greatest)) = ranges.filter(|(least, greatest)| least < greatest) {
+        let text = format!("{least} to {greatest} bytes, which is no failure");
+        lines.push(("Body lengths", text));
+    }
+    if let Some(lengths) = figures.lengths
+        && report.request.shown.counts_lengths
+    {
+        let (others, all) = (lengths.others, figures.complete);
+        let text = format!("{others} of {all} (not as long as the first)");
+        lines.push(("Failed as ab counts", text));
+    }
+    let warnings = warnings(report).into_iter();
+    lines.extend(warnings.map(|text| ("WARNING", text)));
+    lines
+}
+
+/// `40 attempted = 20 ok + 20 reset.in-body`.
+fn account(report: &Report) -> String {
+    let figures = &report.figures;
+    let ends = figures.account.iter();
+    let ends: Vec<String> = ends
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    format!("{} attempted = {}", figures.attempted, ends.join(" + "))
+}
+
+/// What the figures must not be taken for, in whole sentences.
+fn warnings(report: &Report) -> Vec<String> {
+    let figures = &report.figures;
+    let mut sentences = Vec::new();
+    if let Some(reason) = report.cut_short.map(CutShort::reason) {
+        sentences.push(format!("This report is of a part of the test: {reason}."));
+    }
+    let failed = figures.complete - figures.succeeded().min(figures.complete);
+    if failed > 0 && report.cut_short.is_none() {
+        sentences.push(format!(
+            "{failed} of {} requests failed or had another status than 2xx: the rate is not that of a \
+             working server.",
+            figures.complete
+        ));
+    }
+    if figures.is_concurrency_short() {
+        sentences.push(format!(
+            "Less than {:.0} % of the requested concurrency: times are those of a lighter load.",
+            LEAST_CONCURRENCY * 100.0
+        ));
+    }
+    sentences
+}
+
+/// `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's key and of the
+/// cipher. Bits that are not known are `-`.
+fn tls_protocol(facts: &TlsFacts) -> String {
+    let cipher = cipher(&facts.cipher);
+    let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
+    format!(
+        "{},{cipher},{},{}",
+        facts.version,
+        or_unknown(facts.key_bits),
+        or_unknown(cipher_bits(&cipher))
+    )
+}
+
+/// `X25519 253 bits`, or only the name where the bits of a group are not known.
+fn temporary_key(group: &str) -> String {
+    // The names and sizes are those that OpenSSL 3 prints for these groups.
+    match group.to_ascii_lowercase().as_str() {
+        "x25519" => "X25519 253 bits".to_owned(),
+        "secp256r1" => "ECDH prime256v1 256 bits".to_owned(),
+        "secp384r1" => "ECDH secp384r1 384 bits".to_owned(),
+        "secp521r1" => "ECDH secp521r1 521 bits".to_owned(),
+        _ => group.to_owned(),
+    }
+}
+
+/// OpenSSL's name: suites of TLS 1.3 are called as in RFC 8446, appendix B.4, older ones without the
+/// underlines.
+fn cipher(name: &str) -> String {
+    if let Some(rest) = name.strip_prefix("TLS13_") {
+        return format!("TLS_{rest}");
+    }
+    let Some((exchange, cipher)) = name
+        .strip_prefix("TLS_")
+        .and_then(|rest| rest.split_once("_WITH_"))
+    else {
+        return name.to_owned();
+    };
+    let cipher = match cipher {
+        "CHACHA20_POLY1305_SHA256" => "CHACHA20_POLY1305".to_owned(),
+        other => other.replacen("AES_", "AES", 1),
+    };
+    format!("{exchange}-{cipher}").replace('_', "-")
+}
+
+fn cipher_bits(cipher: &str) -> Option<u32> {
+    let is_named = |names: &[&str]| names.iter().any(|name| cipher.contains(name));
+    if is_named(&["AES_128", "AES128"]) {
+        return Some(128);
+    }
+    is_named(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
+}
+
+/// Times below this have decimals, in nanoseconds.
+const FINE_BELOW_NS: u64 = 10_000_000;
+
+/// A time in milliseconds: whole from 10 ms on, else with three decimals. Nothing is plain 0.
+pub fn milliseconds(ns: u64) -> String {
+    match ns {
+        0 => "0".to_owned(),
+        fine if fine < FINE_BELOW_NS => format!("{:.3}", fine as f64 / 1e6),
+        coarse => format!("{}", (coarse + 500_000) / 1_000_000),
+    }
+}
+
+/// A standard deviation in milliseconds: one decimal as in the original, three where it is small.
+pub fn deviation(ns: f64) -> String {
+    let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
+    let decimals = if is_small { 3 } else { 1 };
+    format!("{:.decimals$}", ns / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suites_are_called_as_openssl_calls_them() {
+        // From `openssl ciphers -stdname`.
+        for (standard, name, bits) in [
+            ("TLS13_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", 256),
+            ("TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", 128),
+            (
+                "TLS13_CHACHA20_POLY1305_SHA256",
+                "TLS_CHACHA20_POLY1305_SHA256",
+                256,
+            ),
+            (
+                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                "ECDHE-RSA-AES128-GCM-SHA256",
+                128,
+            ),
+            (
+                "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+                "ECDHE-ECDSA-CHACHA20-POLY1305",
+                256,
+            ),
+        ] {
+            let facts = TlsFacts {
+                version: "TLSv1.3".to_owned(),
+                cipher: standard.to_owned(),
+                key_bits: Some(2048),
+                group: None,
+                alpn: None,
+            };
+            assert_eq!(tls_protocol(&facts), format!("TLSv1.3,{name},2048,{bits}"));
+        }
+        assert_eq!(temporary_key("X25519"), "X25519 253 bits");
+        assert_eq!(temporary_key("X25519MLKEM768"), "X25519MLKEM768");
+    }
+
+    #[test]
+    fn fast_answers_have_decimals_and_slow_ones_have_none() {
+        for (ns, text) in [
+            (0, "0"),
+            (400, "0.000"),
+            (161_499, "0.161"),
+            (9_999_000, "9.999"),
+            (10_000_000, "10"),
+            (20_500_000, "21"),
+            (4_299_000_000, "4299"),
+        ] {
+            assert_eq!(milliseconds(ns), text);
+        }
+        assert_eq!(deviation(0.0), "0.0");
+        assert_eq!(deviation(111_600.0), "0.112");
+        assert_eq!(deviation(11_840_000.0), "11.8");
+    }
 }

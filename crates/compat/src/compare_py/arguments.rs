@@ -2,13 +2,13 @@
 //!
 //! Decides its grammar, which is that of Python's argparse: long options may be cut short, values
 //! may stand behind `=` or blank, everything behind the inputs belongs to the measured programs.
-//! It must not know what an input is. Start at [`Asked::parse`].
+//! It must not know what an input is. Start at [`Command::parse`].
 
 use std::path::PathBuf;
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum Command {
     /// The help text.
     Help,
     /// Nothing: there is no mode.
@@ -57,29 +57,17 @@ pub enum Color {
     Never,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Name {
-    Help,
-    AggregatesOnly,
-    NoColor,
-    Dump,
-    NoTest,
-    Alpha,
-    Color,
-    Strict,
-}
-
-/// Long names and letters. The last two are not in the original; no abbreviation of an original
+/// Long names, letters, and whether there is a value. The last two are not in the original; no abbreviation of an original
 /// name became ambiguous by them.
-const OPTIONS: [(Name, &str, Option<char>); 8] = [
-    (Name::Help, "--help", Some('h')),
-    (Name::AggregatesOnly, "--display_aggregates_only", Some('a')),
-    (Name::NoColor, "--no-color", None),
-    (Name::Dump, "--dump_to_json", Some('d')),
-    (Name::NoTest, "--no-utest", None),
-    (Name::Alpha, "--alpha", None),
-    (Name::Color, "--color", None),
-    (Name::Strict, "--strict-compat", None),
+const OPTIONS: [(&str, Option<char>, bool); 8] = [
+    ("--help", Some('h'), false),
+    ("--display_aggregates_only", Some('a'), false),
+    ("--no-color", None, false),
+    ("--dump_to_json", Some('d'), true),
+    ("--no-utest", None, false),
+    ("--alpha", None, true),
+    ("--color", None, true),
+    ("--strict-compat", None, false),
 ];
 
 /// The modes, and what their words mean: inputs and filters.
@@ -100,25 +88,19 @@ const MODES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-impl Name {
-    fn needs_value(self) -> bool {
-        matches!(self, Name::Dump | Name::Alpha | Name::Color)
-    }
-}
-
-impl Asked {
+impl Command {
     /// Reads a command line.
     ///
     /// # Errors
     /// It is none of `compare.py`; a fragment of a sentence says why.
-    pub fn parse(arguments: &[String]) -> Result<Asked, String> {
+    pub fn parse(arguments: &[String]) -> Result<Command, String> {
         let mut reading = Reading::new(arguments);
         while let Some(word) = reading.rest.next() {
             if word == "--" && !reading.is_literal {
                 reading.is_literal = true;
             } else if !reading.is_literal && is_option(word) {
-                if reading.option(word)? == Name::Help {
-                    return Ok(Asked::Help);
+                if reading.option(word)? == "--help" {
+                    return Ok(Command::Help);
                 }
             } else {
                 reading.word(word)?;
@@ -181,7 +163,7 @@ impl<'a> Reading<'a> {
     }
 
     /// One option; its value may be the next word.
-    fn option(&mut self, word: &str) -> Result<Name, String> {
+    fn option(&mut self, word: &str) -> Result<&'static str, String> {
         if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
             return self.letters(letters);
         }
@@ -189,8 +171,9 @@ impl<'a> Reading<'a> {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
-        let name = find(typed).map_err(|candidates| self.unknown(typed, &candidates))?;
-        match (name.needs_value(), value) {
+        let found = find(typed).map_err(|candidates| self.unknown(typed, &candidates));
+        let (name, takes_value) = found?;
+        match (takes_value, value) {
             (false, Some(_)) => Err(format!("the option '{typed}' takes no value")),
             (true, None) => self.apply_next(name, typed),
             (_, value) => self.apply(name, value.unwrap_or_default()),
@@ -198,17 +181,17 @@ impl<'a> Reading<'a> {
     }
 
     /// Options of one letter, in one word: `-ad FILE`, `-dFILE`, `-d=FILE`.
-    fn letters(&mut self, letters: &str) -> Result<Name, String> {
+    fn letters(&mut self, letters: &str) -> Result<&'static str, String> {
         let mut rest = letters.chars();
         let mut last = Err(self.unknown("-", &[]));
         while let Some(letter) = rest.next() {
-            let known = OPTIONS.iter().find(|(.., short)| *short == Some(letter));
+            let known = OPTIONS.iter().find(|(_, short, _)| *short == Some(letter));
             let typed = format!("-{letter}");
-            let name = known.ok_or_else(|| self.unknown(&typed, &[]))?.0;
-            if name == Name::Help {
+            let (name, _, takes_value) = known.ok_or_else(|| self.unknown(&typed, &[]))?;
+            if *name == "--help" {
                 return Ok(name);
             }
-            if !name.needs_value() {
+            if !takes_value {
                 last = self.apply(name, "");
                 continue;
             }
@@ -221,27 +204,26 @@ impl<'a> Reading<'a> {
         last
     }
 
-    fn apply_next(&mut self, name: Name, typed: &str) -> Result<Name, String> {
+    fn apply_next(&mut self, name: &'static str, typed: &str) -> Result<&'static str, String> {
         let next = self.rest.clone().next().filter(|word| !is_option(word));
         let value = next.ok_or_else(|| format!("the option '{typed}' needs a value"))?;
         self.rest.next();
         self.apply(name, value)
     }
 
-    fn apply(&mut self, name: Name, value: &str) -> Result<Name, String> {
+    fn apply(&mut self, name: &'static str, value: &str) -> Result<&'static str, String> {
         let request = &mut self.request;
         match name {
-            Name::Help => {}
-            Name::AggregatesOnly => request.aggregates_only = true,
-            Name::NoColor => request.color = Color::Never,
-            Name::Dump => request.dump = Some(value.into()),
-            Name::NoTest => request.tests = false,
-            Name::Strict => request.strict = true,
-            Name::Alpha => {
+            "--display_aggregates_only" => request.aggregates_only = true,
+            "--no-color" => request.color = Color::Never,
+            "--dump_to_json" => request.dump = Some(value.into()),
+            "--no-utest" => request.tests = false,
+            "--strict-compat" => request.strict = true,
+            "--alpha" => {
                 let number = value.trim().parse();
                 request.alpha = number.map_err(|_| format!("--alpha '{value}' is no number"))?;
             }
-            Name::Color => {
+            "--color" => {
                 request.color = match value {
                     "auto" => Color::Auto,
                     "always" => Color::Always,
@@ -249,6 +231,8 @@ impl<'a> Reading<'a> {
                     _ => return Err(format!("--color '{value}' is not auto, always or never")),
                 }
             }
+            // Whoever asks for help gets it, whatever else is typed.
+            _ => {}
         }
         Ok(name)
     }
@@ -262,9 +246,9 @@ impl<'a> Reading<'a> {
         format!("unknown option '{typed}'\nhint: {hint}")
     }
 
-    fn finish(self) -> Result<Asked, String> {
+    fn finish(self) -> Result<Command, String> {
         let Some((mode, needed)) = self.mode else {
-            return Ok(Asked::Nothing);
+            return Ok(Command::Nothing);
         };
         if let Some(missing) = needed.get(self.words.len()) {
             return Err(format!("the mode '{mode}' needs one more word: {missing}"));
@@ -285,7 +269,7 @@ impl<'a> Reading<'a> {
             rest = behind;
             is_separated = true;
         }
-        Ok(Asked::Compare(Request {
+        Ok(Command::Compare(Request {
             inputs,
             filters,
             is_one_input: mode == "filters",
@@ -296,17 +280,14 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The option that a word names, cut short or not; else the names that it could stand for.
-fn find(typed: &str) -> Result<Name, Vec<&'static str>> {
-    if let Some((name, ..)) = OPTIONS.iter().find(|(_, long, _)| *long == typed) {
-        return Ok(*name);
-    }
-    let fitting = OPTIONS
-        .iter()
-        .filter(|(_, long, _)| long.starts_with(typed));
-    match &fitting.collect::<Vec<_>>()[..] {
-        [(name, ..)] => Ok(*name),
-        several => Err(several.iter().map(|(_, long, _)| *long).collect()),
+/// The option that a word names, cut short or not, and whether it takes a value; else the names that it could stand for.
+fn find(typed: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
+    let exact = OPTIONS.iter().filter(|(long, ..)| *long == typed);
+    let cut = OPTIONS.iter().filter(|(long, ..)| long.starts_with(typed));
+    match &exact.chain(cut).collect::<Vec<_>>()[..] {
+        [(long, _, takes_value)] => Ok((long, *takes_value)),
+        [(long, _, takes_value), ..] if *long == typed => Ok((long, *takes_value)),
+        several => Err(several.iter().map(|(long, ..)| *long).collect()),
     }
 }
 
@@ -321,7 +302,7 @@ impl Request {
     pub fn misplaced(&self) -> Vec<&str> {
         let is_own = |word: &&String| {
             let name = word.split('=').next().unwrap_or_default();
-            !self.is_separated && OPTIONS[1..].iter().any(|(_, long, _)| *long == name)
+            !self.is_separated && OPTIONS[1..].iter().any(|(long, ..)| *long == name)
         };
         self.passed
             .iter()
@@ -347,14 +328,14 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Asked, String> {
+    fn parse(line: &str) -> Result<Command, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Asked::parse(&words)
+        Command::parse(&words)
     }
 
     fn request(line: &str) -> Request {
         match parse(line) {
-            Ok(Asked::Compare(request)) => request,
+            Ok(Command::Compare(request)) => request,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -462,9 +443,9 @@ mod tests {
             let error = parse(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");
         }
-        assert_eq!(parse(""), Ok(Asked::Nothing));
-        assert_eq!(parse("-a"), Ok(Asked::Nothing));
-        assert_eq!(parse("benchmarks a --he"), Ok(Asked::Help));
+        assert_eq!(parse(""), Ok(Command::Nothing));
+        assert_eq!(parse("-a"), Ok(Command::Nothing));
+        assert_eq!(parse("benchmarks a --he"), Ok(Command::Help));
     }
 
     #[test]

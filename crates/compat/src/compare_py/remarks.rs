@@ -4,7 +4,7 @@
 //! at [`Remarks`].
 
 use super::side::Side;
-use crate::u_test_table::UTestTable;
+use crate::compare_py::figures::UTestTable;
 use indexmap::IndexMap;
 use serde_json::Value;
 use speedwell_results::foreign::google_benchmark::Entry;

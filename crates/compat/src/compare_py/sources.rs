@@ -2,18 +2,20 @@
 //!
 //! Decides what is checked and said before anything is measured, and in which order programs run:
 //! as in the original the baseline completely, then the contender. It must not know what results
-//! hold. Start at [`Sources::gather`].
+//! hold. By its content an input is a program (machine code, or what may be executed and does not begin like JSON) or a result
+//! file. A program is run as the original does: one process, its output shown as it comes. Start at [`Sources::gather`].
 
-use super::super::console::COULD_NOT;
-use super::super::console::Console;
-use super::arguments::Request;
-use super::input::{Input, Kind};
-use super::program::{self, OUT, Ran};
-use super::{INTERRUPTED, TOOL};
+use crate::compare_py::arguments::Request;
+use crate::compare_py::{INTERRUPTED, TOOL};
+use crate::console::{COULD_NOT, Console};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_process as process;
+use speedwell_process::{Ended, Scratch};
 use speedwell_results::foreign::google_benchmark::ResultFile;
-use std::io;
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// The flag for the format of the file with the results.
 const OUT_FORMAT: &str = "--benchmark_out_format=";
@@ -33,35 +35,26 @@ pub struct Sources {
     pub second: Option<ResultFile>,
 }
 
-/// What came of gathering.
-pub enum Gathered {
-    /// Both sides.
-    Sources(Sources),
-    /// Not both: everything is said, and this is the exit status.
-    Ended(i32),
-}
-
 impl Sources {
-    /// Opens the inputs of a request and measures those that are programs.
+    /// Opens the inputs of a request and measures those that are programs. Where there is none of a side everything is said, and the
+    /// exit status is returned.
     ///
     /// # Errors
     /// An input cannot be used, or a stream is closed.
-    pub fn gather(request: &Request, console: &mut Console<'_>) -> Result<Gathered> {
-        let [first, second] = &request.inputs;
-        let first = Input::open(first, console)?;
-        let second = if request.is_one_input {
-            None
-        } else {
-            Some(Input::open(second, console)?)
-        };
-        let inputs = [&first, second.as_ref().unwrap_or(&first)];
-        let labels = inputs.map(|input| input.label.clone());
-        let are_programs = inputs.map(Input::is_program);
+    pub fn gather(request: &Request, console: &mut Console<'_>) -> Result<Result<Sources, i32>> {
+        let count = if request.is_one_input { 1 } else { 2 };
+        let typed = request.inputs[..count].iter();
+        let inputs: Vec<Input> = typed
+            .map(|word| Input::open(word, console))
+            .collect::<Result<_>>()?;
+        let sides = [&inputs[0], &inputs[count - 1]];
+        let labels = sides.map(|input| input.label.clone());
+        let are_programs = sides.map(Input::is_program);
         if !announce(request, are_programs, console)? {
-            return Ok(Gathered::Ended(COULD_NOT));
+            return Ok(Err(COULD_NOT));
         }
         if are_programs != [false; 2] {
-            check(request, inputs, console)?;
+            check(request, sides, console)?;
             process::on_interrupt()?;
         } else if request.is_one_input && request.both_filters().is_none() && !request.strict {
             bail!(
@@ -70,27 +63,28 @@ impl Sources {
             );
         }
         // The same program runs once for each side, the same file is read once.
-        let again = match (&second, &first.kind) {
-            (None, Kind::Program(path)) => Some(Input {
-                label: first.label.clone(),
-                kind: Kind::Program(path.clone()),
-            }),
-            _ => None,
-        };
-        let mut files = Vec::new();
-        for (side, input) in [Some(first), second.or(again)].into_iter().enumerate() {
-            let Some(input) = input else { continue };
-            match obtain(input, side, request, console)? {
-                Ok(file) => files.push(file),
-                Err(status) => return Ok(Gathered::Ended(status)),
+        let mut measured = [None, None];
+        for (side, input) in sides.into_iter().enumerate() {
+            if let Kind::Program(path) = &input.kind {
+                let filter = request.both_filters().map(|filters| filters[side]);
+                match run_program(path, &input.label, request, filter, console)? {
+                    Ok(file) => measured[side] = Some(file),
+                    Err(status) => return Ok(Err(status)),
+                }
             }
         }
-        let mut files = files.into_iter();
-        Ok(Gathered::Sources(Sources {
+        let [first, second] = measured;
+        let mut opened = inputs.into_iter().map(|input| match input.kind {
+            Kind::Results(file) => Some(file),
+            Kind::Program(_) => None,
+        });
+        Ok(Ok(Sources {
             labels,
             are_programs,
-            first: files.next().context("there is no baseline")?,
-            second: files.next(),
+            first: first
+                .or(opened.next().flatten())
+                .context("there is no baseline")?,
+            second: second.or(opened.next().flatten()),
         }))
     }
 }
@@ -169,26 +163,268 @@ fn check(request: &Request, inputs: [&Input; 2], console: &mut Console<'_>) -> R
     Ok(())
 }
 
-/// The results of one side, or the exit status if there are none.
-fn obtain(
-    input: Input,
-    side: usize,
+/// The first bytes of a program in the format of Linux and others.
+const ELF: &[u8] = b"\x7fELF";
+
+/// One side before anything was executed.
+#[derive(Debug)]
+pub struct Input {
+    /// What the user calls it; standard input is `<stdin>`, as in Python.
+    pub label: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an input is.
+#[derive(Debug)]
+pub enum Kind {
+    /// A result file.
+    Results(ResultFile),
+    /// A program, by a path that contains a slash.
+    Program(PathBuf),
+}
+
+impl Input {
+    /// Looks at what `word` names: a path, a program in `PATH`, or `-`.
+    ///
+    /// # Errors
+    /// There is nothing of that name, or it is neither results nor a program.
+    pub fn open(word: &str, console: &mut Console<'_>) -> Result<Input> {
+        if word == "-" {
+            let mut bytes = Vec::new();
+            console.stdin.read_to_end(&mut bytes)?;
+            return Input::results("<stdin>", bytes);
+        }
+        let path = console.directory.join(word);
+        let Ok(facts) = fs::metadata(&path) else {
+            return match in_search_path(word, console) {
+                Some(program) => Ok(Input::program(word, program)),
+                None => fs::File::open(&path)
+                    .with_context(|| format!("cannot open '{word}'"))
+                    .and_then(|_| bail!("cannot open '{word}'")),
+            };
+        };
+        if facts.is_dir() {
+            bail!("'{word}' is a folder, neither a result file nor a program");
+        }
+        let bytes = read(&path).with_context(|| format!("cannot read '{word}'"))?;
+        if bytes == ELF || (!ResultFile::recognises(&bytes) && is_executable(&facts)) {
+            let own = if word.contains('/') {
+                PathBuf::from(word)
+            } else {
+                Path::new(".").join(word)
+            };
+            return Ok(Input::program(word, own));
+        }
+        Input::results(word, bytes)
+    }
+
+    fn program(word: &str, path: PathBuf) -> Input {
+        Input {
+            label: word.to_owned(),
+            kind: Kind::Program(path),
+        }
+    }
+
+    fn results(label: &str, bytes: Vec<u8>) -> Result<Input> {
+        if bytes.trim_ascii().is_empty() {
+            bail!("'{label}' is empty");
+        }
+        if !ResultFile::recognises(&bytes) {
+            bail!("'{label}' is neither a result file in JSON nor a program that may be executed");
+        }
+        let file = ResultFile::new(bytes).with_context(|| format!("cannot read '{label}'"))?;
+        Ok(Input {
+            label: label.to_owned(),
+            kind: Kind::Results(file),
+        })
+    }
+
+    /// Whether it is a program.
+    pub fn is_program(&self) -> bool {
+        matches!(self.kind, Kind::Program(_))
+    }
+}
+
+/// The content of a file; of machine code only the beginning.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(ELF.len() as u64).read_to_end(&mut bytes)?;
+    if bytes != ELF {
+        bytes.reserve(file.metadata().map_or(0, |facts| facts.len() as usize));
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// A program that is named without a slash and does not lie in the working directory.
+fn in_search_path(word: &str, console: &Console<'_>) -> Option<PathBuf> {
+    if word.contains('/') || word.is_empty() {
+        return None;
+    }
+    let path = (console.variable)("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(word))
+        .find(|file| fs::metadata(file).is_ok_and(|facts| facts.is_file() && is_executable(&facts)))
+}
+
+fn is_executable(facts: &fs::Metadata) -> bool {
+    facts.permissions().mode() & 0o111 != 0
+}
+
+/// The flag that names the file for the results.
+pub const OUT: &str = "--benchmark_out=";
+
+/// Runs `program` and reads what it wrote; `filter` is the one of the mode. Where it ended otherwise than with status 0, or the user
+/// asked us to stop, the exit status is returned.
+///
+/// # Errors
+/// It cannot be started, or wrote no results.
+fn run_program(
+    program: &Path,
+    label: &str,
     request: &Request,
+    filter: Option<&str>,
     console: &mut Console<'_>,
 ) -> Result<Result<ResultFile, i32>> {
-    let path = match input.kind {
-        Kind::Results(file) => return Ok(Ok(file)),
-        Kind::Program(path) => path,
+    let mut arguments = arguments(request, filter);
+    let given = request
+        .passed_value(OUT)
+        .map(|path| console.directory.join(path));
+    let scratch = given.is_none().then(Scratch::new).transpose()?;
+    let out = match (&given, &scratch) {
+        (_, Some(scratch)) => {
+            let out = scratch.path("results.json");
+            arguments.push(format!("{OUT}{}", out.display()));
+            out
+        }
+        (given, None) => given.clone().unwrap_or_default(),
     };
-    let filter = request.both_filters().map(|filters| filters[side]);
-    match program::run(&path, &input.label, request, filter, console)? {
-        Ran::Results(file) => Ok(Ok(file)),
-        Ran::Interrupted => Ok(Err(INTERRUPTED)),
-        Ran::Failed(how) => {
-            writeln!(console.stdout, "TEST FAILED...")?;
-            console.stdout.flush()?;
-            writeln!(console.stderr, "{TOOL}: {how}")?;
-            Ok(Err(COULD_NOT))
+    let line = format!("{} {}", program.display(), arguments.join(" "));
+    writeln!(console.stdout, "RUNNING: {line}")?;
+    // What the program writes must come behind this line also where nobody reads line by line.
+    console.stdout.flush()?;
+    let ended = process::run_attached(program, &arguments, &console.directory);
+    let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
+        Ended::Exit(0) => return results(&out, label, request, filter).map(Ok),
+        Ended::Interrupted => return Ok(Err(INTERRUPTED)),
+        Ended::Exit(status) => format!("ended with status {status}"),
+        Ended::Signal(signal) => format!("was ended by signal {signal}"),
+        Ended::Timeout | Ended::Lingered => "was ended".to_owned(),
+    };
+    writeln!(console.stdout, "TEST FAILED...")?;
+    console.stdout.flush()?;
+    let again = again(program, &arguments, scratch.as_ref());
+    writeln!(
+        console.stderr,
+        "{TOOL}: '{label}' {how}\nhint: repeat it with: {again}"
+    )?;
+    Ok(Err(COULD_NOT))
+}
+
+/// A line for a shell that does the same; the results, which are nowhere else, are not kept.
+fn again(program: &Path, arguments: &[String], scratch: Option<&Scratch>) -> String {
+    let name = program.to_string_lossy();
+    let mut words = vec![speedwell_model::quote(&name)];
+    for word in arguments {
+        let is_scratch = scratch.is_some() && word.starts_with(OUT);
+        words.push(if is_scratch {
+            format!("{OUT}/dev/null")
+        } else {
+            speedwell_model::quote(word)
+        });
+    }
+    words.join(" ")
+}
+
+/// In the order of the original: those given, then its own, so that its own win.
+fn arguments(request: &Request, filter: Option<&str>) -> Vec<String> {
+    let mut arguments = request.passed.clone();
+    if !request.strict {
+        let misplaced = request.misplaced();
+        arguments.retain(|word| !misplaced.contains(&word.as_str()));
+    }
+    if request.aggregates_only {
+        arguments.push("--benchmark_display_aggregates_only=true".to_owned());
+    }
+    arguments.extend(filter.map(|filter| format!("{FILTER}{filter}")));
+    arguments
+}
+
+/// The library leaves the file empty when no benchmark matches the filter, and another program makes none.
+fn results(out: &Path, label: &str, request: &Request, filter: Option<&str>) -> Result<ResultFile> {
+    let bytes = match fs::read(out) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        read => read.with_context(|| format!("cannot read the results of '{label}'"))?,
+    };
+    if bytes.trim_ascii().is_empty() {
+        let hint = match filter.or(request.passed_value(FILTER)) {
+            Some(filter) => format!("does any of its benchmarks match '{filter}'?"),
+            None => "is it a program of google/benchmark?".to_owned(),
+        };
+        bail!("'{label}' wrote no results, so nothing compared\nhint: {hint}");
+    }
+    ResultFile::new(bytes).with_context(|| format!("cannot read the results of '{label}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(word: &str, folder: &Path, stdin: &[u8]) -> Result<Input> {
+        let mut console = Console {
+            stdin: &mut &*stdin,
+            stdout: &mut Vec::new(),
+            stderr: &mut Vec::new(),
+            stdout_is_terminal: false,
+            progress: None,
+            directory: folder.to_owned(),
+            variable: &|_| Some("/nowhere:/bin".to_owned()),
+            measure: &|_, _| Ok(()),
+        };
+        Input::open(word, &mut console)
+    }
+
+    #[test]
+    fn the_content_decides_and_then_the_permission() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8], mode: u32| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        write("elf", b"\x7fELF...", 0o644);
+        write("script", b"#!/bin/sh\n", 0o755);
+        write("shared.json", b" {}", 0o755);
+        write("notes", b"hello", 0o644);
+        write("empty", b" \n", 0o644);
+        let program = |word: &str| match open(word, folder.path(), b"").unwrap().kind {
+            Kind::Program(path) => path.display().to_string(),
+            Kind::Results(_) => panic!("{word}"),
+        };
+        assert_eq!(program("elf"), "./elf");
+        assert_eq!(program("./script"), "./script");
+        assert_eq!(program("ls"), "/bin/ls");
+        assert!(
+            !open("shared.json", folder.path(), b"")
+                .unwrap()
+                .is_program()
+        );
+        let stdin = open("-", folder.path(), b"{}").unwrap();
+        assert_eq!(
+            (stdin.label.as_str(), stdin.is_program()),
+            ("<stdin>", false)
+        );
+        for (word, reason) in [
+            ("notes", "is neither a result file in JSON nor a program"),
+            ("empty", "'empty' is empty"),
+            (".", "is a folder"),
+            ("gone", "cannot open 'gone': No such file"),
+            ("-", "'<stdin>' is empty"),
+        ] {
+            let error = format!("{:#}", open(word, folder.path(), b"").unwrap_err());
+            assert!(error.contains(reason), "{error}");
         }
     }
 }

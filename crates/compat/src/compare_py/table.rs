@@ -1,10 +1,12 @@
 //! The table, byte by byte as the original prints it.
 //!
 //! Decides widths, order and colours of its parts; it must not know where the figures come from.
-//! Start at [`Table::write`].
+//! Start at [`Table::write`], and at [`dump`] for the comparison as JSON.
 
-use super::python_number::{fixed, signed};
-use crate::u_test_table::{ENOUGH_FOR_TEST, Pair, Rules, Times, UTest, UTestTable};
+use crate::compare_py::figures::{ENOUGH_FOR_TEST, Pair, Row, Rules, Times, UTest, UTestTable};
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::value::RawValue;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -101,7 +103,7 @@ impl Table<'_> {
 
     fn pair(&self, name: &str, width: usize, pair: &Pair, out: &mut dyn Write) -> io::Result<()> {
         let (color, end) = (self.paint(NAME), self.paint(END));
-        let blanks = width - self.width_of(name);
+        let padding = width - self.width_of(name);
         let change = pair.change.map(|change| match change {
             Some(change) => signed(change, 16, 4),
             None => format!("{:>16}", "n/a"),
@@ -111,7 +113,7 @@ impl Table<'_> {
             .map(|change| self.paint(self.color_of_change(change)));
         let Times { real, cpu } = pair.baseline;
         let new = pair.candidate;
-        write!(out, "{color}{name}{:blanks$}{end}", "")?;
+        write!(out, "{color}{name}{:padding$}{end}", "")?;
         write!(
             out,
             "{}{}{end}{}{}{end}",
@@ -123,9 +125,9 @@ impl Table<'_> {
 
     fn test(&self, name: &str, width: usize, test: &UTest, out: &mut dyn Write) -> io::Result<()> {
         let (color, end) = (self.paint(NAME), self.paint(END));
-        let blanks = width - P_VALUE.len() - self.width_of(name);
+        let padding = width - P_VALUE.len() - self.width_of(name);
         let colors = test.p.map(|p| self.paint(self.color_of_p(p)));
-        write!(out, "{color}{name}{P_VALUE}{:blanks$}{end}", "")?;
+        write!(out, "{color}{name}{P_VALUE}{:padding$}{end}", "")?;
         write!(out, "{}{}{end}", colors.real, fixed(test.p.real, 16, 4))?;
         write!(out, "{}{}{end}", colors.cpu, fixed(test.p.cpu, 16, 4))?;
         let (color, warning) = if test.is_reliable() {
@@ -163,5 +165,209 @@ impl Table<'_> {
         } else {
             GREEN
         }
+    }
+}
+
+/// One element of the array.
+#[derive(Serialize)]
+struct Element<'e> {
+    name: &'e str,
+    label: &'e str,
+    measurements: Vec<Measurement>,
+    time_unit: &'e str,
+    run_type: &'e str,
+    aggregate_name: &'e str,
+    utest: Test,
+}
+
+#[derive(Serialize)]
+struct Measurement {
+    real_time: Number,
+    cpu_time: Number,
+    real_time_other: Number,
+    cpu_time_other: Number,
+    time: Option<Number>,
+    cpu: Option<Number>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Test {
+    None {},
+    Done {
+        have_optimal_repetitions: bool,
+        cpu_pvalue: Number,
+        time_pvalue: Number,
+        nr_of_repetitions: usize,
+        nr_of_repetitions_other: usize,
+    },
+}
+
+impl From<&Pair> for Measurement {
+    fn from(pair: &Pair) -> Measurement {
+        Measurement {
+            real_time: Number(pair.baseline.real),
+            cpu_time: Number(pair.baseline.cpu),
+            real_time_other: Number(pair.candidate.real),
+            cpu_time_other: Number(pair.candidate.cpu),
+            time: pair.change.real.map(Number),
+            cpu: pair.change.cpu.map(Number),
+        }
+    }
+}
+
+impl From<Option<&UTest>> for Test {
+    fn from(test: Option<&UTest>) -> Test {
+        test.map_or(Test::None {}, |test| Test::Done {
+            have_optimal_repetitions: test.is_reliable(),
+            cpu_pvalue: Number(test.p.cpu),
+            time_pvalue: Number(test.p.real),
+            nr_of_repetitions: test.baseline_count,
+            nr_of_repetitions_other: test.candidate_count,
+        })
+    }
+}
+
+fn element<'e>(row: &'e Row<'_>) -> Element<'e> {
+    let first = row.first;
+    let aggregate = first.aggregate_name.as_deref();
+    Element {
+        name: &first.name,
+        label: first.label.as_deref().unwrap_or_default(),
+        measurements: row.pairs.iter().map(Measurement::from).collect(),
+        time_unit: row.unit,
+        run_type: first.run_type.as_deref().unwrap_or_default(),
+        aggregate_name: aggregate
+            .filter(|_| first.is_aggregate())
+            .unwrap_or_default(),
+        utest: row.u_test.as_ref().into(),
+    }
+}
+
+fn geomean<'e>(pair: &'e Pair) -> Element<'e> {
+    Element {
+        name: GEOMEAN,
+        label: "",
+        measurements: vec![pair.into()],
+        time_unit: "s",
+        run_type: "aggregate",
+        aggregate_name: "geomean",
+        utest: Test::None {},
+    }
+}
+
+/// Writes all rows and the geometric means as JSON (`-d`), byte by byte as Python does.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn dump(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let elements = table.rows.iter().map(element);
+    let elements = elements.chain(table.geomean.iter().map(geomean));
+    let mut json = Vec::new();
+    let formatter = PrettyFormatter::with_indent(b" ");
+    serde::Serializer::collect_seq(
+        &mut Serializer::with_formatter(&mut json, formatter),
+        elements,
+    )?;
+    // Python escapes everything that is no printable ASCII, which stands in texts only.
+    for letter in String::from_utf8_lossy(&json).chars() {
+        match letter {
+            '\n' | ' '..='~' => out.write_all(&[letter as u8])?,
+            _ => {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    write!(out, "\\u{unit:04x}")?;
+                }
+            }
+        }
+    }
+    out.flush()
+}
+
+/// A number as Python spells it. One that is not finite is null: the original writes bare `NaN`, which is no JSON.
+struct Number(f64);
+
+impl Serialize for Number {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let spelt = self
+            .0
+            .is_finite()
+            .then(|| RawValue::from_string(shortest(self.0)));
+        spelt
+            .transpose()
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+/// As `{:WIDTH.DIGITSf}`.
+pub fn fixed(number: f64, width: usize, digits: usize) -> String {
+    if number.is_nan() {
+        format!("{:>width$}", "nan")
+    } else {
+        format!("{number:width$.digits$}")
+    }
+}
+
+/// As `{:+WIDTH.DIGITSf}`.
+pub fn signed(number: f64, width: usize, digits: usize) -> String {
+    if number.is_nan() {
+        format!("{:>width$}", "+nan")
+    } else {
+        format!("{number:+width$.digits$}")
+    }
+}
+
+/// As `repr`: with an exponent below 1e-4 and from 1e16, which has two digits at least.
+pub fn shortest(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..16).contains(&exponent) {
+        return format!("{number:?}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected values: Python 3.11, `format(x, "+16.4f")`, `format(x, "14.0f")`, `repr(x)`.
+    #[test]
+    fn numbers_are_those_of_python() {
+        for (number, in_row, rounded, repr) in [
+            (0.5, "+0.5000", "0", "0.5"),
+            (1.5, "+1.5000", "2", "1.5"),
+            (2.5, "+2.5000", "2", "2.5"),
+            (-0.0, "-0.0000", "-0", "-0.0"),
+            (-0.00001, "-0.0000", "-0", "-1e-05"),
+            (0.0001, "+0.0001", "0", "0.0001"),
+            (0.00005, "+0.0001", "0", "5e-05"),
+            (
+                1e15,
+                "+1000000000000000.0000",
+                "1000000000000000",
+                "1000000000000000.0",
+            ),
+            (
+                1e16,
+                "+10000000000000000.0000",
+                "10000000000000000",
+                "1e+16",
+            ),
+            (1.25e-300, "+0.0000", "0", "1.25e-300"),
+            (f64::NAN, "+nan", "nan", "NaN"),
+            (f64::NEG_INFINITY, "-inf", "-inf", "-inf"),
+        ] {
+            assert_eq!(signed(number, 16, 4).trim_start(), in_row);
+            assert_eq!(fixed(number, 14, 0).trim_start(), rounded);
+            assert_eq!(shortest(number), repr);
+        }
+        assert_eq!(signed(1.0, 16, 4).len(), 16);
+        assert_eq!(fixed(f64::NAN, 14, 0).len(), 14);
+        assert_eq!(shortest(123456.789), "123456.789");
     }
 }

@@ -1,18 +1,17 @@
-//! What a command line of erlperf asks for.
+//! The command line of erlperf.
 //!
-//! Reading words is in `arguments/read.rs`; which hook belongs to which code is in `arguments/attach.rs`. Both decide
-//! what is refused, and name options as the user types them. Start at [`Asked::parse`].
+//! Decides its options, what is refused, and which hook belongs to which snippet: the n-th of a kind to the n-th snippet, wherever
+//! both stand; `*_all` to those that are left. Messages name options as the user types them. Start at [`Command::parse`].
 
-mod attach;
-mod read;
-
-use super::table::Detail;
+use crate::arguments::{self, Arguments, Mistake};
+use crate::erlperf::table::Detail;
 use speedwell_report::Format;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum Command {
     /// `--help`.
     Help,
     /// Everything else.
@@ -22,8 +21,8 @@ pub enum Asked {
 /// What is measured, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The codes in the order typed.
-    pub codes: Vec<Piece>,
+    /// The snippets in the order typed.
+    pub snippets: Vec<Snippet>,
     /// What a sample is.
     pub sample: Sample,
     /// `-s`.
@@ -40,7 +39,7 @@ pub struct Request {
     pub report: Option<Detail>,
     /// `-v`.
     pub verbose: bool,
-    /// `-i`: a process for every code.
+    /// `-i`: a process for every snippet.
     pub isolated: bool,
     /// `-pa`, as typed.
     pub paths: Vec<String>,
@@ -54,7 +53,7 @@ pub struct Request {
 
 /// One code with what belongs to it, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct Snippet {
     /// What is iterated.
     pub code: String,
     /// `--init` or `--init_all`.
@@ -100,7 +99,7 @@ pub struct Squeeze {
     pub threshold: u32,
 }
 
-/// In which order codes take their samples.
+/// In which order snippets take their samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// One sample of each code, then one of each in the opposite order, and so on: what changes slowly falls on all.
@@ -109,16 +108,6 @@ pub enum Order {
     Alternate,
     /// All at the same time, as the original does.
     Parallel,
-}
-
-impl Asked {
-    /// Reads the words of a command line.
-    ///
-    /// # Errors
-    /// What cannot be understood or done, in words for the user.
-    pub fn parse(words: &[String]) -> Result<Asked, String> {
-        read::read(words)
-    }
 }
 
 impl Request {
@@ -131,6 +120,332 @@ impl Request {
         };
         self.report.unwrap_or(usual)
     }
+}
+
+/// The greatest number of workers that the original takes.
+const MOST_WORKERS: u64 = 1 << 30;
+
+/// What an Erlang machine can have at once, less a thousand: processes of its own.
+const USUAL_MAX: u32 = 261_144;
+
+/// Every option by its names, of which the first one is used in messages, and whether it takes a value. Names that only the
+/// documentation of the original has come last.
+const OPTIONS: &[(&[&str], bool)] = &[
+    (&["--concurrency", "-c"], true),
+    (&["--duration", "-d", "--sample_duration"], true),
+    (&["--samples", "-s"], true),
+    (&["--loop", "-l"], true),
+    (&["--warmup", "-w"], true),
+    (&["--cv"], true),
+    (&["--report", "-r"], true),
+    (&["--squeeze", "-q", "--concurrency_estimation"], false),
+    (&["--min"], true),
+    (&["--step"], true),
+    (&["--max"], true),
+    (&["--threshold", "-t"], true),
+    (&["--verbose", "-v"], false),
+    (&["--isolated", "-i", "--isolation"], false),
+    (&["--init"], true),
+    (&["--init_runner"], true),
+    (&["--done"], true),
+    (&["--label"], true),
+    (&["--init_all"], true),
+    (&["--init_runner_all"], true),
+    (&["--done_all"], true),
+    (&["--order"], true),
+    (&["--max-samples"], true),
+    (&["--max-time"], true),
+    (&["--subtract-empty"], false),
+    (&["--format"], true),
+    (&["--help", "-h"], false),
+    (&["-pa"], true),
+];
+
+impl Command {
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// What cannot be understood or done, in words for the user.
+    pub fn parse(arguments: &[String]) -> Result<Command, String> {
+        let typed = Typed(arguments::getopt(arguments, find).map_err(explained)?);
+        if typed.0.has("--help") {
+            return Ok(Command::Help);
+        }
+        if typed.0.others.is_empty() {
+            return Err("required argument missing: code".to_owned());
+        }
+        typed.forbid()?;
+        let samples = typed.count("--samples", 1, u32::MAX.into())?.unwrap_or(3) as u32;
+        let duration = typed
+            .count("--duration", 1, u32::MAX.into())?
+            .unwrap_or(1000);
+        let sample = match typed.0.value("--loop") {
+            Some(text) => Sample::Loop(iterations(text)?),
+            None => Sample::Window(Duration::from_millis(duration)),
+        };
+        let workers = typed.count("--concurrency", 1, MOST_WORKERS)?;
+        let snippets = typed.snippets()?;
+        let squeeze = typed.squeeze()?;
+        if squeeze.is_some() && snippets.len() > 1 {
+            return Err(
+                "parallel concurrency estimation runs are not supported: -q takes one code\n\
+                 hint: 'speedwell eval erlang CODE CODE -c max' searches for one after the other"
+                    .to_owned(),
+            );
+        }
+        let isolated = typed.0.has("--isolated");
+        let order = typed.choice("--order", &ORDERS)?.unwrap_or(Order::Blocks);
+        if isolated && order == Order::Parallel && snippets.len() > 1 {
+            return Err(
+                "isolated snippets take turns, so -i is not compatible with --order parallel"
+                    .to_owned(),
+            );
+        }
+        Ok(Command::Measure(Box::new(Request {
+            snippets,
+            sample,
+            samples,
+            warmup: typed.count("--warmup", 0, u32::MAX.into())?.unwrap_or(0) as u32,
+            workers: workers.unwrap_or(1) as u32,
+            until: typed.until(samples)?,
+            squeeze,
+            report: typed.choice("--report", &REPORTS)?,
+            verbose: typed.0.has("--verbose"),
+            isolated,
+            paths: typed.0.values("-pa").map(str::to_owned).collect(),
+            order,
+            subtracts_empty: typed.0.has("--subtract-empty"),
+            format: typed.format()?,
+        })))
+    }
+}
+
+const ORDERS: [(&str, Order); 3] = [
+    ("blocks", Order::Blocks),
+    ("alternate", Order::Alternate),
+    ("parallel", Order::Parallel),
+];
+
+const REPORTS: [(&str, Detail); 3] = [
+    ("basic", Detail::Basic),
+    ("extended", Detail::Extended),
+    ("full", Detail::Full),
+];
+
+fn find(name: &str) -> Option<(&'static str, bool)> {
+    let loose = |name: &str| name.replace('-', "_");
+    // A dash within a name is as good as an underscore.
+    let is_it = |known: &&str| {
+        known.starts_with("--") == name.starts_with("--") && loose(known) == loose(name)
+    };
+    let (names, takes_value) = OPTIONS.iter().find(|(names, _)| names.iter().any(is_it))?;
+    Some((names[0], *takes_value))
+}
+
+fn explained(mistake: Mistake<'_>) -> String {
+    match mistake {
+        Mistake::NeedsValue("-pa") => "required argument missing: the folder of -pa".to_owned(),
+        Mistake::NeedsValue(name) => {
+            let dash = if name.starts_with('-') { "" } else { "-" };
+            format!("required argument missing: the value of {dash}{name}")
+        }
+        Mistake::TakesNoValue(name) => format!("{name} has no value"),
+        Mistake::UnknownLetter(_, word) => format!("unrecognised argument: {word}"),
+        Mistake::UnknownName(typed) => {
+            let name = typed[2..].replace('-', "_");
+            let distance =
+                |known: &str| strsim::damerau_levenshtein(&known[2..].replace('-', "_"), &name);
+            let every = OPTIONS
+                .iter()
+                .map(|(names, _)| names[0])
+                .filter(|known| *known != "-pa");
+            let near = every.min_by_key(|known| distance(known));
+            let near = near.filter(|known| distance(known) * 3 <= name.len());
+            let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
+            format!("unrecognised argument: {typed}{}", hint.unwrap_or_default())
+        }
+    }
+}
+
+/// What was typed.
+struct Typed<'a>(Arguments<'a>);
+
+impl Typed<'_> {
+    fn count(&self, option: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+        let Some(text) = self.0.value(option) else {
+            return Ok(None);
+        };
+        let count = text.parse::<u64>().ok();
+        let count = count.filter(|count| (least..=most).contains(count));
+        count.map(Some).ok_or_else(|| {
+            format!(
+                "invalid argument {text} for: {option}, which is a whole number from {least} on"
+            )
+        })
+    }
+
+    fn choice<T: Copy>(&self, option: &str, known: &[(&str, T)]) -> Result<Option<T>, String> {
+        let Some(text) = self.0.value(option) else {
+            return Ok(None);
+        };
+        let found = known.iter().find(|(name, _)| *name == text);
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        found.map(|(_, value)| Some(*value)).ok_or_else(|| {
+            format!(
+                "invalid argument {text} for: {option}, which is one of {}",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// What contradicts each other.
+    fn forbid(&self) -> Result<(), String> {
+        let clash = |what: &str, others: &[&str]| {
+            let clashing = others.iter().find(|other| self.0.has(other));
+            clashing.map_or(Ok(()), |other| {
+                let hint = match *other {
+                    "--concurrency" | "--warmup" if self.0.has("--loop") => {
+                        "\nhint: 'speedwell eval erlang CODE --iterations N' has both"
+                    }
+                    _ => "",
+                };
+                Err(format!(
+                    "{what} is not compatible with {other} option{hint}"
+                ))
+            })
+        };
+        if self.0.has("--loop") {
+            let others = [
+                "--concurrency",
+                "--duration",
+                "--warmup",
+                "--cv",
+                "--squeeze",
+            ];
+            clash("timed benchmarking", &others)?;
+        }
+        if self.0.has("--squeeze") {
+            clash("concurrency estimation", &["--concurrency"])?;
+        }
+        Ok(())
+    }
+
+    fn snippets(&self) -> Result<Vec<Snippet>, String> {
+        let snippet = |code: &&str| Snippet {
+            code: (*code).to_owned(),
+            ..Snippet::default()
+        };
+        let mut snippets: Vec<Snippet> = self.0.others.iter().map(snippet).collect();
+        self.attach("--init", &mut snippets, |snippet| &mut snippet.init)?;
+        self.attach("--init_runner", &mut snippets, |snippet| {
+            &mut snippet.init_runner
+        })?;
+        self.attach("--done", &mut snippets, |snippet| &mut snippet.done)?;
+        self.attach("--label", &mut snippets, |snippet| &mut snippet.label)?;
+        Ok(snippets)
+    }
+
+    /// Gives hooks of one kind to the snippets: one to each in their order, and that for all to those beyond.
+    fn attach(
+        &self,
+        option: &str,
+        snippets: &mut [Snippet],
+        place: fn(&mut Snippet) -> &mut Option<String>,
+    ) -> Result<(), String> {
+        let mut each = self.0.values(option);
+        let all = self.0.value(&format!("{option}_all"));
+        let count = snippets.len();
+        for snippet in snippets {
+            *place(snippet) = each.next().or(all).map(str::to_owned);
+        }
+        let Some(surplus) = each.next() else {
+            return Ok(());
+        };
+        let there = match count {
+            1 => "is one code".to_owned(),
+            count => format!("are {count} codes"),
+        };
+        Err(format!(
+            "{option} '{surplus}' belongs to no code: it is number {} and there {there}",
+            count + 1
+        ))
+    }
+
+    /// Its options are read, and ignored, without `-q`.
+    fn squeeze(&self) -> Result<Option<Squeeze>, String> {
+        let count = |option: &str, usual: u32| -> Result<u32, String> {
+            let typed = self.count(option, 1, u32::MAX.into())?;
+            Ok(typed.map_or(usual, |count| count as u32))
+        };
+        let squeeze = Squeeze {
+            least: count("--min", 1)?,
+            step: count("--step", 1)?,
+            most: count("--max", USUAL_MAX)?,
+            threshold: count("--threshold", 3)?,
+        };
+        Ok(self.0.has("--squeeze").then_some(squeeze))
+    }
+
+    fn until(&self, samples: u32) -> Result<Option<Until>, String> {
+        // Ten times as many samples tell that they will not become steady.
+        let usual = samples.saturating_mul(10).max(100);
+        let most_samples = self.count("--max-samples", 1, u32::MAX.into())?;
+        let most_time = self.0.value("--max-time").map(seconds).transpose()?;
+        let Some(text) = self.0.value("--cv") else {
+            return match (most_samples, most_time) {
+                (None, None) => Ok(None),
+                _ => Err("--max-samples and --max-time limit --cv, which is not there".to_owned()),
+            };
+        };
+        let variation = text.parse::<f64>().ok();
+        let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
+        let wrong = || format!("invalid argument {text} for: --cv, which is a share such as 0.05");
+        Ok(Some(Until {
+            variation: variation.ok_or_else(wrong)?,
+            most_samples: most_samples
+                .map_or(usual, |count| count as u32)
+                .max(samples),
+            most_time,
+        }))
+    }
+
+    fn format(&self) -> Result<Format, String> {
+        let text = self.0.value("--format").unwrap_or("text");
+        Format::from_str(text).map_err(|unknown| format!("--format: {unknown}"))
+    }
+}
+
+/// `10`, `10k`, `2M`, `1G`.
+fn iterations(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "unsupported syntax for timed iteration count: {text}\n\
+             hint: a whole number from 1 on, and behind it K, M or G for thousands, millions, billions"
+        )
+    };
+    let factor = match text.chars().last() {
+        Some('k' | 'K') => 1_000,
+        Some('m' | 'M') => 1_000_000,
+        Some('g' | 'G') => 1_000_000_000,
+        _ => 1,
+    };
+    let digits = if factor == 1 {
+        text
+    } else {
+        &text[..text.len() - 1]
+    };
+    let count = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor));
+    count.filter(|count| *count > 0).ok_or_else(wrong)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let digits = text.strip_suffix('s').unwrap_or(text);
+    let time = digits.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    let time = time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| format!("invalid argument {text} for: --max-time, which is in seconds"))
 }
 
 #[cfg(test)]

@@ -1,20 +1,19 @@
-//! Erlang machines with the codes that are measured in them: one machine for all, or one for each.
+//! Erlang machines with the snippets that are measured in them: one machine for all, or one for each.
 //!
-//! Decides what is said to the harness, and which codes are lost when something goes wrong: a code that fails takes no
+//! Decides what is said to the harness, and which snippets are lost when something goes wrong: a snippet that fails takes no
 //! other with it, a machine that ends takes those that it had. It does not know what samples are for. Start at
 //! [`Machines::start`].
 
-use super::arguments::Request;
-use super::code_words::Known;
-use super::fault::Fault;
-use super::frame;
-use super::monitor::{INTERVAL, Monitor};
+use crate::erlperf::arguments::Request;
+use crate::erlperf::monitor::{INTERVAL, Monitor};
+use crate::erlperf::snippet::Known;
+use crate::erlperf::table::{on_one_line, width};
 use anyhow::Result;
 use speedwell_harness::Message;
 use speedwell_harness::code::{self, Answer, Gone, Live};
-use speedwell_model::Measured;
-use speedwell_model::{Length, Samples, Variant};
+use speedwell_model::{Length, Measured, Samples, Variant};
 use speedwell_process::{Spec, interrupted};
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +27,7 @@ const SLOW_RUNNER: Duration = Duration::from_secs(100);
 /// Nobody knows how long a fixed number of iterations takes.
 const SLOW_LOOP: Duration = Duration::from_secs(24 * 3600);
 
-/// A code in its machine.
+/// A snippet in its machine.
 pub struct Job {
     /// What it is called over the protocol.
     name: String,
@@ -50,10 +49,10 @@ impl Job {
     }
 }
 
-/// All machines and codes.
+/// All machines and snippets.
 pub struct Machines {
     machines: Vec<Option<Live>>,
-    /// The codes in the order typed.
+    /// The snippets in the order typed.
     pub jobs: Vec<Job>,
     /// What the first machine said of itself.
     pub ready: Option<Message>,
@@ -61,17 +60,17 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Starts machines and loads codes; sources are shown on the way if they are wanted.
+    /// Starts machines and loads snippets; sources are shown on the way if they are wanted.
     ///
     /// # Errors
     /// `out` is closed.
     pub fn start(
         request: &Request,
-        codes: Vec<Known>,
+        snippets: Vec<Known>,
         directory: &Path,
         out: &mut dyn Write,
     ) -> Result<Machines> {
-        let jobs: Vec<Job> = codes
+        let jobs: Vec<Job> = snippets
             .into_iter()
             .enumerate()
             .map(|(at, known)| Job {
@@ -146,7 +145,7 @@ impl Machines {
         self.note_faults(&answer);
         if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
             let source = loaded.get("source").unwrap_or_default();
-            frame::write(&self.jobs[job].known.shown, &source, out)?;
+            write_framed(&self.jobs[job].known.shown, &source, out)?;
             out.flush()?;
         }
         if self.jobs[job].is_sound() {
@@ -156,7 +155,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Gives a code so many workers.
+    /// Gives a snippet so many workers.
     ///
     /// # Errors
     /// `out` is closed.
@@ -173,7 +172,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Measures codes of one machine at the same time; what each of them gave.
+    /// Measures snippets of one machine at the same time; what each of them gave.
     ///
     /// # Errors
     /// `out` is closed.
@@ -209,7 +208,7 @@ impl Machines {
             .collect())
     }
 
-    /// Has every machine undo what its codes prepared, and waits for its end.
+    /// Has every machine undo what its snippets prepared, and waits for its end.
     pub fn end(&mut self) {
         for machine in 0..self.machines.len() {
             let Some(live) = self.machines[machine].take() else {
@@ -302,5 +301,164 @@ fn limit(samples: &Samples) -> Duration {
             Duration::from_nanos(ns.saturating_add(samples.warmup_ns)) + SLOW_RUNNER
         }
         Length::Iterations(_) => SLOW_LOOP,
+    }
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// A fragment without a full stop.
+    pub reason: String,
+    /// Calls that were in flight, the innermost first.
+    pub calls: Vec<String>,
+    /// What was measured stays good.
+    pub is_afterwards: bool,
+}
+
+impl Fault {
+    /// What an `error` event means.
+    pub fn of_event(event: &Message) -> Fault {
+        let get = |key: &str| event.get(key).unwrap_or_default();
+        let (stage, class, message) = (get("stage"), get("class"), get("msg"));
+        let part = match get("part") {
+            part if part.is_empty() => "runner".to_owned(),
+            part => part,
+        };
+        let line = event.number::<u32>("line");
+        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+        let message = message.trim_end();
+        let reason = match &*stage {
+            "parse" => format!("parse error for {part}: {message}{line}"),
+            "compile" if class == "signature" => message.to_owned(),
+            "compile" if part == "runner" => format!("compile error: {message}{line}"),
+            "compile" => format!("compile error in {part}: {message}{line}"),
+            "init" | "init_runner" | "done" => {
+                format!("exception while executing '{stage}': {class}:{message}{line}")
+            }
+            "run" => format!("the runner failed: {}{line}", thrown(&class, message)),
+            _ => message.to_owned(),
+        };
+        let calls = get("stack");
+        Fault {
+            reason,
+            calls: calls.lines().map(str::to_owned).collect(),
+            is_afterwards: stage == "done",
+        }
+    }
+
+    /// The end of the Erlang machine.
+    pub fn of_end(gone: &Gone) -> Fault {
+        Fault {
+            reason: gone.cause.to_string(),
+            calls: gone.stderr_tail.lines().map(str::to_owned).collect(),
+            is_afterwards: false,
+        }
+    }
+}
+
+/// An exception as a process would have ended with it.
+fn thrown(class: &str, message: &str) -> String {
+    match class {
+        "throw" => format!("{{nocatch,{message}}}"),
+        "exit" => format!("exit:{message}"),
+        _ => message.to_owned(),
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.reason)?;
+        for call in &self.calls {
+            write!(out, "\n    in {call}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Columns of the snippet above a source.
+const ROOM: usize = 32;
+
+/// Writes the source of a snippet.
+///
+/// # Errors
+/// `out` is closed.
+fn write_framed(code: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut title = String::new();
+    for letter in on_one_line(code).chars() {
+        title.push(letter);
+        if width(&title) > ROOM {
+            title.pop();
+            break;
+        }
+    }
+    let padding = ROOM - width(&title);
+    writeln!(out, "{} {title}{:padding$} ", ">".repeat(15), "")?;
+    writeln!(out, "{}\n", source.trim_end())?;
+    writeln!(out, "{} ", "<".repeat(15))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault_text(line: &str) -> String {
+        Fault::of_event(&Message::parse(line.as_bytes()).unwrap()).to_string()
+    }
+
+    #[test]
+    fn errors_are_told_in_the_words_of_the_original_with_their_line() {
+        let parse =
+            "error\tstage=parse\tclass=syntax\tmsg=syntax error before: '.'\tline=1\tpart=runner";
+        assert_eq!(
+            fault_text(parse),
+            "parse error for runner: syntax error before: '.' (line 1)"
+        );
+        let compile =
+            "error\tstage=compile\tclass=compile\tmsg=variable 'X' is unbound\tline=2\tpart=runner";
+        assert_eq!(
+            fault_text(compile),
+            "compile error: variable 'X' is unbound (line 2)"
+        );
+        let missing = "error\tstage=compile\tclass=signature\tmsg=done/1 requires init function defined\tpart=done";
+        assert_eq!(fault_text(missing), "done/1 requires init function defined");
+        let run = "error\tstage=run\tclass=error\tmsg=undef\tstack=nomod:nofun/0%0ajob_1:batch/2 (runner:1)";
+        assert_eq!(
+            fault_text(run),
+            "the runner failed: undef\n    in nomod:nofun/0\n    in job_1:batch/2 (runner:1)"
+        );
+        let ball = "error\tstage=run\tclass=throw\tmsg=ball";
+        assert_eq!(fault_text(ball), "the runner failed: {nocatch,ball}");
+        let normal = "error\tstage=run\tclass=exit\tmsg=normal";
+        assert_eq!(fault_text(normal), "the runner failed: exit:normal");
+    }
+
+    fn framed(code: &str) -> String {
+        let mut out = Vec::new();
+        write_framed(code, "-module(benchmark).\n", &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn arrows_and_padding_are_those_of_the_original() {
+        let golden = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../speedwell/tests/golden/erlperf"
+        );
+        for (name, code) in [
+            ("verbose", "timer:sleep(1)."),
+            ("verbose_state2", "r(I, S) -> timer:sleep(I), S + 1."),
+        ] {
+            let recorded = std::fs::read_to_string(format!("{golden}/{name}.out")).unwrap();
+            let own = framed(code);
+            assert_eq!(own.lines().next(), recorded.lines().next());
+            let end = recorded.lines().find(|line| line.starts_with('<'));
+            assert_eq!(own.lines().last(), end);
+        }
+    }
+
+    #[test]
+    fn wide_letters_are_not_cut_in_half() {
+        let own = framed(&"日".repeat(40));
+        assert_eq!(width(own.lines().next().unwrap()), 16 + ROOM + 1);
     }
 }

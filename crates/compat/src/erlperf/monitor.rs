@@ -1,10 +1,10 @@
-//! A line per second while codes are measured: what Erlang says of itself, and the iterations of every code.
+//! A line per second while snippets are measured: what Erlang says of itself, and the iterations of every snippet.
 //!
 //! Erlang machines tell their gauges by their own clocks. With several machines only the one that is being
 //! measured is listened to; what the others told meanwhile is old when it is read, and is left out. Start at
 //! [`Monitor::hear`].
 
-use super::number::{number, size};
+use crate::erlperf::table::{number, size};
 use crate::local_time::iso_time;
 use speedwell_harness::Message;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs   
 /// Makes lines of gauges.
 pub struct Monitor {
     begin: Instant,
-    /// What codes are called in gauges.
+    /// What snippets are called in gauges.
     jobs: Vec<String>,
     /// Iterations at the last line, by job.
     counts: HashMap<String, u64>,
@@ -37,7 +37,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Lines for these codes, in this order.
+    /// Lines for these snippets, in this order.
     pub fn new(jobs: Vec<String>) -> Monitor {
         Monitor {
             begin: Instant::now(),

@@ -4,7 +4,7 @@
 use super::arguments::{Request, Sample};
 use super::machines::Job;
 use super::sampling::{Sampled, Taken};
-use super::table::Table;
+use super::table::{Line, Table, duration};
 use speedwell_analysis::code::{MOST_DISTURBANCE, p_of_difference};
 use speedwell_harness::code::fold_warning;
 use speedwell_model::median;
@@ -13,21 +13,21 @@ use speedwell_process::interrupted;
 /// Differences with a greater p are no differences.
 const ALPHA: f64 = 0.05;
 
-/// Whole sentences about how codes were measured.
+/// Whole sentences about how snippets were measured.
 pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     for (job, taken) in jobs.iter().zip(&sampled.taken) {
-        said.extend(
+        sentences.extend(
             of_code(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
         );
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
-        said.push(format!(
+        sentences.push(format!(
             "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
             until.variation, request.samples
         ));
     }
-    said
+    sentences
 }
 
 fn of_code<'a>(
@@ -40,8 +40,8 @@ fn of_code<'a>(
         .visits
         .last()
         .and_then(|measured| fold_warning(measured, job.empty_ns));
-    let said = fewer.into_iter().chain(folded);
-    said.chain(disturbance(taken, request))
+    let sentences = fewer.into_iter().chain(folded);
+    sentences.chain(disturbance(taken, request))
 }
 
 /// How many of the samples that were asked for are lacking, if any.
@@ -76,17 +76,17 @@ fn disturbance(taken: &Taken, request: &Request) -> Option<String> {
         format!(
             "An iteration takes {ratio:.1} times as long in the mean as in the median batch ({}): the machine was busy \
              with other things, or few iterations cost much more than most.",
-            super::number::duration(typical_ns)
+            duration(typical_ns)
         )
     })
 }
 
-/// Whole sentences about codes that cannot be told from the best one.
+/// Whole sentences about snippets that cannot be told from the best one.
 pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
     let Some((best, others)) = table.lines.split_first() else {
         return Vec::new();
     };
-    let samples = |line: &super::table::Line| {
+    let samples = |line: &Line| {
         let figures = line.figures.as_ref();
         figures.map_or(Vec::new(), |figures| figures.samples.clone())
     };
@@ -109,7 +109,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::Asked;
+    use super::super::arguments::Command;
     use super::*;
     use speedwell_model::{Batches, Measured, Window};
 
@@ -142,8 +142,8 @@ mod tests {
     }
 
     fn request() -> Request {
-        match Asked::parse(&["ok.".to_owned()]) {
-            Ok(Asked::Measure(request)) => *request,
+        match Command::parse(&["ok.".to_owned()]) {
+            Ok(Command::Measure(request)) => *request,
             _ => panic!("'ok.' is a code"),
         }
     }
@@ -157,8 +157,11 @@ mod tests {
 
     #[test]
     fn samples_that_are_lacking_are_counted() {
-        let said = missing(&taken(1), &request()).unwrap();
-        assert!(said.starts_with("Only 1 of 3 samples were taken"), "{said}");
+        let sentence = missing(&taken(1), &request()).unwrap();
+        assert!(
+            sentence.starts_with("Only 1 of 3 samples were taken"),
+            "{sentence}"
+        );
         let whole = Request {
             samples: 1,
             ..request()

@@ -1,24 +1,16 @@
 //! erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
 //!
-//! A sample is a window of a run; throughput is per second, whatever the length of windows was.
+//! A sample is a window of a run; throughput is per second, whatever the length of windows was. Also what a full report says of the
+//! machine, and warnings about an Erlang machine whose figures mean little: [`System`].
 
-use super::system::System;
-use super::table::{Detail, Figures, Line, Table, Unit};
-use super::{USUAL_VIEWPORT, columns};
+use crate::console::columns;
+use crate::erlperf::USUAL_VIEWPORT;
+pub use crate::erlperf::table::Detail as Style;
+use crate::erlperf::table::{Figures, Line, Table, Unit};
 use speedwell_analysis::code::windows;
+use speedwell_harness::Message;
 use speedwell_model::Session;
 use std::io::{self, IsTerminal, Write};
-
-/// Which table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Throughput and time.
-    Basic,
-    /// Statistics of the windows.
-    Extended,
-    /// The same below a description of the machine.
-    Full,
-}
 
 /// Writes the table of a session.
 ///
@@ -34,12 +26,7 @@ pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result
         }),
     });
     let table = Table::of(Unit::Iterations, lines.collect());
-    let detail = match style {
-        Style::Basic => Detail::Basic,
-        Style::Extended => Detail::Extended,
-        Style::Full => Detail::Full,
-    };
-    if detail == Detail::Full {
+    if style == Style::Full {
         let program = session.environment.programs.first();
         let version = program.and_then(|program| program.version.clone());
         let system = System {
@@ -51,5 +38,112 @@ pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result
     }
     let is_terminal = std::io::stdout().is_terminal();
     let viewport = is_terminal.then(|| columns(libc::STDOUT_FILENO)).flatten();
-    table.write(detail, viewport.unwrap_or(USUAL_VIEWPORT), out)
+    table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
+}
+
+/// What was measured on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct System {
+    /// Processor, where it is known.
+    pub processor: Option<String>,
+    /// What the Erlang machine calls itself.
+    pub machine: Option<String>,
+    /// Whole sentences of the original, in capitals as there.
+    pub warnings: Vec<String>,
+}
+
+impl System {
+    /// From what the harness said when it was ready.
+    pub fn of(ready: Option<&Message>, processor: Option<String>) -> System {
+        let get = |key: &str| ready.and_then(|ready| ready.get(key));
+        let warning = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
+        let mut warnings = Vec::new();
+        if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
+            warnings.push(warning("Dynamic Trace Probes enabled", trace));
+        }
+        if let Some(build) = get("build").filter(|build| build != "opt") {
+            warnings.push(warning("Emulator is not optimised", build));
+        }
+        if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
+            // Erlang itself calls its interpreter so.
+            let flavor = if flavor == "interp" {
+                "emu".into()
+            } else {
+                flavor
+            };
+            warnings.push(warning("Emulator is not JIT", flavor));
+        }
+        System {
+            processor,
+            machine: get("system"),
+            warnings,
+        }
+    }
+
+    /// The lines above a full report.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "OS : {}", operating_system())?;
+        if let Some(processor) = &self.processor {
+            writeln!(out, "CPU: {processor}")?;
+        }
+        let machine = self.machine.as_deref().unwrap_or("Erlang/OTP");
+        writeln!(out, "VM : {machine}\n")
+    }
+}
+
+fn operating_system() -> String {
+    match std::env::consts::OS {
+        "linux" => "Linux".to_owned(),
+        "macos" => "MacOS".to_owned(),
+        "freebsd" => "FreeBSD".to_owned(),
+        "windows" => "Windows".to_owned(),
+        other => format!("{}/{other}", std::env::consts::FAMILY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION: &str = "Erlang/OTP 25 [erts-13.1.5] [source] [64-bit] [smp:2:2] [ds:2:2:10] [async-threads:1] [jit:ns]";
+
+    #[test]
+    fn the_lines_are_those_of_the_original() {
+        let ready = Message::new("ready")
+            .with("system", VERSION)
+            .with("flavor", "jit")
+            .with("build", "opt")
+            .with("dynamic_trace", "none");
+        let system = System::of(Some(&ready), Some("AMD EPYC".to_owned()));
+        assert_eq!(system.warnings, [""; 0]);
+        let mut out = Vec::new();
+        system.write(&mut out).unwrap();
+        let golden = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../speedwell/tests/golden/erlperf/full.out"
+        );
+        let recorded = std::fs::read_to_string(golden).unwrap();
+        let head = recorded.split_inclusive('\n').take(4).collect::<String>();
+        assert_eq!(String::from_utf8(out).unwrap(), head);
+    }
+
+    #[test]
+    fn a_machine_that_measures_badly_is_warned_of() {
+        let ready = Message::new("ready")
+            .with("flavor", "interp")
+            .with("build", "debug")
+            .with("dynamic_trace", "systemtap");
+        let warnings = System::of(Some(&ready), None).warnings;
+        assert_eq!(
+            warnings,
+            [
+                "WARNING: Dynamic Trace Probes enabled (systemtap detected)",
+                "WARNING: Emulator is not optimised (debug detected)",
+                "WARNING: Emulator is not JIT (emu detected)",
+            ]
+        );
+    }
 }

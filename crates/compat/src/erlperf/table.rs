@@ -1,11 +1,14 @@
 //! erlperf's tables: which columns a report has, how wide they are, and what stands in their cells.
 //!
-//! Knows nothing of how figures were measured. Start at [`Table::write`].
+//! The statistics are by erlperf's own definitions: median and 99th percentile are elements of the sorted samples, never between
+//! two; so for at most 50 samples the percentile is the greatest. Units of numbers change late: up to 100000 of the smaller one are
+//! written. Labels are set by display width, and differ when cut. Knows nothing of how figures were measured. Start at
+//! [`Table::write`], and at [`document`] for Markdown, CSV, JSON and HTML.
 
-use super::label::{fitted, on_one_line, width};
-use super::number::{duration, number};
-use super::statistics::{Statistics, statistics};
+use crate::erlperf::sampling::Pass;
+use speedwell_report::{self as report, Block, Cell, Column, Document, Kind, Row};
 use std::io::{self, Write};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How much of the figures is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +50,12 @@ pub struct Figures {
     pub iteration_ns: f64,
 }
 
-/// Codes and their figures.
+/// Snippets and their figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// What samples are.
     pub unit: Unit,
-    /// Codes, the best first: see [`Table::of`].
+    /// Snippets, the best first: see [`Table::of`].
     pub lines: Vec<Line>,
 }
 
@@ -72,7 +75,7 @@ const EXTENDED: [&str; 7] = [
 const EXTENDED_REL: &str = "   Rel";
 
 impl Table {
-    /// Sorts as erlperf does: the quickest first. Codes that failed are last.
+    /// Sorts as erlperf does: the quickest first. Snippets that failed are last.
     pub fn of(unit: Unit, mut lines: Vec<Line>) -> Table {
         lines.sort_by(|a, b| {
             let key = |line: &Line| line.average().map(|average| unit.goodness(average));
@@ -183,7 +186,7 @@ impl Table {
         }
     }
 
-    /// How good a code is beside the best: 1 for the best itself, 0 for one that completed nothing.
+    /// How good a snippet is beside the best: 1 for the best itself, 0 for one that completed nothing.
     pub fn share_of_best(&self, line: &Line) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let own = line.average()?;
@@ -228,6 +231,249 @@ fn write_row(
         write!(out, "{cell:>width$}")?;
     }
     writeln!(out)
+}
+
+/// A document of a table, and of the passes of a search if there was one.
+pub fn document(rows: &Table, passes: &[(Pass, Line)], warnings: &[String]) -> Document {
+    let mut document = Document::new("erlperf");
+    for warning in warnings {
+        document.push(Block::Warning(warning.clone()));
+    }
+    let own: Vec<Vec<Cell>> = rows.lines.iter().map(|line| cells(rows, line)).collect();
+    document.push(Block::Table(report_table("codes", own)));
+    if !passes.is_empty() {
+        let own = passes.iter().map(|(_, line)| cells(rows, line)).collect();
+        document.push(Block::Table(report_table("passes", own)));
+    }
+    document
+}
+
+fn report_table(name: &'static str, rows: Vec<Vec<Cell>>) -> report::Table {
+    let figure = |key, header| Column::new(key, header, Kind::Figure);
+    report::Table {
+        columns: vec![
+            Column::new("code", "code", Kind::Label),
+            figure("workers", "workers"),
+            figure("samples", "samples"),
+            figure("average", "average"),
+            figure("deviation", "deviation"),
+            figure("median", "median"),
+            figure("p99", "p99"),
+            figure("least", "least"),
+            figure("greatest", "greatest"),
+            figure("iteration_ns", "iteration"),
+            figure("relative", "relative"),
+        ],
+        rows: rows.into_iter().map(Row::Cells).collect(),
+        ..report::Table::new(name)
+    }
+}
+
+fn cells(rows: &Table, line: &Line) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::value(line.label.clone()).shown(&line.label),
+        Cell::value(line.workers).shown(line.workers.to_string()),
+    ];
+    let Some((figures, seen)) = line.seen() else {
+        cells.push(Cell::value(0).shown("failed"));
+        cells.resize_with(11, || Cell::figure(None).shown(""));
+        return cells;
+    };
+    let plain = |value: f64| {
+        let words = match rows.unit {
+            Unit::Iterations => number(value),
+            Unit::Nanoseconds => duration(value),
+        };
+        Cell::figure(Some(value)).shown(words)
+    };
+    let deviation = seen
+        .deviation
+        .map_or_else(|| Cell::figure(None).shown("-"), plain);
+    cells.push(Cell::value(seen.count).shown(seen.count.to_string()));
+    cells.extend([
+        plain(seen.average),
+        deviation,
+        plain(seen.median),
+        plain(seen.p99),
+        plain(seen.least),
+        plain(seen.greatest),
+        Cell::figure(Some(figures.iteration_ns)).shown(duration(figures.iteration_ns)),
+    ]);
+    let share = rows.share_of_best(line);
+    let words = share.map(|share| format!("{:.0}%", 100.0 * share));
+    cells.push(Cell::figure(share).shown(words.unwrap_or_default()));
+    cells
+}
+
+/// What samples show together, in their own unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Statistics {
+    /// How many there are.
+    pub count: usize,
+    /// Their mean.
+    pub average: f64,
+    /// Standard deviation of a sample (n - 1); a single sample has none.
+    pub deviation: Option<f64>,
+    /// The smallest.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+    /// The lower one of the two in the middle.
+    pub median: f64,
+    /// Ninety-nine of a hundred are not greater.
+    pub p99: f64,
+}
+
+/// `None` without samples.
+pub fn statistics(samples: &[f64]) -> Option<Statistics> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    let (least, greatest) = (*sorted.first()?, *sorted.last()?);
+    let average = sorted.iter().sum::<f64>() / count as f64;
+    let squares: f64 = sorted.iter().map(|one| (one - average).powi(2)).sum();
+    let at = |share: f64| {
+        let place = (share * count as f64).round() as usize;
+        sorted[place.clamp(1, count) - 1]
+    };
+    Some(Statistics {
+        count,
+        average,
+        deviation: (count > 1).then(|| (squares / (count - 1) as f64).sqrt()),
+        least,
+        greatest,
+        median: at(0.5),
+        p99: at(0.99),
+    })
+}
+
+/// Standard deviation as a share of the mean; `None` where it is not known.
+pub fn variation(samples: &[f64]) -> Option<f64> {
+    let seen = statistics(samples)?;
+    let share = seen.deviation? / seen.average;
+    share.is_finite().then_some(share)
+}
+
+/// Powers of 1000, in spite of their names.
+const COUNTS: [(f64, &str); 4] = [(1e12, "Ti"), (1e9, "Gi"), (1e6, "Mi"), (1e3, "Ki")];
+
+/// Units of durations in nanoseconds.
+const DURATIONS: [(f64, &str); 4] = [(60e9, "m"), (1e9, "s"), (1e6, "ms"), (1e3, "us")];
+
+/// Units of sizes in bytes.
+const SIZES: [(f64, &str); 4] = [
+    (1_099_511_627_776.0, "Tb"),
+    (1_073_741_824.0, "Gb"),
+    (1_048_576.0, "Mb"),
+    (1_024.0, "Kb"),
+];
+
+/// So many of a unit are needed for it to be used.
+const LEAST_OF_A_UNIT: f64 = 100.0;
+
+/// `38`, `1242 Ki`.
+pub fn number(value: f64) -> String {
+    scaled(value, &COUNTS, "")
+}
+
+/// `805 ns`, `2609 us`, `17266 s`; `inf` for what never ends.
+pub fn duration(ns: f64) -> String {
+    if ns.is_infinite() {
+        return "inf".to_owned();
+    }
+    scaled(ns, &DURATIONS, " ns")
+}
+
+/// `17861 Kb`.
+pub fn size(bytes: f64) -> String {
+    scaled(bytes, &SIZES, "")
+}
+
+fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
+    let fits = |(factor, _): &&(f64, &str)| value > factor * LEAST_OF_A_UNIT;
+    match units.iter().find(fits) {
+        Some((factor, unit)) => format!("{} {unit}", digits(value / factor)),
+        None => format!("{}{smallest}", digits(value)),
+    }
+}
+
+fn digits(value: f64) -> String {
+    let whole = value.round();
+    let is_whole = (value - whole).abs() <= 1e-9 * value.abs();
+    // From 99.95 on three digits leave none behind the point.
+    if is_whole || value.abs() >= 99.95 {
+        return format!("{whole:.0}");
+    }
+    let exponent = format!("{value:.2e}");
+    let exponent = exponent.split_once('e').map(|(_, exponent)| exponent);
+    let exponent: i32 = exponent.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let behind = usize::try_from(2 - exponent).unwrap_or(0);
+    format!("{value:.behind$}")
+}
+
+/// Stands where something was left out.
+const CUT: &str = "…";
+
+/// Columns of a terminal that `text` takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` on one line: a snippet may have several.
+pub fn on_one_line(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let lines = text.trim_matches(['\n', '\r']);
+    lines.chars().map(plain).collect()
+}
+
+/// The labels in cells of `room` columns. One that does not fit keeps its beginning and, because it often ends in what
+/// makes the difference, its end. Labels that differ still differ: by a number, if it must be.
+pub fn fitted(labels: &[String], room: usize) -> Vec<String> {
+    let mut cells: Vec<String> = labels.iter().map(|label| cut(label, room)).collect();
+    for at in 0..cells.len() {
+        if cells[at] == labels[at] {
+            continue;
+        }
+        let alike = (0..at).filter(|other| cells_alike(labels, room, *other, at));
+        let before = alike.count();
+        let is_first = !(0..labels.len()).any(|other| {
+            other != at && labels[other] != labels[at] && cells_alike(labels, room, other, at)
+        });
+        if before > 0 || !is_first {
+            let mark = format!("#{}", before + 1);
+            let left = room.saturating_sub(mark.len());
+            cells[at] = format!("{}{mark}", cut(&labels[at], left));
+        }
+    }
+    cells
+}
+
+fn cells_alike(labels: &[String], room: usize, one: usize, other: usize) -> bool {
+    cut(&labels[one], room) == cut(&labels[other], room)
+}
+
+fn cut(label: &str, room: usize) -> String {
+    if width(label) <= room {
+        return label.to_owned();
+    }
+    let kept = room.saturating_sub(width(CUT));
+    let head = kept / 2;
+    let letters: Vec<char> = label.chars().collect();
+    let begin = taken(letters.iter(), head);
+    let end = taken(letters.iter().rev(), kept - head);
+    let begin: String = letters[..begin].iter().collect();
+    let end: String = letters[letters.len() - end..].iter().collect();
+    format!("{begin}{CUT}{end}")
+}
+
+/// How many letters fit into `room` columns.
+fn taken<'a>(letters: impl Iterator<Item = &'a char>, room: usize) -> usize {
+    let mut used = 0;
+    let fits = |letter: &&char| {
+        used += letter.width().unwrap_or(0);
+        used <= room
+    };
+    letters.take_while(fits).count()
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! A harness that lives on between runs, so that what was measured decides what is measured next.
 //!
 //! Commands are answered one by one. The process is listened to in a thread, which waits for the next command
-//! whenever an answer is complete; nothing of ours is awake while the code is measured. Start at [`Live::start`].
+//! whenever an answer is complete; nothing of ours is awake while the code is measured. The commands are those of
+//! docs/reference/protocol.md, "Measuring code". Start at [`Live::start`].
 
-use super::super::Message;
-use super::super::attempt::start_reason;
-use super::super::compile::Failed;
-use super::commands;
-use super::measured::measured;
-use super::once::cause;
-use speedwell_model::Measured;
-use speedwell_model::{Cause, Code, Samples};
+use crate::Message;
+use crate::attempt::start_reason;
+use crate::code::measured::measured;
+use crate::code::once::cause;
+use crate::compile::Failed;
+use speedwell_model::{Cause, Code, Length, Measured, Nodes, Samples};
 use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -139,7 +138,7 @@ impl Live {
     /// # Errors
     /// The process is gone.
     pub fn load(&mut self, job: &str, code: &Code) -> Result<Answer, Gone> {
-        self.ask(commands::load(job, code), START, &mut |_| {})
+        self.ask(load_command(job, code), START, &mut |_| {})
     }
 
     /// What an empty iteration costs in this process, in nanoseconds, if it tells.
@@ -147,7 +146,7 @@ impl Live {
     /// # Errors
     /// The process is gone.
     pub fn empty_ns(&mut self, job: &str) -> Result<Option<f64>, Gone> {
-        let answer = self.ask(commands::calibrate(job), START, &mut |_| {})?;
+        let answer = self.ask(calibrate_command(job), START, &mut |_| {})?;
         let told = answer.first("calibrated");
         Ok(told.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0)))
     }
@@ -157,7 +156,7 @@ impl Live {
     /// # Errors
     /// The process is gone.
     pub fn workers(&mut self, job: &str, count: u32) -> Result<Answer, Gone> {
-        self.ask(commands::workers(job, count), START, &mut |_| {})
+        self.ask(workers_command(job, count), START, &mut |_| {})
     }
 
     /// Tells the gauges of the language at this interval from now on; the first ones are the answer.
@@ -183,7 +182,7 @@ impl Live {
         limit: Option<Duration>,
         hear: &mut dyn FnMut(&Message),
     ) -> Result<Answer, Gone> {
-        let mut message = commands::run(jobs, samples);
+        let mut message = run_command(jobs, samples);
         if stream {
             message = message.with("stream", 1);
         }
@@ -382,4 +381,74 @@ fn usual_length(order: &Message) -> Option<Duration> {
         .checked_mul(samples)?
         .checked_add(number("warmup_ns")?)?;
     (!is_watched).then(|| Duration::from_nanos(ns))
+}
+
+/// For how long the empty runner is measured: some batches, a hundredth of an ordinary run.
+const EMPTY_NS: u64 = 5_000_000;
+
+/// `load` of `code` as `job`.
+pub fn load_command(job: &str, code: &Code) -> Message {
+    let message = Message::new("load").with("id", 2).with("job", job);
+    if code.language.is_compiled() {
+        return message.with("form", "built");
+    }
+    let mut message = message
+        .with("form", "text")
+        .with("lang", code.language)
+        .with("runner", &code.runner);
+    let hooks = [
+        ("init", &code.init),
+        ("init_runner", &code.init_worker),
+        ("prepare", &code.prepare),
+        ("done", &code.done),
+    ];
+    for (key, hook) in hooks {
+        if let Some(text) = hook {
+            message = message.with(key, text);
+        }
+    }
+    if code.in_shell {
+        message = message.with("in_shell", 1);
+    }
+    match &code.nodes {
+        None => {}
+        Some(Nodes::Local(count)) => message = message.with("nodes", count),
+        Some(Nodes::Remote { name, cookie }) => {
+            message = message.with("node", name);
+            if let Some(cookie) = cookie {
+                message = message.with("cookie", cookie);
+            }
+        }
+    }
+    for (at, path) in code.paths.iter().enumerate() {
+        message = message.with(format!("path{at}"), path.display());
+    }
+    message
+}
+
+/// `workers`: from now on `job` has `count`.
+pub fn workers_command(job: &str, count: u32) -> Message {
+    Message::new("workers")
+        .with("id", 3)
+        .with("job", job)
+        .with("n", count)
+}
+
+/// `calibrate`: what an empty iteration costs.
+pub fn calibrate_command(job: &str) -> Message {
+    Message::new("calibrate")
+        .with("id", 4)
+        .with("job", job)
+        .with("target_ns", EMPTY_NS)
+}
+
+/// `run` of `jobs`, divided as `samples` says.
+pub fn run_command(jobs: &[String], samples: &Samples) -> Message {
+    let run = Message::new("run").with("id", 5).with_list("jobs", jobs);
+    let run = match samples.length {
+        Length::TimeNs(ns) => run.with("mode", "continuous").with("interval_ns", ns),
+        Length::Iterations(count) => run.with("mode", "timed").with("loop", count),
+    };
+    run.with("samples", samples.count)
+        .with("warmup_ns", samples.warmup_ns)
 }

@@ -1,10 +1,13 @@
 //! What the workers of one piece of code report, as figures.
 //!
-//! Workers end their windows when a batch ends, and never at the same instant; `timeline.rs` puts them on one grid.
+//! Workers end their windows when a batch ends, and never at the same instant. Where many workers share few
+//! processors each of them misses other deadlines, so their own windows have nothing in common: neither length nor place. Here
+//! every counter is read at the same instants ([`windows`]), between two of its points by the straight line; no iteration and no
+//! time is lost or counted twice, and the mean of the windows is the rate of the whole.
 
-use super::super::Message;
-use super::timeline;
-use speedwell_model::{Batches, Measured, Samples, Window};
+use crate::Message;
+use speedwell_model::{Batches, Length, Measured, Samples, Window};
+use std::collections::BTreeSet;
 
 /// The report on `job`, which was to be measured in these samples; `None` if nothing is, or nonsense.
 pub(super) fn measured<'a>(
@@ -50,7 +53,7 @@ fn of_timed(event: &Message) -> Option<Measured> {
 
 fn of_workers(events: &[&Message], samples: &Samples) -> Option<Measured> {
     let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
-    let windows = timeline::windows(&points?, samples);
+    let windows = windows(&points?, samples);
     Some(Measured {
         workers: events.len() as u32,
         per_s: rate(&windows),
@@ -102,6 +105,90 @@ fn batches(events: &[&Message]) -> Option<Batches> {
         median_ns,
         count,
     })
+}
+
+/// The counter of one worker: time and count at each point, ascending.
+type Points = Vec<(u64, u64)>;
+
+/// The windows in which all workers were counted; none if no worker has two points.
+pub(super) fn windows(workers: &[Points], samples: &Samples) -> Vec<Window> {
+    let moving: Vec<&Points> = workers.iter().filter(|own| own.len() > 1).collect();
+    let Some((begin, end, count)) = range(&moving, samples) else {
+        return Vec::new();
+    };
+    let length_ns = (end - begin) as f64 / count as f64;
+    let bound = |at: usize| begin as f64 + length_ns * at as f64;
+    let completed = |at: usize| -> f64 { moving.iter().map(|own| count_at(own, bound(at))).sum() };
+    let bounds: Vec<f64> = (0..=count).map(completed).collect();
+    let window = |pair: &[f64]| Window {
+        per_s: (pair[1] - pair[0]) / length_ns * 1e9,
+        elapsed_ns: length_ns,
+        iterations: pair[1] - pair[0],
+    };
+    bounds.windows(2).map(window).collect()
+}
+
+/// Where the windows begin and end, and how many there are.
+fn range(moving: &[&Points], samples: &Samples) -> Option<(u64, u64, usize)> {
+    let wanted = samples.count as usize;
+    let complete: Vec<&Points> = moving
+        .iter()
+        .copied()
+        .filter(|own| own.len() > wanted)
+        .collect();
+    let is_cut = complete.is_empty();
+    let firsts = |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[0].0).collect() };
+    let lasts =
+        |of: &[&Points]| -> Vec<u64> { of.iter().map(|own| own[own.len() - 1].0).collect() };
+    let end = if is_cut {
+        // The run was stopped before anybody had all: half of the workers were still seen after this.
+        let mut lasts = lasts(moving);
+        lasts.sort_unstable();
+        *lasts.get(lasts.len().checked_sub(1)? / 2)?
+    } else {
+        // The first to have all its points stops noting them.
+        lasts(&complete).into_iter().min()?
+    };
+    let of = if is_cut { moving } else { &complete };
+    // A worker that began when others had ended is counted from the start of the run.
+    let begin = firsts(of).into_iter().max().filter(|begin| *begin < end);
+    let begin = begin.or_else(|| firsts(of).into_iter().min())?;
+    let count = if is_cut {
+        wanted.min(intervals_seen(moving, begin, end, samples))
+    } else {
+        wanted
+    };
+    (begin < end).then_some((begin, end, count.max(1)))
+}
+
+/// In how many intervals between `begin` and `end` some worker was seen: more windows than that would be made up.
+fn intervals_seen(moving: &[&Points], begin: u64, end: u64, samples: &Samples) -> usize {
+    let Length::TimeNs(interval_ns) = samples.length else {
+        return 1;
+    };
+    let times = moving
+        .iter()
+        .flat_map(|own| own.iter().map(|point| point.0));
+    let within = times.filter(|at| *at > begin && *at <= end);
+    let seen: BTreeSet<u64> = within.map(|at| (at - begin) / interval_ns.max(1)).collect();
+    seen.len()
+}
+
+/// What a counter shows at `at`. Counting began at 0 with the run. What a worker completed after its last point is
+/// not known, and not counted.
+fn count_at(points: &Points, at: f64) -> f64 {
+    let next = points.partition_point(|point| (point.0 as f64) <= at);
+    let (from, before) = match next.checked_sub(1) {
+        Some(last) => points[last],
+        None => (0, 0),
+    };
+    match points.get(next) {
+        Some(&(to, after)) => {
+            let share = (at - from as f64) / (to - from) as f64;
+            before as f64 + share * (after - before) as f64
+        }
+        None => before as f64,
+    }
 }
 
 #[cfg(test)]
@@ -167,5 +254,101 @@ mod tests {
         assert_eq!(measured(&["worker\tjob=a\tt_ns=0,x\tcount=0,2"]), None);
         assert_eq!(measured(&["timed\tjob=a\tns=0\tloop=3"]), None);
         assert_eq!(measured(&["worker\tjob=b\tt_ns=0,5\tcount=0,2"]), None);
+    }
+
+    fn samples(count: u32, interval_ns: u64) -> Samples {
+        Samples {
+            count,
+            length: Length::TimeNs(interval_ns),
+            warmup_ns: 0,
+        }
+    }
+
+    fn sums(windows: &[Window]) -> (f64, f64) {
+        let iterations = windows.iter().map(|window| window.iterations).sum();
+        (
+            iterations,
+            windows.iter().map(|window| window.elapsed_ns).sum(),
+        )
+    }
+
+    fn mean_rate(windows: &[Window]) -> f64 {
+        windows.iter().map(|window| window.per_s).sum::<f64>() / windows.len() as f64
+    }
+
+    /// A worker that does one iteration every 10 ns, but is seen at these times only.
+    fn seen_at(times: &[u64]) -> Points {
+        times.iter().map(|at| (*at, at / 10)).collect()
+    }
+
+    #[test]
+    fn workers_that_miss_different_deadlines_still_give_all_windows_of_the_true_rate() {
+        // 5 windows of 1000 ns. Each worker does 0.1 iterations per ns; two are starved most of the time.
+        let workers = [
+            seen_at(&[0, 1000, 2000, 3000, 4000, 5000]),
+            seen_at(&[0, 2900, 3010, 6000, 6100, 9000]),
+            seen_at(&[0, 4990, 5005]),
+        ];
+        let windows = windows(&workers, &samples(5, 1000));
+        assert_eq!(windows.len(), 5);
+        assert_eq!(sums(&windows).1, 5000.0);
+        assert!((sums(&windows).0 - 1500.0).abs() < 1.0, "{windows:?}");
+        for window in &windows {
+            assert!((window.per_s / 3e8 - 1.0).abs() < 0.01, "{window:?}");
+        }
+    }
+
+    #[test]
+    fn the_mean_of_the_windows_is_the_rate_of_the_whole() {
+        // The worker stood still from 100 to 900: one long window, then a short one at full speed.
+        let own: Points = vec![(0, 0), (100, 100), (900, 100), (1000, 200), (1100, 300)];
+        let windows = windows(&[own], &samples(4, 100));
+        let (iterations, elapsed_ns) = sums(&windows);
+        assert_eq!((windows.len(), iterations, elapsed_ns), (4, 300.0, 1100.0));
+        let whole = iterations / elapsed_ns * 1e9;
+        assert!((mean_rate(&windows) / whole - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn windows_that_end_late_with_every_iteration_are_those_of_the_iterations() {
+        let own: Points = (0..=3).map(|at| (at * 700, at)).collect();
+        let windows = windows(&[own.clone(), own], &samples(3, 300));
+        let lengths: Vec<f64> = windows.iter().map(|window| window.elapsed_ns).collect();
+        assert_eq!(lengths, [700.0; 3]);
+        assert!(windows.iter().all(|window| window.iterations == 2.0));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_has_no_more_windows_than_intervals_in_which_somebody_was_seen() {
+        // Iterations of 700 ns in windows of 100: two were completed, not twenty.
+        let slow = seen_at(&[0, 700, 1400]);
+        assert_eq!(windows(&[slow], &samples(20, 100)).len(), 2);
+        // Together, three workers were seen in each of the four intervals, though none in all of them.
+        let workers = [
+            seen_at(&[0, 150, 420]),
+            seen_at(&[0, 210, 415]),
+            seen_at(&[0, 305, 410]),
+        ];
+        assert_eq!(windows(&workers, &samples(4, 100)).len(), 4);
+    }
+
+    #[test]
+    fn a_worker_that_was_never_seen_again_adds_nothing_after_its_last_point() {
+        let workers = [
+            seen_at(&[0, 1000, 2000]),
+            vec![(0, 0), (1000, 100)],
+            vec![(0, 0)],
+        ];
+        let windows = windows(&workers, &samples(2, 1000));
+        let iterations: Vec<f64> = windows.iter().map(|window| window.iterations).collect();
+        assert_eq!(iterations, [200.0, 100.0]);
+    }
+
+    #[test]
+    fn a_worker_that_began_when_others_had_ended_takes_no_window_away() {
+        let workers = [seen_at(&[0, 100, 200]), seen_at(&[300, 400, 500])];
+        let windows = windows(&workers, &samples(2, 100));
+        assert_eq!(sums(&windows), (40.0, 200.0));
+        assert!(super::windows(&[vec![(5, 1)]], &samples(2, 100)).is_empty());
     }
 }

@@ -1,30 +1,29 @@
 //! Pieces of code: started by the harness of their language, measured by its workers.
 //!
-//! What is said is the same for every language (`commands.rs`), and so is what the answers mean
+//! What is said is the same for every language (`live.rs`), and so is what the answers mean
 //! (`measured.rs`). Languages differ in how their process is started, which [`start`] decides; those that
-//! are compiled get a program of their own first (`built.rs`). Start at [`harness`].
+//! are compiled get a program of their own first (`built/`). Start at [`harness`].
 
-mod beam;
+use crate::compile::{Compilation, unpacked, which};
+use crate::sources::{self, Sources};
+use crate::{Harness, cache_folder, own_program};
+use once::OneLiner;
+use speedwell_model::{Code, Language, Variant};
+use speedwell_process::{Channel, Spec};
+use std::fs;
+use std::path::{Path, PathBuf};
+
 mod built;
-mod commands;
 mod live;
-mod made;
 mod measured;
 mod once;
 pub mod sh;
 mod shared;
-mod start;
-mod timeline;
 
-pub use super::compile::Failed;
+pub use crate::compile::Failed;
 pub use live::{Answer, Gone, Live};
 pub use once::{concurrency, failure_of, fold_warning, observation};
 pub use shared::{Shared, expected};
-pub use start::{start, usual_program};
-
-use super::Harness;
-use once::OneLiner;
-use speedwell_model::Language;
 
 /// The harness for code in that language.
 pub fn harness(language: Language) -> &'static dyn Harness {
@@ -39,4 +38,145 @@ pub fn harness(language: Language) -> &'static dyn Harness {
     };
     let own = ALL.iter().find(|one| one.0 == language);
     own.unwrap_or(&ALL[0])
+}
+
+/// The program that performs code of a language when a variant names none.
+pub fn usual_program(language: Language) -> PathBuf {
+    match language {
+        Language::Erlang => "erl".into(),
+        Language::Elixir => "elixir".into(),
+        Language::Node => "node".into(),
+        Language::Python => "python3".into(),
+        Language::Sh => "sh".into(),
+        compiled => built::usual_compiler(compiled),
+    }
+}
+
+/// The process that will perform `code` under `variant`: it speaks the protocol and knows nothing yet, unless
+/// its language is compiled.
+///
+/// # Errors
+/// Our files cannot be unpacked; a compiler refuses the code.
+pub fn start(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let mut spec = match code.language {
+        Language::Node => script(&sources::NODE, "harness.cjs", program, variant)?,
+        Language::Python => script(&sources::PYTHON, "harness.py", program, variant)?,
+        Language::Sh => own(program),
+        Language::Erlang | Language::Elixir => start_beam(code.language, program, variant)?,
+        _ => built::build(code, program, variant)?,
+    };
+    spec.environment.extend(variant.environment.iter().cloned());
+    spec.channel = Channel::Harness;
+    Ok(spec)
+}
+
+/// A script of ours that an interpreter performs.
+fn script(from: &Sources, file: &str, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let folder = unpacked(from)?;
+    let script = folder.join(file).to_string_lossy().into_owned();
+    let arguments = variant.arguments.iter().cloned().chain([script]);
+    Ok(Spec::new(program).args(arguments))
+}
+
+/// This very program, as the harness of a shell.
+fn own(shell: &Path) -> Spec {
+    let shell = shell.to_string_lossy().into_owned();
+    Spec::new(own_program()).args([sh::COMMAND.to_owned(), shell])
+}
+
+/// What the emulator is started with: no shell, no file of the user's, and no daemon for a distribution that is not
+/// needed unless there are several nodes.
+const QUIET: [&str; 8] = [
+    "-noshell",
+    "-noinput",
+    "-boot",
+    "no_dot_erlang",
+    "-start_epmd",
+    "false",
+    "-epmd_module",
+    "speedwell_epmd",
+];
+
+/// The process that performs code. `program` is `erl`, or `elixir`, whose library is found beside it.
+///
+/// # Errors
+/// There is no Erlang, or no Elixir where there should be.
+fn start_beam(language: Language, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let is_elixir = language == Language::Elixir;
+    let emulator = if is_elixir {
+        PathBuf::from("erl")
+    } else {
+        program.to_owned()
+    };
+    let mut folders = vec![compiled(&emulator)?];
+    if is_elixir {
+        folders.push(library(program)?);
+    }
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut spec = Spec::new(&emulator).args(variant.arguments.iter().cloned());
+    spec = spec.args(QUIET);
+    // Without a cookie of its own the emulator would write one into the user's folder.
+    let cookie = uuid::Uuid::now_v7().simple().to_string();
+    spec = spec.args(["-setcookie".to_owned(), cookie]);
+    for folder in &folders {
+        spec = spec.args(["-pa".to_owned(), text(folder)]);
+    }
+    spec = spec.args(["-s", "speedwell_harness"]);
+    Ok(spec.env("SPEEDWELL_CACHE", text(&cache_folder().join("code"))))
+}
+
+/// The folder with the harness, compiled by the compiler that belongs to this emulator.
+fn compiled(emulator: &Path) -> Result<PathBuf, Failed> {
+    let found = which(emulator);
+    if !found.is_absolute() {
+        return Err(missing(emulator, "Erlang/OTP", "erlang"));
+    }
+    let found = fs::canonicalize(&found).unwrap_or(found);
+    let beside = found.with_file_name("erlc");
+    let compiler = if beside.is_file() {
+        beside
+    } else {
+        PathBuf::from("erlc")
+    };
+    let folder = unpacked(&sources::ERLANG)?;
+    let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
+    let mut files: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
+    // Another release of Erlang has another compiler, which lies elsewhere or was written at another time.
+    let data = fs::metadata(&compiler).ok();
+    let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
+    Compilation {
+        stem: "erlang-harness",
+        files: Vec::new(),
+        compiler,
+        arguments: arguments.into_iter().chain(files).collect(),
+        environment: Vec::new(),
+        identity: identity.unwrap_or_default(),
+    }
+    .compile()
+}
+
+/// Where the modules of Elixir are.
+fn library(program: &Path) -> Result<PathBuf, Failed> {
+    let found = which(program);
+    let found = fs::canonicalize(&found).unwrap_or(found);
+    let root = found.parent().and_then(Path::parent);
+    let folder = root.map(|root| root.join("lib/elixir/ebin"));
+    let folder = folder.filter(|folder| folder.is_dir());
+    folder.ok_or_else(|| missing(program, "Elixir", "elixir"))
+}
+
+fn missing(program: &Path, name: &str, package: &str) -> Failed {
+    let reason = format!(
+        "'{}': {name} was not found; it is in the package '{package}' of most systems",
+        program.display()
+    );
+    Failed::start(reason)
 }

@@ -1,18 +1,17 @@
 //! One fresh process, one piece of code, one run: what every run of `speedwell eval` is unless several pieces
 //! have to share a process.
 
-use super::super::attempt::failure;
-use super::super::compile::Failed;
-use super::super::events::{Events, add_metric};
-use super::super::job::{Description, Job, Request, Setting, Source};
-use super::super::{Attempt, Harness, Message, Observation};
 use super::live::Gone;
+use super::live::{calibrate_command, load_command, run_command, workers_command};
 use super::measured::measured;
-use super::start::usual_program;
-use super::{commands, start};
-use speedwell_model::Measured;
+use super::{start, usual_program};
+use crate::attempt::{failure, invalid};
+use crate::compile::Failed;
+use crate::events::{Events, add_metric};
+use crate::job::{Description, Job, Request, Setting, Source};
+use crate::{Attempt, Harness, Message, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Code, Failure, Language, Metric, Nodes, Sample, Sampling, Value,
+    Better, Case, Cause, Code, Failure, Language, Measured, Metric, Nodes, Sample, Sampling, Value,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
@@ -63,10 +62,10 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
     let mut events = Events::after([
-        commands::load(JOB, code),
-        commands::calibrate(JOB),
-        commands::workers(JOB, concurrency(job)),
-        commands::run(&[JOB.to_owned()], &setting.samples),
+        load_command(JOB, code),
+        calibrate_command(JOB),
+        workers_command(JOB, concurrency(job)),
+        run_command(&[JOB.to_owned()], &setting.samples),
     ]);
     let mut plain = by_hand(code, setting);
     plain.limit = setting.limit;
@@ -109,32 +108,15 @@ pub fn concurrency(job: &Job) -> u32 {
 /// else the machine does.
 pub fn observation(measured: &Measured, job: &Job) -> Observation {
     let case = job.case.clone();
-    let mut seen = Observation {
-        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
-        samples: Vec::new(),
-        metrics: Vec::new(),
-        notes: Vec::new(),
-        check: None,
-        load: None,
-    };
-    let lone = |name: &str, value: f64| Sample {
-        metric: Arc::from(name),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    };
+    let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut seen = Observation::new(case, Vec::new());
+    let time = |name: &str| Metric::new(name, "ns", Better::Lower);
     if let Some(batches) = &measured.batches {
-        seen.metrics
-            .push(Metric::new(Metric::TIME_MEDIAN, "ns", Better::Lower));
-        seen.metrics
-            .push(Metric::new(Metric::TIME_P5, "ns", Better::Lower));
-        seen.samples
-            .push(lone(Metric::TIME_MEDIAN, batches.median_ns));
-        seen.samples.push(lone(Metric::TIME_P5, batches.p5_ns));
+        seen.add(time(Metric::TIME_MEDIAN), batches.median_ns);
+        seen.add(time(Metric::TIME_P5), batches.p5_ns);
     }
-    seen.metrics.push(Metric::throughput());
     seen.metrics
-        .push(Metric::new(Metric::TIME, "ns", Better::Lower));
+        .extend([Metric::throughput(), time(Metric::TIME)]);
     for window in &measured.windows {
         seen.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
@@ -143,18 +125,16 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
             iterations: Some(window.iterations),
         });
     }
-    let time_ns = measured.time_ns();
-    seen.samples
-        .extend(time_ns.map(|time_ns| lone(Metric::TIME, time_ns)));
+    if let Some(time_ns) = measured.time_ns() {
+        seen.add(time(Metric::TIME), time_ns);
+    }
     seen
 }
 
 /// What the harness warns of, and code that seems to do nothing.
 fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
     let ready = events.first("ready");
-    let mut warnings = ready
-        .map(super::super::events::warnings)
-        .unwrap_or_default();
+    let mut warnings = ready.map(crate::events::warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(fold_warning(measured, empty_ns));
@@ -185,10 +165,6 @@ pub fn cause(error: &Message) -> Option<Cause> {
         "protocol" => invalid(reason),
         _ => invalid(format!("failed: {reason}")),
     })
-}
-
-fn invalid(reason: String) -> Cause {
-    Cause::Invalid { reason }
 }
 
 /// Code that could not even be started.

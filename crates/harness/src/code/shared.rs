@@ -1,13 +1,13 @@
-//! Codes that live in one process and take turns, or work at the same time.
+//! Snippets that live in one process and take turns, or work at the same time.
 //!
-//! The process is started for the first run, and codes are loaded then; between their runs workers wait and keep
+//! The process is started for the first run, and snippets are loaded then; between their runs workers wait and keep
 //! their state. What one visit gives is told like the run of a process of its own, with a remark. Start at
 //! [`Shared::perform`].
 
-use super::super::{Attempt, Job, Setting};
 use super::live::{Answer, Gone, Live};
 use super::once::{concurrency, failure_of, fold_warning, observation};
 use super::start;
+use crate::{Attempt, Job, Setting};
 use speedwell_model::{Cause, Code, Length, Samples, Variant};
 use speedwell_process::{interrupted, unix_ms};
 use std::collections::{HashMap, VecDeque};
@@ -16,19 +16,19 @@ use std::time::{Duration, Instant};
 /// What a reader of the figures should know.
 const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
 
-/// Several codes that share a process.
+/// Several snippets that share a process.
 pub struct Shared<'a> {
     variants: &'a [Variant],
     at_once: bool,
     processes: HashMap<String, Process>,
 }
 
-/// A process with the codes of one case.
+/// A process with the snippets of one case.
 struct Process {
     live: Option<Live>,
     /// What each code is called over the protocol, by variant.
     jobs: HashMap<String, String>,
-    /// What was wrong with a code from the start on, or with all of them.
+    /// What was wrong with a snippet from the start on, or with all of them.
     faults: HashMap<String, Gone>,
     empty_ns: Option<f64>,
     /// Measured at the same time as another code, and not asked for yet.
@@ -36,7 +36,7 @@ struct Process {
 }
 
 impl<'a> Shared<'a> {
-    /// Codes of these variants; `at_once` has them work at the same time.
+    /// Snippets of these variants; `at_once` has them work at the same time.
     pub fn new(variants: &'a [Variant], at_once: bool) -> Shared<'a> {
         Shared {
             variants,
@@ -138,7 +138,7 @@ impl Process {
         fault(live.workers(job, workers)?)
     }
 
-    /// A process that has gone takes all codes with it.
+    /// A process that has gone takes all snippets with it.
     fn lose(&mut self, variants: &[Variant], failed: &Gone) {
         self.live = None;
         for variant in variants {

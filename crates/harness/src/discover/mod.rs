@@ -1,17 +1,251 @@
 //! From the words typed to benchmarks with cases: files, folders, groups, programs.
 //!
-//! [`read`] is the door. [`target`] finds benchmark files and who performs them, [`selection`]
+//! [`read`] is the door. [`target`] finds benchmark files and who performs them, [`Selection`]
 //! holds what the user wants of them, [`suite`] asks each file for its cases. [`programs`] pairs
-//! the benchmarks of programs that are compared, or of [`part`]s of them.
+//! the benchmarks of programs that are compared, or of [`Part`]s of them.
 
-mod part;
+use crate::{Trial, UsualTool};
+use anyhow::{Context as _, bail};
+use regex::{Captures, Regex};
+use speedwell_model::{Case, Value, ValueKind};
+use std::path::{Path, PathBuf};
+
 mod programs;
-mod selection;
 mod suite;
 mod target;
 
-pub use part::{Part, common_word};
 pub use programs::{Side, common as common_benchmarks};
-pub use selection::Selection;
 pub use suite::{Suite, describe, read};
 pub use target::{all_sources, core_source, declared_variants, experiment, sources};
+
+/// Benchmarks chosen by a pattern.
+#[derive(Debug, Clone)]
+pub struct Part(Regex);
+
+impl Part {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// The pattern is none; the message shows where it goes wrong.
+    pub fn parse(pattern: &str) -> Result<Part, regex::Error> {
+        Regex::new(pattern).map(Part)
+    }
+
+    /// Whether the benchmark of that name belongs to the part.
+    pub fn holds(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The name with `word` for what matches. Text that the pattern captured stays behind the word,
+    /// so that a pattern may match a size and yet tell sizes apart.
+    pub fn renamed(&self, name: &str, word: &str) -> String {
+        let replace = |found: &Captures<'_>| {
+            let captured: Vec<&str> = found
+                .iter()
+                .skip(1)
+                .flatten()
+                .map(|group| group.as_str())
+                .collect();
+            if captured.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{word}({})", captured.join(","))
+            }
+        };
+        self.0.replace_all(name, replace).into_owned()
+    }
+}
+
+/// The word that stands for what matches in every source, where each has a part and they differ.
+/// One pattern for all needs none: the names are alike already.
+pub fn common_word(parts: &[Option<&Part>]) -> Option<String> {
+    let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
+    let differ = patterns.windows(2).any(|two| two[0] != two[1]);
+    (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
+}
+
+/// What the selection options ask for.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// A benchmark stays if any of these matches its name; all stay if there are none.
+    pub filters: Vec<Regex>,
+    /// A benchmark goes if any of these matches its name.
+    pub excludes: Vec<Regex>,
+    /// Parameter values in the order given; several values of one name are all measured.
+    pub sets: Vec<(String, String)>,
+    /// Values for single benchmarks, by the name of their file (`group/name.js`), besides those for all.
+    pub of_benchmarks: Vec<(String, (String, String))>,
+    /// Values for benchmark files, or those of folders, that have their own.
+    pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
+    /// Whether and how cases are only tried with small values.
+    pub trial: Trial,
+    /// Who makes HTTP loads where nobody names a tool.
+    pub usual_tool: UsualTool,
+}
+
+impl Selection {
+    /// Whether the benchmark of that name is wanted.
+    pub fn wants(&self, name: &str) -> bool {
+        let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
+        (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
+    }
+
+    /// The values for a file. What is said of its name replaces what is said of all files.
+    pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
+        let of_file = self
+            .of_files
+            .iter()
+            .find(|(path, _)| file.starts_with(path));
+        let mut sets = of_file.map_or(&self.sets, |(_, sets)| sets).clone();
+        let own: Vec<_> = self.of_benchmark(name).cloned().collect();
+        sets.retain(|(known, _)| own.iter().all(|(replaced, _)| replaced != known));
+        sets.extend(own);
+        sets
+    }
+
+    /// The values for the benchmark file of that name alone.
+    pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
+        let own = self.of_benchmarks.iter();
+        own.filter(move |(known, _)| known == name)
+            .map(|(_, set)| set)
+    }
+
+    /// Whether a case that was measured already is wanted: by the name of its benchmark, and by the
+    /// values of the parameters that it has.
+    pub fn keeps(&self, case: &Case) -> bool {
+        let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
+        let allowed = |name: &str| {
+            self.sets
+                .iter()
+                .any(|(n, wanted)| n == name && has(n, wanted))
+        };
+        let named = self.sets.iter().map(|(name, _)| name.as_str());
+        let mut own = named.filter(|name| case.value(name).is_some());
+        self.wants(&case.benchmark) && own.all(allowed)
+    }
+
+    /// Reads `NAME=V[,V...]` as typed after `--set`.
+    ///
+    /// # Errors
+    /// A text without `=` or with an empty name.
+    pub fn parse_set(text: &str) -> anyhow::Result<Vec<(String, String)>> {
+        match text.split_once('=') {
+            Some((name, values)) if !name.is_empty() => Ok(values
+                .split(',')
+                .map(|value| (name.to_owned(), Self::written_out(value)))
+                .collect()),
+            _ => bail!("'{text}' is not of the form NAME=VALUE[,VALUE...]"),
+        }
+    }
+
+    /// Reads lines such as `buffers/copy.js n=1000 len=16`, each the name of a benchmark file with values for it alone;
+    /// values without a name in front are for all. Empty lines and those that begin with `#` say nothing.
+    ///
+    /// # Errors
+    /// A line without a value, with its number.
+    pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
+        for (at, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let refusal = || {
+                let number = at + 1;
+                format!("line {number}, '{line}', is not of the form 'group/file NAME=VALUE'")
+            };
+            let before = line.split_once('=').with_context(refusal)?.0;
+            let (name, words) = match before.rsplit_once(' ') {
+                Some((name, _)) => (name.trim_end(), &line[name.len()..]),
+                None => ("", line),
+            };
+            for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
+                let set = (parameter, Self::written_out(&value.plain()));
+                if name.is_empty() {
+                    self.sets.push(set)
+                } else {
+                    self.of_benchmarks.push((name.to_owned(), set))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `10k` and `2M` written out, because benchmarks read plain numbers; other texts unchanged.
+    pub fn written_out(value: &str) -> String {
+        let with_suffix = value.ends_with(['k', 'M', 'G']);
+        match Value::parse(value, ValueKind::Number).filter(|_| with_suffix) {
+            Some(number) => number.to_string(),
+            None => value.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_parts_get_one_word_and_keep_what_they_capture() {
+        let part = |pattern: &str| Part::parse(pattern).unwrap();
+        let (a, b) = (part("BM_memcpy"), part(r"BM_copy/(\d+)"));
+        assert_eq!(common_word(&[Some(&a), None]), None);
+        assert_eq!(common_word(&[Some(&a), Some(&a)]), None);
+        let word = common_word(&[Some(&a), Some(&b)]).unwrap();
+        assert_eq!(word, r"[BM_memcpy|BM_copy/(\d+)]");
+        assert_eq!(a.renamed("BM_memcpy/8", "[x]"), "[x]/8");
+        assert_eq!(b.renamed("BM_copy/8", "[x]"), "[x](8)");
+        assert_eq!(part("$1").renamed("a", "[x]"), "a", "a word is no template");
+        assert_eq!(part("a").renamed("a", "$0"), "$0", "a word is no template");
+    }
+
+    #[test]
+    fn measured_cases_are_chosen_by_name_and_value() {
+        let case = |id: &str| Case::parse(id).unwrap();
+        let selection = Selection {
+            filters: vec![Regex::new("copy").unwrap()],
+            sets: Selection::parse_set("len=1k,16").unwrap(),
+            ..Selection::default()
+        };
+        assert!(selection.keeps(&case("g/copy len=16 type=utf8")));
+        assert!(selection.keeps(&case("g/copy len=1000")) && selection.keeps(&case("g/copy")));
+        assert!(
+            !selection.keeps(&case("g/copy len=64")) && !selection.keeps(&case("g/fill len=16"))
+        );
+    }
+
+    #[test]
+    fn lines_of_a_file_give_values_to_single_benchmarks_or_to_all() {
+        let mut selection = Selection::default();
+        let text = "# a remark\n\nlen=16\n  g/my file.js n=10k kind=\"a b\"\ng/b.js n=5\n";
+        selection.add_lines(text).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        selection.sets.push(pair("n", "1"));
+        let sets = |name| selection.sets_of(name, Path::new("/x"));
+        assert_eq!(
+            sets("g/my file.js"),
+            [pair("len", "16"), pair("n", "10000"), pair("kind", "a b")]
+        );
+        assert_eq!(sets("g/b.js"), [pair("len", "16"), pair("n", "5")]);
+        assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
+        for wrong in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
+            let error = Selection::default().add_lines(wrong).unwrap_err();
+            assert!(error.to_string().starts_with("line "), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_may_be_written_short() {
+        let pair = |value: &str| ("n".to_owned(), value.to_owned());
+        let sets = Selection::parse_set("n=10k,2M,1e3,utf8").unwrap();
+        assert_eq!(
+            sets,
+            [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]
+        );
+        assert!(Selection::parse_set("n").is_err() && Selection::parse_set("=1").is_err());
+    }
+}

@@ -3,10 +3,10 @@
 //! Decides which benchmark of one program is the same case as which of another. It must not know
 //! how they are measured. Start at [`common`].
 
-use super::part::Part;
 use super::suite::{Suite, describe};
 use super::{Selection, target};
 use crate::Job;
+use crate::discover::Part;
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};

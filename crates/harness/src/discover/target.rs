@@ -135,26 +135,16 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// The script `file` of the Node core folder `root`, named after `entry`.
 pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> Source {
+    // Scripts of the original expect to be started in the checkout's root.
+    let directory = root.parent().unwrap_or(root);
     Source {
-        kind: Kind::NodeCore,
-        name: relative_name(entry, root),
         file,
-        root: root.to_owned(),
-        // Scripts of the original expect to be started in the checkout's root.
-        directory: root.parent().unwrap_or(root).to_owned(),
-        definition: None,
+        ..Source::new(Kind::NodeCore, entry, root, directory)
     }
 }
 
 fn fake_source(file: &Path, root: &Path) -> Option<Source> {
-    (file.extension()? == "fake").then(|| Source {
-        kind: Kind::Fake,
-        name: relative_name(file, root),
-        file: file.to_owned(),
-        root: root.to_owned(),
-        directory: root.to_owned(),
-        definition: None,
-    })
+    (file.extension()? == "fake").then(|| Source::new(Kind::Fake, file, root, root))
 }
 
 /// Entries of a folder that are not hidden, sorted by name.
@@ -209,14 +199,7 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         .extension()
         .and_then(|e| e.to_str())
         .unwrap_or_default();
-    let source = |kind| Source {
-        kind,
-        name: relative_name(file, &root),
-        file: file.to_owned(),
-        root: root.clone(),
-        directory: here.to_owned(),
-        definition: None,
-    };
+    let source = |kind| Source::new(kind, file, &root, here);
     if crate::is_program_with_harness(file) || crate::is_google_benchmark(file) {
         return Ok(program_source(file, here));
     }
@@ -265,12 +248,9 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
     let name = definition.experiment()?.name.clone();
     let folder = file.parent().unwrap_or(Path::new("/"));
     Ok(Source {
-        kind: Kind::Load,
         name,
-        file: file.to_owned(),
-        root: folder.to_owned(),
-        directory: folder.to_owned(),
         definition: Some(Arc::new(definition)),
+        ..Source::new(Kind::Load, file, folder, folder)
     })
 }
 
@@ -283,12 +263,9 @@ fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
     // What is wrong with the file is reported when it is read with the values that were set.
     let experiment = definition.experiment();
     let mut found = vec![Source {
-        kind: Kind::Experiment,
         name: stem.to_string_lossy().into_owned(),
-        file: file.to_owned(),
-        root: folder.to_owned(),
-        directory: folder.to_owned(),
         definition: Some(definition.clone()),
+        ..Source::new(Kind::Experiment, file, folder, folder)
     }];
     for benchmark in experiment
         .iter()
@@ -345,18 +322,12 @@ pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
 /// folders are the same ones.
 pub fn program_source(file: &Path, here: &Path) -> Source {
     let root = file.parent().unwrap_or(Path::new("/"));
-    Source {
-        kind: if crate::is_program_with_harness(file) {
-            Kind::Program
-        } else {
-            Kind::GoogleBenchmark
-        },
-        name: relative_name(file, root),
-        file: file.to_owned(),
-        root: root.to_owned(),
-        directory: here.to_owned(),
-        definition: None,
-    }
+    let kind = if crate::is_program_with_harness(file) {
+        Kind::Program
+    } else {
+        Kind::GoogleBenchmark
+    };
+    Source::new(kind, file, root, here)
 }
 
 /// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for
@@ -380,11 +351,4 @@ fn declares_types_only(file: &Path) -> bool {
         && Path::new(stem)
             .extension()
             .is_some_and(|inner| inner == "d")
-}
-
-fn relative_name(file: &Path, root: &Path) -> String {
-    file.strip_prefix(root)
-        .unwrap_or(file)
-        .to_string_lossy()
-        .replace('\\', "/")
 }

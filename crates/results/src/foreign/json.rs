@@ -207,6 +207,22 @@ impl<'a> Node<'a> {
             .with_context(|| format!("the key '{key}' is missing{place}"))
     }
 
+    /// A member that is a text, if it is there.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn text_of(&self, key: &str) -> Result<Option<&'a str>> {
+        self.get(key).map(|node| node.text()).transpose()
+    }
+
+    /// A member that is a number, if it is there.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn number_of(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key).map(|node| node.number()).transpose()
+    }
+
     /// The members of an object in order; none of anything else.
     pub fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         let members = self.value.as_object().into_iter().flatten();

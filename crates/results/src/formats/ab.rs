@@ -2,18 +2,14 @@
 //! several in a file.
 //!
 //! Decides where a report begins and which of its lines mean what. It must not know where the text
-//! came from. Start at [`read`]. The lines are those of httpd 2.2 and 2.4, support/ab.c.
+//! came from. A line is recognised by the words before its colon, as pasted reports have lost their columns. Start at [`read`];
+//! at [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`, `-g`), which do not name the address.
+//! The lines are those of httpd 2.2 and 2.4, support/ab.c.
 
-mod html;
-mod report;
-mod table;
-
-use self::report::Report;
-use super::imported::Imported;
-use anyhow::{Result, ensure};
-use speedwell_model::{Environment, Session};
-
-pub use table::{read_percentages, read_requests, recognises_percentages, recognises_requests};
+use crate::formats::imported::{Imported, Process, sample};
+use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile};
+use anyhow::{Context, Result, ensure};
+use speedwell_model::{Better, Case, Environment, Metric, Session};
 
 /// The first line of a report.
 const BEGINNING: &str = "This is ApacheBench";
@@ -35,15 +31,15 @@ pub fn recognises(bytes: &[u8]) -> bool {
 /// No report has results.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut text = String::from_utf8_lossy(bytes);
-    if html::is_page(&text) {
-        text = html::as_text(&text).into();
+    if is_page(&text) {
+        text = as_text(&text).into();
     }
     let mut imported = Imported::default();
     let mut environment = Environment::default();
     let mut remarks = Vec::new();
     for (at, lines) in reports(&text) {
         let report = Report::read(&lines);
-        environment.facts.extend(report.facts());
+        environment.facts.extend(report.facts.clone());
         match report.load() {
             Some(load) => load.add(&mut imported, &mut remarks),
             None => remarks.push(format!(
@@ -76,13 +72,412 @@ fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
         }
     }
     // Text above the first report belongs to none.
-    if reports.len() > 1
-        && !reports[0]
-            .1
-            .iter()
-            .any(|line| report::field(line).is_some())
-    {
+    if reports.len() > 1 && !reports[0].1.iter().any(|line| field(line).is_some()) {
         reports.remove(0);
     }
     reports
+}
+
+/// Rows of the table "Connection Times", and what their metrics are called.
+const ROWS: [(&str, &str); 4] = [
+    ("Connect", "connect"),
+    ("Processing", "processing"),
+    ("Waiting", "waiting"),
+    ("Total", "latency"),
+];
+
+/// Columns of that table: as a rule, and with -S.
+const COLUMNS: [&[&str]; 2] = [
+    &["min", "mean", "sd", "median", "max"],
+    &["min", "mean", "max"],
+];
+
+/// Lines that are kept as facts, for they tell what was measured and how.
+const FACTS: [(&str, &str); 3] = [
+    ("Server Software", "server_software"),
+    ("Document Length", "document_length"),
+    ("SSL/TLS Protocol", "tls"),
+];
+
+/// What the lines of one report say.
+#[derive(Debug, Default)]
+struct Report {
+    host: String,
+    port: String,
+    path: String,
+    facts: Vec<(String, String)>,
+    load: LoadReport,
+    has_total: bool,
+    has_percentiles: bool,
+    has_longest: bool,
+    is_cut: bool,
+}
+
+/// `Requests per second:    1806.13 [#/sec] (mean)` as its name and the rest.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.trim().split_once(':')?;
+    Some((name, rest.trim()))
+}
+
+/// The first number of a text.
+fn number(text: &str) -> Option<f64> {
+    let number: f64 = text.split_whitespace().next()?.parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
+impl Report {
+    /// Reads the lines of a report, each with its line end.
+    fn read(lines: &[&str]) -> Report {
+        let mut report = Report::default();
+        // ab prints the times of connections in whole milliseconds.
+        report.load.resolution_ns = NS_PER_MS;
+        report.load.has_single_requests = true;
+        for line in lines {
+            // A line without its end may have lost digits, unless its last words are there.
+            if !line.ends_with('\n') && !line.ends_with("(longest request)") {
+                report.is_cut = true;
+                continue;
+            }
+            report.line(line.trim());
+        }
+        report
+    }
+
+    /// The figures; `None` if there are none.
+    fn load(mut self) -> Option<LoadReport> {
+        self.load.throughput?;
+        let is_whole = self.has_total && (self.has_longest || !self.has_percentiles);
+        if self.is_cut || !is_whole {
+            self.load
+                .remarks
+                .push("the report is cut short, so figures at its end are missing".to_owned());
+        }
+        self.load.target = self.target();
+        Some(self.load)
+    }
+
+    fn target(&self) -> String {
+        if self.host.is_empty() {
+            return "ab".to_owned();
+        }
+        let is_tls = self.facts.iter().any(|(name, _)| name == "tls");
+        let (scheme, usual) = if is_tls {
+            ("https", "443")
+        } else {
+            ("http", "80")
+        };
+        let port = match self.port.as_str() {
+            "" => String::new(),
+            port if port == usual => String::new(),
+            port => format!(":{port}"),
+        };
+        format!("{scheme}://{}{port}{}", self.host, self.path)
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some(kinds) = line
+            .strip_prefix('(')
+            .and_then(|line| line.strip_suffix(')'))
+        {
+            self.kinds(kinds);
+        } else if let Some((percent, rest)) = line.split_once('%')
+            && percent.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            self.percentile(percent, rest);
+        } else if let Some((name, rest)) = field(line) {
+            self.field(name, rest);
+        } else if line.ends_with(" kb/s sent") {
+            self.bandwidth("bytes_sent_per_second", line);
+        }
+    }
+
+    fn field(&mut self, name: &str, rest: &str) {
+        if let Some((_, fact)) = FACTS.iter().find(|(known, _)| *known == name) {
+            self.facts.push(((*fact).to_owned(), rest.to_owned()));
+        }
+        let load = &mut self.load;
+        match name {
+            "Server Hostname" => self.host = rest.to_owned(),
+            "Server Port" => self.port = rest.to_owned(),
+            "Document Path" => self.path = rest.to_owned(),
+            "Concurrency Level" => load.concurrency = number(rest),
+            "Time taken for tests" => {
+                load.elapsed_ns = number(rest).map(|seconds| seconds * NS_PER_SECOND);
+            }
+            "Complete requests" => load.requests = number(rest),
+            "Failed requests" => load.errors = number(rest),
+            "Write errors" => {
+                let count = number(rest).map(|count| (count_of("http_write_errors"), count));
+                load.others.extend(count);
+            }
+            "Non-2xx responses" => load.non2xx = number(rest),
+            "Keep-Alive requests" => {
+                self.facts.push(("keep_alive".to_owned(), "on".to_owned()));
+            }
+            "Requests per second" => load.throughput = number(rest),
+            "Time per request" => {
+                let is_across = rest.contains("across");
+                let name = if is_across { "time_across_all" } else { "time" };
+                let time = number(rest).map(|ms| (name.to_owned(), ms * NS_PER_MS));
+                load.times_ns.extend(time);
+            }
+            "Transfer rate" => self.bandwidth("bytes_per_second", rest),
+            _ => self.row(name, rest),
+        }
+    }
+
+    /// ab's kilobytes have 1024 bytes.
+    fn bandwidth(&mut self, name: &str, text: &str) {
+        let metric = Metric::new(name, "B/s", Better::Higher);
+        let figure = number(text).map(|kib| (metric, kib * 1024.0));
+        self.load.others.extend(figure);
+    }
+
+    /// A row of the table of connections, whose columns are told by their number.
+    fn row(&mut self, name: &str, rest: &str) {
+        let Some((_, row)) = ROWS.iter().find(|(known, _)| *known == name) else {
+            return;
+        };
+        let numbers: Vec<f64> = rest.split_whitespace().map_while(number).collect();
+        let Some(columns) = COLUMNS.iter().find(|known| known.len() == numbers.len()) else {
+            return;
+        };
+        self.has_total |= *row == "latency";
+        for (column, ms) in columns.iter().zip(numbers) {
+            // The table of percentiles says the same of Total, unless it was not asked for.
+            if *row == "latency" && ["median", "max"].contains(column) {
+                continue;
+            }
+            let metric = format!("{row}_{column}");
+            self.load.times_ns.push((metric, ms * NS_PER_MS));
+        }
+    }
+
+    fn kinds(&mut self, text: &str) {
+        for kind in text.split(',') {
+            let Some((name, count)) = field(kind) else {
+                continue;
+            };
+            let Some(count) = number(count) else { continue };
+            let metric = count_of(&format!("http_failed_{}", name.to_lowercase()));
+            self.load.others.push((metric, count));
+        }
+    }
+
+    fn percentile(&mut self, percent: &str, rest: &str) {
+        let Some(ms) = number(rest) else { return };
+        self.has_percentiles = true;
+        self.has_longest |= percent == "100";
+        let name = percentile(percent);
+        self.load.times_ns.push((name, ms * NS_PER_MS));
+    }
+}
+
+fn count_of(name: &str) -> Metric {
+    Metric::new(name, "", Better::Lower)
+}
+
+const PERCENTAGES: &str = "Percentage served,Time in ms";
+const REQUESTS: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
+
+/// Rows of a table of percentages: 0 to 100.
+const ROWS_OF_PERCENTAGES: usize = 101;
+
+/// Percentages that become metrics: those of ab's own report, and the ends.
+const KEPT: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
+
+/// What ab calls the file without an address.
+const NAME: &str = "ab";
+
+/// Whether bytes are a table of percentages.
+pub fn recognises_percentages(bytes: &[u8]) -> bool {
+    bytes.starts_with(PERCENTAGES.as_bytes())
+}
+
+/// Whether bytes are a table of requests.
+pub fn recognises_requests(bytes: &[u8]) -> bool {
+    bytes.starts_with(REQUESTS.as_bytes())
+}
+
+/// Reads a table of percentages. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// A row is not what it should be; the message names its line.
+pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let table = Table::read(bytes, PERCENTAGES, ',')?;
+    let mut load = LoadReport {
+        target: NAME.to_owned(),
+        ..LoadReport::default()
+    };
+    for (percent, row) in table.rows.iter().map(|row| (row[0], row)) {
+        if KEPT.contains(&percent) {
+            let name = match percent {
+                "0" => "latency_min".to_owned(),
+                percent => percentile(percent),
+            };
+            load.times_ns
+                .push((name, table.number(row, 1)? * NS_PER_MS));
+        }
+    }
+    if table.is_cut || table.rows.len() < ROWS_OF_PERCENTAGES {
+        load.remarks
+            .push("the table is cut short, so percentages at its end are missing".to_owned());
+    }
+    ensure!(!load.times_ns.is_empty(), "there are no rows in it");
+    load.into_session(label, warnings)
+}
+
+/// Reads a table of requests: one run with a sample for each request. What the user should know is
+/// added to `warnings`.
+///
+/// # Errors
+/// A row is not what it should be; the message names its line.
+pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let table = Table::read(bytes, REQUESTS, '\t')?;
+    ensure!(!table.rows.is_empty(), "there are no rows in it");
+    let mut imported = Imported::default();
+    let mut samples = Vec::new();
+    let mut zeros = 0;
+    let mut started_s = f64::INFINITY;
+    for row in &table.rows {
+        started_s = started_s.min(table.number(row, 1)?);
+        for (column, name) in [
+            (4, "latency"),
+            (2, "connect"),
+            (3, "processing"),
+            (5, "waiting"),
+        ] {
+            let ms = table.number(row, column)?;
+            zeros += u32::from(column == 4 && ms == 0.0);
+            let metric = imported.metric(Metric::new(name, "ns", Better::Lower));
+            samples.push(sample(&metric, ms * NS_PER_MS));
+        }
+    }
+    let process = Process {
+        samples,
+        ..Process::default()
+    };
+    imported.run(Case::new(NAME, Vec::new()), process);
+    if zeros > 0 {
+        warnings.push(format!(
+            "'{label}': {zeros} of {} requests took less than the millisecond that ab can tell; they \
+             count as 0",
+            table.rows.len()
+        ));
+    }
+    if table.is_cut {
+        warnings.push(format!(
+            "'{label}': its last line has no line end, so it may be cut short; it was left out"
+        ));
+    }
+    imported.into_session(
+        label,
+        Environment::default(),
+        Some((started_s * 1e3) as i64),
+    )
+}
+
+/// Rows below a header, all with as many cells as it has.
+struct Table<'a> {
+    rows: Vec<Vec<&'a str>>,
+    /// Whether a last line without its end was left out.
+    is_cut: bool,
+}
+
+impl<'a> Table<'a> {
+    fn read(bytes: &'a [u8], header: &str, separator: char) -> Result<Table<'a>> {
+        let text = crate::foreign::utf8(bytes)?;
+        let mut table = Table {
+            rows: Vec::new(),
+            is_cut: !text.ends_with('\n'),
+        };
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        ensure!(
+            whole.lines().next() == Some(header),
+            "its first line is not '{header}'"
+        );
+        let columns = header.split(separator).count();
+        for (line, number) in whole.lines().zip(1..).skip(1) {
+            let row: Vec<&str> = line.split(separator).collect();
+            ensure!(
+                row.len() == columns,
+                "line {number} has {} columns, not {columns}",
+                row.len()
+            );
+            table.rows.push(row);
+        }
+        Ok(table)
+    }
+
+    fn number(&self, row: &[&str], column: usize) -> Result<f64> {
+        let number: Option<f64> = row[column].trim().parse().ok();
+        number.filter(|number| number.is_finite()).with_context(|| {
+            let at = self.rows.iter().position(|known| known == row);
+            // The header is line 1.
+            format!(
+                "line {}: '{}' is no number",
+                at.unwrap_or_default() + 2,
+                row[column]
+            )
+        })
+    }
+}
+
+/// Characters that are written as names.
+const ENTITIES: [(&str, &str); 5] = [
+    ("&nbsp;", " "),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", "\""),
+    // Last, so that what it gives is not read again.
+    ("&amp;", "&"),
+];
+
+/// Whether a text is a page, not a report as text.
+fn is_page(text: &str) -> bool {
+    text.lines()
+        .any(|line| line.trim_start().starts_with("<table"))
+}
+
+/// The lines without tags; cells stay apart.
+fn as_text(page: &str) -> String {
+    page.split_inclusive('\n').map(line_as_text).collect()
+}
+
+fn line_as_text(line: &str) -> String {
+    let end = if line.ends_with('\n') { "\n" } else { "" };
+    let mut text = String::with_capacity(line.len());
+    for (at, piece) in line.split('<').enumerate() {
+        match piece.split_once('>') {
+            Some((_, behind)) if at > 0 => {
+                text.push(' ');
+                text.push_str(behind);
+            }
+            _ if at > 0 => {}
+            _ => text.push_str(piece),
+        }
+    }
+    for (name, letter) in ENTITIES {
+        text = text.replace(name, letter);
+    }
+    format!("{}{end}", text.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_lines_and_cells_words() {
+        let page = "<table >\n<tr ><th colspan=2>Server Software:</th><td>a &lt;b&gt; &amp;lt;</td></tr>\n\
+                    <tr ><th>Connect:</th><td>    0</td><td>   1</td></tr>";
+        assert!(is_page(page));
+        let words: Vec<String> = as_text(page)
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(words, ["", "Server Software: a <b> &lt;", "Connect: 0 1"]);
+        assert!(!as_text(page).ends_with('\n'));
+        assert!(!is_page("Document Path:          /<table\n"));
+    }
 }

@@ -5,11 +5,10 @@
 //! ("JSON"); keys that are not known here are ignored.
 
 use super::imported::{Imported, Process, sample};
+use super::load_report::NS_PER_SECOND;
 use crate::foreign::json::{self, Node};
 use anyhow::{Result, ensure};
 use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
-
-const NS_PER_SECOND: f64 = 1e9;
 
 /// Why CPU times stand at one run of many.
 const NOTE_ON_CPU_TIMES: &str = "User and system time are means over all runs of this command.";
@@ -50,25 +49,16 @@ struct Measured {
     command: String,
     /// Parameters with the texts that were put into the command.
     parameters: Vec<(String, String)>,
-    /// Seconds, and how the process ended.
-    times: Vec<(f64, Ending)>,
+    /// Seconds, and the exit status. hyperfine writes null for a process that a signal ended, without saying which.
+    times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
     /// Means over all runs, in seconds.
     user: Option<f64>,
     system: Option<f64>,
 }
 
-/// How a process ended.
-#[derive(Clone, Copy)]
-enum Ending {
-    Status(i32),
-    /// hyperfine writes null for a process that a signal ended, without saying which.
-    Signal,
-}
-
 impl Measured {
     fn read(result: &Node<'_>) -> Result<Measured> {
-        let seconds = |key| result.get(key).map(|node| node.number()).transpose();
         let numbers = |key| match result.get(key) {
             Some(list) => list.elements()?.iter().map(Node::number).collect(),
             None => Ok(Vec::new()),
@@ -89,8 +79,8 @@ impl Measured {
                 .collect(),
             times: times_s.into_iter().zip(endings).collect(),
             memory: numbers("memory_usage_byte")?,
-            user: seconds("user")?,
-            system: seconds("system")?,
+            user: result.number_of("user")?,
+            system: result.number_of("system")?,
         })
     }
 
@@ -100,19 +90,11 @@ impl Measured {
     }
 
     fn add(&self, case: Case, imported: &mut Imported) {
-        let all_succeeded = self
-            .times
-            .iter()
-            .all(|(_, ending)| matches!(ending, Ending::Status(0)));
-        for (index, &(time, ending)) in self.times.iter().enumerate() {
-            let cause = match ending {
-                Ending::Status(0) => None,
-                Ending::Status(code) => Some(Cause::Exit { code }),
-                Ending::Signal => Some(Cause::Invalid {
-                    reason: "was killed by a signal".to_owned(),
-                }),
-            };
-            if let Some(cause) = cause {
+        let all_succeeded = self.times.iter().all(|(_, status)| *status == Some(0));
+        for (index, &(time, status)) in self.times.iter().enumerate() {
+            if status != Some(0) {
+                let reason = "was killed by a signal".to_owned();
+                let cause = status.map_or(Cause::Invalid { reason }, |code| Cause::Exit { code });
                 imported.failure(&case, cause, self.command.clone());
                 continue;
             }
@@ -155,9 +137,9 @@ impl Measured {
 }
 
 /// How each of the `count` processes ended. Old versions do not tell; they stopped at a failure.
-fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Ending>> {
+fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Option<i32>>> {
     let Some(codes) = result.get("exit_codes") else {
-        return Ok(vec![Ending::Status(0); count]);
+        return Ok(vec![Some(0); count]);
     };
     let elements = codes.elements()?;
     ensure!(
@@ -166,14 +148,11 @@ fn endings(result: &Node<'_>, count: usize) -> Result<Vec<Ending>> {
         codes.place(),
         elements.len()
     );
-    let ending = |node: &Node<'_>| {
-        if node.is_null() {
-            Ok(Ending::Signal)
-        } else {
-            node.number().map(|code| Ending::Status(code as i32))
-        }
-    };
-    elements.iter().map(ending).collect()
+    let elements = elements
+        .iter()
+        .map(|node| (!node.is_null()).then_some(node));
+    let status = |node: Option<&Node<'_>>| node.map(|node| Ok(node.number()? as i32)).transpose();
+    elements.map(status).collect()
 }
 
 fn text_of(value: &serde_json::Value) -> String {

@@ -8,7 +8,6 @@ pub mod ab;
 pub mod go_bench;
 pub mod google_benchmark;
 pub mod hdr_log;
-pub mod hey_oha;
 pub mod http_tools;
 pub mod hyperfine;
 mod imported;
@@ -16,18 +15,12 @@ pub mod json_lines;
 mod load_report;
 pub mod markdown_tables;
 pub mod measured;
-mod merge;
 pub mod node_csv;
 pub mod pyperf;
-mod set;
-mod skipped;
-
-pub use skipped::Skipped;
-
-pub use merge::merge;
-pub use set::set;
 
 use crate::foreign::{json, utf8};
+pub use imported::{Skipped, merge, set};
+
 use anyhow::{Context, Result, bail};
 use speedwell_model::{Case, Session};
 
@@ -70,8 +63,8 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "JSON of oha",
-        recognises: hey_oha::recognises_json,
-        read: |label, bytes, warnings| one(hey_oha::read_json(label, bytes, warnings)),
+        recognises: http_tools::recognises_oha,
+        read: |label, bytes, warnings| one(http_tools::read_oha(label, bytes, warnings)),
     },
     Format {
         name: "JSON of speedwell load",
@@ -85,7 +78,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
-        recognises: |bytes| node_csv::layout::first_header(beginning(bytes)).is_some(),
+        recognises: |bytes| node_csv::first_header(beginning(bytes)).is_some(),
         read: |label, bytes, warnings| one(node_csv::sessions::read(label, bytes, warnings)),
     },
     Format {
@@ -110,8 +103,8 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "text of hey or oha",
-        recognises: hey_oha::recognises_text,
-        read: |label, bytes, warnings| one(hey_oha::read_text(label, bytes, warnings)),
+        recognises: http_tools::recognises_hey_oha,
+        read: |label, bytes, warnings| one(http_tools::read_hey_oha(label, bytes, warnings)),
     },
     Format {
         name: "log of HdrHistogram",

@@ -5,11 +5,10 @@
 //! from. Start at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
 use super::imported::{Imported, Process, VARIANT, sample};
+use super::load_report::NS_PER_SECOND;
 use crate::foreign::json::{self, Node};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{Better, Case, Environment, Metric, Program, Sample, Session};
-
-const NS_PER_SECOND: f64 = 1e9;
 
 /// Facts worth comparing, by their keys in the metadata of the file.
 const FACTS: [&str; 5] = [
@@ -110,15 +109,12 @@ fn environment(metadata: Option<Node<'_>>) -> Result<Environment> {
     let Some(metadata) = metadata else {
         return Ok(Environment::default());
     };
-    let text = |key: &str| -> Result<Option<String>> {
-        let node = metadata.get(key);
-        node.map(|node| node.text().map(str::to_owned)).transpose()
-    };
-    let number = |key: &str| metadata.get(key).map(|node| node.number()).transpose();
+    let text =
+        |key: &str| -> Result<Option<String>> { Ok(metadata.text_of(key)?.map(str::to_owned)) };
     let mut environment = Environment {
         host: text("hostname")?,
         cpu: text("cpu_model_name")?,
-        cpus: number("cpu_count")?.map(|count| count as u32),
+        cpus: metadata.number_of("cpu_count")?.map(|count| count as u32),
         // The kernel's setting in words, as pyperf translates it.
         aslr: text("aslr")?.map(|words| words != "No randomization"),
         ..Environment::default()

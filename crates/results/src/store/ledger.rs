@@ -2,10 +2,11 @@
 //! caller decides what belongs together.
 
 use super::samples;
+use crate::formats::json_lines;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
-use speedwell_model::{Better, Case, Failure, Metric, Recording, Run, Session, State, Value};
+use speedwell_model::{Better, Case, Failure, Metric, Recording, Run, Session, State};
 use speedwell_process::Identity;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -177,7 +178,8 @@ impl Ledger {
     /// The number of a case. Cases are shared by all sessions; the same case with its parameters
     /// reported in another order is an entry of its own, because the order is shown.
     fn case(&mut self, file: &Connection, case: &Case) -> anyhow::Result<i64> {
-        let key = (case.benchmark.clone(), parameters(case)?);
+        let parameters = serde_json::to_string(&json_lines::parameters(case))?;
+        let key = (case.benchmark.clone(), parameters);
         if let Some(&number) = self.cases.get(&key) {
             return Ok(number);
         }
@@ -333,28 +335,6 @@ impl Ledger {
         );
         Ok(())
     }
-}
-
-/// The parameters as JSON, in reported order. JSON has no word for a number that is not finite;
-/// it is kept as text, which has the same canonical form and so leaves the case's id unchanged.
-fn parameters(case: &Case) -> anyhow::Result<String> {
-    let keepable = |value: &Value| match value {
-        Value::Number(number) if !number.is_finite() => Value::Text(value.to_string()),
-        other => other.clone(),
-    };
-    if case
-        .values
-        .iter()
-        .all(|(_, value)| value.as_number().is_none_or(f64::is_finite))
-    {
-        return Ok(serde_json::to_string(&case.values)?);
-    }
-    let values: Vec<_> = case
-        .values
-        .iter()
-        .map(|(name, v)| (name, keepable(v)))
-        .collect();
-    Ok(serde_json::to_string(&values)?)
 }
 
 /// `value` as JSON that is certain to be read back.

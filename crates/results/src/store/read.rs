@@ -3,7 +3,7 @@
 use super::Store;
 use super::samples::{Stored, Unpacking};
 use anyhow::{Context, anyhow, bail};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use serde::de::DeserializeOwned;
 use speedwell_model::{
     Better, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
@@ -62,13 +62,7 @@ impl Store {
     /// No such session, or the file fails.
     pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.state(number)?;
-        let read = || -> rusqlite::Result<BTreeSet<u32>> {
-            self.connection
-                .prepare_cached(FINISHED_SLOTS)?
-                .query_map([number], |row| row.get(0))?
-                .collect()
-        };
-        read().map_err(|error| self.explain(error))
+        self.rows(FINISHED_SLOTS, [number], |row| row.get(0))
     }
 
     /// The ids of the cases that need no more runs, with how many planned runs each was spared.
@@ -77,15 +71,10 @@ impl Store {
     /// No such session, or the file fails.
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
         self.state(number)?;
-        let read = || -> rusqlite::Result<BTreeMap<String, usize>> {
-            self.connection
-                .prepare_cached("SELECT id, saved_runs FROM case_decided WHERE session = ?1")?
-                .query_map([number], |row| {
-                    Ok((row.get(0)?, row.get::<_, i64>(1)? as usize))
-                })?
-                .collect()
-        };
-        read().map_err(|error| self.explain(error))
+        let sql = "SELECT id, saved_runs FROM case_decided WHERE session = ?1";
+        self.rows(sql, [number], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)? as usize))
+        })
     }
 
     /// How the session ended, or that it has not.
@@ -97,11 +86,35 @@ impl Store {
 
     /// One column of the session's row.
     fn of_session<T: rusqlite::types::FromSql>(&self, sql: &str, number: i64) -> anyhow::Result<T> {
-        self.connection
-            .query_row(sql, [number], |row| row.get(0))
-            .optional()
-            .map_err(|error| self.explain(error))?
-            .ok_or_else(|| anyhow!("there is no session @{number}"))
+        let found = self.first_row(sql, [number], |row| row.get(0))?;
+        found.ok_or_else(|| anyhow!("there is no session @{number}"))
+    }
+
+    /// The first row of a query.
+    pub(super) fn first_row<T>(
+        &self,
+        sql: &str,
+        given: impl rusqlite::Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        let rows: Vec<T> = self.rows(sql, given, read)?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// The rows of a query.
+    pub(super) fn rows<T, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        given: impl rusqlite::Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> anyhow::Result<C> {
+        let rows = || -> rusqlite::Result<C> {
+            self.connection
+                .prepare_cached(sql)?
+                .query_map(given, read)?
+                .collect()
+        };
+        rows().map_err(|error| self.explain(error))
     }
 
     fn header(&self, number: i64) -> anyhow::Result<Session> {

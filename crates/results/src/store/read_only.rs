@@ -4,8 +4,8 @@
 //! be brought up to date. Decides what is done where neither is possible. Start at [`Store::open_to_read`].
 
 use super::Store;
-use super::open::{PATIENCE, connect, explain};
 use super::schema::{self, Kind};
+use crate::store::{PATIENCE, connect, explain};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags};
 use speedwell_process::Scratch;

@@ -2,7 +2,6 @@
 
 use super::Store;
 use anyhow::{anyhow, bail};
-use rusqlite::{Connection, OptionalExtension};
 use std::fmt;
 use std::str::FromStr;
 
@@ -98,35 +97,36 @@ impl Store {
         let found = match reference {
             Reference::Latest => self.nth_latest(0),
             Reference::Previous => self.nth_latest(1),
-            Reference::Number(number) => self.first(
-                "SELECT number FROM session WHERE number = ?1",
-                rusqlite::params![number],
-            ),
-            Reference::Tag(name) => self.first(
+            Reference::Number(number) => {
+                self.number_of("SELECT number FROM session WHERE number = ?1", number)
+            }
+            Reference::Tag(name) => self.number_of(
                 "SELECT max(session) FROM tag WHERE name = ?1 HAVING count(*) > 0",
-                rusqlite::params![name],
+                name,
             ),
         };
-        match found.map_err(|error| self.explain(error))? {
+        match found? {
             Some(number) => Ok(number),
             None => Err(self.not_found(reference)?),
         }
     }
 
-    fn nth_latest(&self, nth: i64) -> rusqlite::Result<Option<i64>> {
-        let sql = "SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET ?1";
-        self.first(sql, rusqlite::params![nth])
+    fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
+        self.number_of(
+            "SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET ?1",
+            nth,
+        )
     }
 
-    fn first(&self, sql: &str, given: impl rusqlite::Params) -> rusqlite::Result<Option<i64>> {
-        self.connection
-            .prepare_cached(sql)?
-            .query_row(given, |row| row.get(0))
-            .optional()
+    fn number_of(&self, sql: &str, given: impl rusqlite::ToSql) -> anyhow::Result<Option<i64>> {
+        self.first_row(sql, [given], |row| row.get(0))
     }
 
     fn not_found(&self, reference: &Reference) -> anyhow::Result<anyhow::Error> {
-        let range = numbers(&self.connection).map_err(|error| self.explain(error))?;
+        let sql = "SELECT min(number), max(number) FROM session HAVING count(*) > 0";
+        let range = self.first_row(sql, [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })?;
         let Some((first, last)) = range else {
             return Ok(anyhow!(
                 "there is no session '{reference}': '{}' holds no sessions yet\n\
@@ -147,26 +147,12 @@ impl Store {
 
     /// Up to five known tags, the most similar first.
     fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
-        let read = || -> rusqlite::Result<Vec<String>> {
-            let mut all = self
-                .connection
-                .prepare_cached("SELECT DISTINCT name FROM tag")?;
-            all.query_map([], |row| row.get(0))?.collect()
-        };
-        let mut tags = read().map_err(|error| self.explain(error))?;
+        let mut tags: Vec<String> =
+            self.rows("SELECT DISTINCT name FROM tag", [], |row| row.get(0))?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())
     }
-}
-
-/// The smallest and the largest number in use.
-fn numbers(connection: &Connection) -> rusqlite::Result<Option<(i64, i64)>> {
-    connection.query_row("SELECT min(number), max(number) FROM session", [], |row| {
-        Ok(row
-            .get::<_, Option<i64>>(0)?
-            .zip(row.get::<_, Option<i64>>(1)?))
-    })
 }
 
 #[cfg(test)]

@@ -15,185 +15,27 @@ pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD, PROFILE, COUNTS, R
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
 /// noted in its rows and has a table of its own for the rare slot that has no row.
-const FIRST: &str = r#"
-CREATE TABLE session (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice, even after a deletion
-    id TEXT NOT NULL UNIQUE,
-    started_unix_ms INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    command TEXT NOT NULL,                     -- JSON array of words
-    design TEXT NOT NULL,                      -- JSON
-    variants TEXT NOT NULL,                    -- JSON array
-    environment TEXT NOT NULL,                 -- JSON
-    plan TEXT                                  -- JSON; absent in imported sessions
-) STRICT;
-
-CREATE TABLE tag (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    place INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    PRIMARY KEY (session, place)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX tag_by_name ON tag (name, session);
-
-CREATE TABLE metric (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    place INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    better TEXT NOT NULL,
-    PRIMARY KEY (session, place),
-    UNIQUE (session, name)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE benchmark_case (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,                          -- canonical: parameters sorted by name
-    benchmark TEXT NOT NULL,
-    parameters TEXT NOT NULL,                  -- JSON array of [name, value] in reported order
-    UNIQUE (id, parameters)
-) STRICT;
-
-CREATE TABLE run (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    place INTEGER NOT NULL,                    -- order of execution, from 0
-    benchmark_case INTEGER NOT NULL REFERENCES benchmark_case,
-    variant TEXT NOT NULL,
-    slot INTEGER NOT NULL,
-    block INTEGER NOT NULL,
-    started_unix_ms INTEGER NOT NULL,
-    wall_ns INTEGER NOT NULL,
-    user_ns INTEGER,
-    system_ns INTEGER,
-    max_rss_bytes INTEGER,
-    involuntary_switches INTEGER,
-    notes TEXT,                                -- JSON array of sentences
-    slot_done INTEGER NOT NULL,                -- 0: cut off; resuming repeats the slot
-    PRIMARY KEY (session, place)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE sample (                          -- all samples of one run and metric
-    session INTEGER NOT NULL,
-    place INTEGER NOT NULL,                    -- of the run
-    metric INTEGER NOT NULL,                   -- place of the metric
-    readings BLOB NOT NULL,                    -- f64, little endian
-    elapsed_ns BLOB,                           -- u64, little endian; all bits set: not told
-    iterations BLOB,                           -- f64, little endian; see samples.rs: not told
-    positions BLOB,                            -- u32, little endian; absent: 0, 1, 2 ...
-    PRIMARY KEY (session, place, metric),
-    FOREIGN KEY (session, place) REFERENCES run ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE failure (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    place INTEGER NOT NULL,
-    slot INTEGER,
-    slot_done INTEGER NOT NULL,                -- as in run
-    skipped INTEGER NOT NULL,                  -- 1: the benchmark cannot run here, and says so
-    detail TEXT NOT NULL,                      -- JSON
-    PRIMARY KEY (session, place)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE empty_slot (                      -- done, but gave neither run nor failure
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    slot INTEGER NOT NULL,
-    PRIMARY KEY (session, slot)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE case_decided (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    id TEXT NOT NULL,
-    saved_runs INTEGER NOT NULL,
-    PRIMARY KEY (session, id)
-) STRICT, WITHOUT ROWID;
-"#;
+const FIRST: &str = include_str!("steps/1-sessions.sql");
 
 /// How often each machine took a thing for different from itself. The result follows from the counts,
 /// so it is never stored: it is there for other programs to read.
-const CALIBRATION: &str = r#"
-CREATE TABLE calibration (
-    session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
-    host TEXT,
-    cpu TEXT,                                  -- processor model
-    cpus INTEGER,                              -- processors available
-    started_unix_ms INTEGER NOT NULL,
-    comparisons INTEGER NOT NULL,
-    false_alarms INTEGER NOT NULL,
-    expected_low INTEGER NOT NULL,             -- false alarms to be expected: from
-    expected_high INTEGER NOT NULL,            -- to
-    result TEXT NOT NULL AS (CASE
-        WHEN false_alarms < expected_low THEN 'too few false alarms'
-        WHEN false_alarms > expected_high THEN 'too many false alarms'
-        ELSE 'calibrated' END) VIRTUAL
-) STRICT;
-CREATE INDEX calibration_by_machine ON calibration (host, session);
-"#;
+const CALIBRATION: &str = include_str!("steps/2-calibration.sql");
 
 /// Everything known of a run that was an HTTP load, beside its samples: histograms, counts of every
 /// outcome, the course over time. In a table of its own, because only reports about that run read it.
-const LOAD: &str = r#"
-CREATE TABLE load (
-    session INTEGER NOT NULL,
-    place INTEGER NOT NULL,                    -- of the run
-    detail TEXT NOT NULL,                      -- JSON
-    PRIMARY KEY (session, place),
-    FOREIGN KEY (session, place) REFERENCES run ON DELETE CASCADE
-) STRICT;
-"#;
+const LOAD: &str = include_str!("steps/3-load.sql");
 
 /// Where cases spent their time, by runs that were recorded and not timed: folded stacks, or the reason
 /// why there are none.
-const PROFILE: &str = r#"
-CREATE TABLE profile (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    place INTEGER NOT NULL,
-    benchmark_case INTEGER NOT NULL REFERENCES benchmark_case,
-    variant TEXT NOT NULL,
-    detail TEXT NOT NULL,                      -- JSON
-    PRIMARY KEY (session, place),
-    UNIQUE (session, benchmark_case, variant)
-) STRICT;
-"#;
+const PROFILE: &str = include_str!("steps/4-profile.sql");
 
 /// How many runs each case has in each session, so that a list of sessions reads no runs. Kept by the database
 /// itself, whoever writes.
-const COUNTS: &str = r#"
-CREATE TABLE session_case (
-    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-    benchmark_case INTEGER NOT NULL REFERENCES benchmark_case,
-    runs INTEGER NOT NULL,
-    ended_unix_ms INTEGER NOT NULL,            -- of the last run
-    PRIMARY KEY (session, benchmark_case)
-) STRICT, WITHOUT ROWID;
-INSERT INTO session_case
-SELECT session, benchmark_case, count(*), max(started_unix_ms + wall_ns / 1000000) FROM run
-GROUP BY session, benchmark_case;
-CREATE TRIGGER run_counted AFTER INSERT ON run BEGIN
-    INSERT INTO session_case
-    VALUES (new.session, new.benchmark_case, 1, new.started_unix_ms + new.wall_ns / 1000000)
-    ON CONFLICT DO UPDATE SET runs = runs + 1,
-                              ended_unix_ms = max(ended_unix_ms, excluded.ended_unix_ms);
-END;
-CREATE TRIGGER run_uncounted AFTER DELETE ON run BEGIN
-    UPDATE session_case SET runs = runs - 1
-    WHERE session = old.session AND benchmark_case = old.benchmark_case;
-    DELETE FROM session_case
-    WHERE session = old.session AND benchmark_case = old.benchmark_case AND runs = 0;
-END;
-"#;
+const COUNTS: &str = include_str!("steps/5-counts.sql");
 
 /// The process that records a session, so that a session whose process was killed is known from one that is being
 /// measured.
-const RECORDER: &str = r#"
-CREATE TABLE recorder (
-    session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
-    machine TEXT,                              -- machine-id
-    boot TEXT,                                 -- the kernel's boot_id
-    numbering TEXT,                            -- the namespace of process numbers
-    pid INTEGER NOT NULL,
-    started_ticks INTEGER                      -- since the machine started
-) STRICT;
-"#;
+const RECORDER: &str = include_str!("steps/6-recorder.sql");
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{DropIn, Outcome, golden};
-use speedwell_compat::scatter_table::scatter_table;
-use speedwell_compat::welch_table::{Tested, welch_row};
+use speedwell_compat::compare_r::{Tested, welch_row};
+use speedwell_compat::scatter_r::scatter_table;
 use speedwell_results::formats::node_csv::{Frame, Groups};
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use crate::drop_in::{
     DropIn, SCRIPTS, Step, benchmark_folder, case, failure, golden, play, recorded, result,
 };
 use speedwell_model::{Case, Cause, Run};
-use speedwell_results::formats::node_csv::configuration;
+use speedwell_results::formats::node_csv::javascript;
 
 /// The results in recorded simple lines.
 fn recorded_simple(name: &str) -> Vec<Step> {
@@ -14,7 +14,7 @@ fn recorded_simple(name: &str) -> Vec<Step> {
     let run = |line: &str| -> Run {
         let (benchmark, rest) = line.split_once(' ').unwrap();
         let (values, rate) = rest.rsplit_once(": ").unwrap();
-        let case = Case::new(benchmark, configuration::parse(values).unwrap());
+        let case = Case::new(benchmark, javascript::parse_configuration(values).unwrap());
         let rate = rate.replace(',', "").parse().unwrap();
         result(&case, "default", 0, rate, 1)
     };

@@ -6,7 +6,7 @@ use crate::drop_in::golden;
 use speedwell_model::{Cause, Order, Session, State, Value};
 use speedwell_results::formats;
 use speedwell_results::formats::node_csv::rows::{self, Measured};
-use speedwell_results::formats::node_csv::{Layout, configuration, number, sessions};
+use speedwell_results::formats::node_csv::{Layout, javascript, sessions};
 
 fn read(name: &str, text: &str) -> Session {
     let mut sessions = formats::read(name, text.as_bytes()).unwrap();
@@ -15,7 +15,7 @@ fn read(name: &str, text: &str) -> Session {
 }
 
 fn layout_of(text: &str) -> Layout {
-    speedwell_results::formats::node_csv::layout::first_header(text.as_bytes()).unwrap()
+    speedwell_results::formats::node_csv::first_header(text.as_bytes()).unwrap()
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
 /// The last two columns of a recorded line.
 fn measured(line: &str) -> Measured {
     let mut columns = line.rsplit(',').map(str::trim);
-    let elapsed_ns = number::nanoseconds(columns.next().unwrap().as_bytes());
+    let elapsed_ns = javascript::nanoseconds(columns.next().unwrap().as_bytes());
     Measured {
         rate: columns.next().unwrap().parse().unwrap(),
         elapsed_ns,
@@ -220,7 +220,8 @@ fn a_configuration_that_cannot_be_read_is_an_error_that_says_where() {
 #[test]
 fn every_recorded_configuration_reads_back() {
     let text = golden("compare-string_decoder.csv");
-    let values = configuration::parse("n=20000 chunkLen=16 inLen=128 encoding='ascii'").unwrap();
+    let values =
+        javascript::parse_configuration("n=20000 chunkLen=16 inLen=128 encoding='ascii'").unwrap();
     let row = rows::compare_row(
         "old",
         "string_decoder/string-decoder.js",

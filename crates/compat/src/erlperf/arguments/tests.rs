@@ -2,20 +2,20 @@
 
 use super::*;
 
-fn asked(words: &[&str]) -> Result<Asked, String> {
+fn parse(words: &[&str]) -> Result<Command, String> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    Asked::parse(&words)
+    Command::parse(&words)
 }
 
 fn request(words: &[&str]) -> Request {
-    match asked(words) {
-        Ok(Asked::Measure(request)) => *request,
+    match parse(words) {
+        Ok(Command::Measure(request)) => *request,
         other => panic!("{words:?}: {other:?}"),
     }
 }
 
 fn refused(words: &[&str]) -> String {
-    asked(words).expect_err("these words make no sense")
+    parse(words).expect_err("these words make no sense")
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn real_and_documented_names_mean_the_same() {
     let cluster = request(&["-vis9", "ok.", "-pa", "x", "-pa=y"]);
     assert!(cluster.verbose && cluster.isolated && cluster.samples == 9);
     assert_eq!(cluster.paths, ["x", "y"]);
-    assert_eq!(asked(&["ok.", "--help"]), Ok(Asked::Help));
+    assert_eq!(parse(&["ok.", "--help"]), Ok(Command::Help));
 }
 
 #[test]
@@ -92,13 +92,13 @@ fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
         "--label",
         "only the first",
     ];
-    let codes = request(&words).codes;
-    let runners: Vec<_> = codes
+    let snippets = request(&words).snippets;
+    let runners: Vec<_> = snippets
         .iter()
         .map(|code| code.init_runner.as_deref())
         .collect();
     assert_eq!(runners, [Some("1."), Some("2.")]);
-    let labels: Vec<_> = codes.iter().map(|code| code.label.as_deref()).collect();
+    let labels: Vec<_> = snippets.iter().map(|code| code.label.as_deref()).collect();
     assert_eq!(labels, [Some("only the first"), None]);
 }
 
@@ -117,11 +117,15 @@ fn what_is_for_all_is_for_those_without_their_own() {
         "--init-runner",
         "i.",
     ];
-    let codes = request(&words).codes;
-    let inits: Vec<_> = codes.iter().map(|code| code.init.as_deref()).collect();
+    let snippets = request(&words).snippets;
+    let inits: Vec<_> = snippets.iter().map(|code| code.init.as_deref()).collect();
     assert_eq!(inits, [Some("1."), Some("5."), Some("5.")]);
-    assert!(codes.iter().all(|code| code.done.as_deref() == Some("2.")));
-    assert_eq!(codes[1].init_runner, None);
+    assert!(
+        snippets
+            .iter()
+            .all(|code| code.done.as_deref() == Some("2."))
+    );
+    assert_eq!(snippets[1].init_runner, None);
 }
 
 #[test]
@@ -154,15 +158,15 @@ fn what_contradicts_each_other_is_told_with_the_names_of_options() {
             .into_iter()
             .chain(words.split(' '))
             .collect();
-        let told = format!("timed benchmarking is not compatible with --{name} option");
-        assert!(refused(&own).starts_with(&told), "{words}");
+        let reason = format!("timed benchmarking is not compatible with --{name} option");
+        assert!(refused(&own).starts_with(&reason), "{words}");
     }
-    let told = "concurrency estimation is not compatible with --concurrency option";
-    assert_eq!(refused(&["ok.", "-q", "-c", "2"]), told);
-    let told = refused(&["a.", "b.", "-q"]);
+    let reason = "concurrency estimation is not compatible with --concurrency option";
+    assert_eq!(refused(&["ok.", "-q", "-c", "2"]), reason);
+    let reason = refused(&["a.", "b.", "-q"]);
     assert!(
-        told.starts_with("parallel concurrency estimation runs are not supported")
-            && !told.contains('~')
+        reason.starts_with("parallel concurrency estimation runs are not supported")
+            && !reason.contains('~')
     );
     assert!(refused(&["a.", "b.", "-i", "--order", "parallel"]).contains("-i"));
 }

@@ -1,6 +1,6 @@
 //! Tables of the original, from the figures that it recorded.
 
-use super::*;
+use crate::erlperf::table::*;
 
 fn line(label: &str, samples: &[f64], iteration_ns: f64) -> Line {
     Line {
@@ -160,4 +160,110 @@ fn letters_of_any_script_keep_the_columns_in_line() {
     let own = counts(lines, Detail::Basic);
     let widths: Vec<usize> = own.lines().map(width).collect();
     assert_eq!(widths, [45, 45, 45], "{own}");
+}
+
+/// Values by hand: variance 10/4 for 1..5, and places 0.5 n and 0.99 n rounded half away from zero.
+#[test]
+fn elements_of_the_sorted_samples_are_told() {
+    let five = statistics(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
+    assert_eq!((five.average, five.median, five.p99), (3.0, 3.0, 5.0));
+    assert_eq!((five.least, five.greatest), (1.0, 5.0));
+    assert!((five.deviation.unwrap() - 2.5_f64.sqrt()).abs() < 1e-12);
+    let four = statistics(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+    assert_eq!(four.median, 2.0, "the lower of the two in the middle");
+    let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
+    assert_eq!(statistics(&hundred).unwrap().p99, 99.0);
+}
+
+#[test]
+fn one_sample_has_no_deviation_and_none_has_nothing() {
+    let one = statistics(&[7.0]).unwrap();
+    assert_eq!((one.average, one.median, one.p99), (7.0, 7.0, 7.0));
+    assert_eq!(one.deviation, None);
+    assert_eq!(statistics(&[]), None);
+    assert_eq!(variation(&[7.0]), None);
+    assert_eq!(variation(&[0.0, 0.0]), None);
+    assert_eq!(variation(&[2.0, 2.0]), Some(0.0));
+}
+
+/// Figures of the original's recorded tables, and the limits of its source.
+#[test]
+fn units_change_where_the_original_changes_them() {
+    let numbers = [
+        (38.0, "38"),
+        (73_519.0, "73519"),
+        (100_000.0, "100000"),
+        (100_001.0, "100 Ki"),
+        (3_732_499.0, "3732 Ki"),
+        (100_000_001.0, "100 Mi"),
+        (1.5e11, "150 Gi"),
+        (1.5e14, "150 Ti"),
+        (0.0, "0"),
+    ];
+    for (value, text) in numbers {
+        assert_eq!(number(value), text);
+    }
+    let durations = [
+        (805.0, "805 ns"),
+        (13_624.0, "13624 ns"),
+        (100_001.0, "100 us"),
+        (2_609_000.0, "2609 us"),
+        (451_000_000.0, "451 ms"),
+        (1.000_01e11, "100 s"),
+        (6.000_01e12, "100 m"),
+        (f64::INFINITY, "inf"),
+    ];
+    for (ns, text) in durations {
+        assert_eq!(duration(ns), text);
+    }
+    let kilobyte = 1024.0;
+    assert_eq!(size(17_861.0 * kilobyte), "17861 Kb");
+    assert_eq!(size(100.0 * kilobyte), "102400");
+    assert_eq!(size(101.0 * kilobyte * kilobyte), "101 Mb");
+}
+
+#[test]
+fn small_figures_that_are_not_whole_have_three_digits() {
+    assert_eq!(duration(1.284), "1.28 ns");
+    assert_eq!(duration(54.44), "54.4 ns");
+    assert_eq!(duration(0.3), "0.300 ns");
+    assert_eq!(number(9.996), "10.0");
+    assert_eq!(number(99.96), "100");
+    assert_eq!(number(0.4286), "0.429");
+    assert_eq!(number(38.0), "38");
+}
+
+fn cells(labels: &[&str], room: usize) -> Vec<String> {
+    let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+    fitted(&labels, room)
+}
+
+#[test]
+fn labels_that_fit_stay_as_they_are_even_twice() {
+    let twice = ["runner(X)->timer:sleep(X)."; 2];
+    assert_eq!(cells(&twice, 26), twice);
+}
+
+#[test]
+fn codes_that_end_differently_do_so_in_the_cell() {
+    let cells = cells(&["timer:sleep(1).", "timer:sleep(2)."], 8);
+    assert_eq!(cells, ["tim…(1).", "tim…(2)."]);
+}
+
+#[test]
+fn codes_that_differ_in_the_middle_are_numbered() {
+    let cells = cells(&["lists:seq(1, 9999).", "lists:seq(2, 9999)."], 8);
+    assert_eq!(cells, ["li…9).#1", "li…9).#2"]);
+}
+
+#[test]
+fn wide_letters_take_two_columns() {
+    let cells = cells(&["日本語のコードです。"], 9);
+    assert_eq!(width(&cells[0]), 9, "{cells:?}");
+    assert!(cells[0].ends_with("す。"));
+}
+
+#[test]
+fn lines_of_a_code_become_one() {
+    assert_eq!(on_one_line("f() ->\n\tok.\n"), "f() ->  ok.");
 }

@@ -1,12 +1,9 @@
 //! Go: the texts in one function, where `:=` finds their types.
 
-use super::super::super::compile::Failed;
-use super::super::super::compile::unpacked;
-use super::super::super::sources;
-use super::super::made::{Making, state_of, version};
-use super::go_imports::imports;
 use super::parts::{Part, Parts};
-use super::sheet::{Marks, Sheet};
+use super::{Marks, SourceFile};
+use crate::compile::{Compilation, Failed, state_of, unpacked, version};
+use crate::sources;
 use speedwell_model::{Code, Variant};
 use std::path::{Path, PathBuf};
 
@@ -30,9 +27,9 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     arguments.extend(variant.arguments.iter().cloned());
     arguments.extend(["-o", "program", "."].map(str::to_owned));
     let identity = format!("{identity}{}", state_of(&code.paths));
-    let making = |parts: &Parts| {
+    let compilation = |parts: &Parts| {
         let files = [("go.mod", module.clone()), ("main.go", source(parts))];
-        Making {
+        Compilation {
             stem: "go",
             files: files.map(|(name, text)| (name.to_owned(), text)).to_vec(),
             compiler: compiler.to_owned(),
@@ -41,8 +38,11 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             identity: identity.clone(),
         }
     };
-    let made = Parts::of(code).compiled(|parts| making(parts).find(), |parts| making(parts).make());
-    made.map(|folder| folder.join("program"))
+    let folder = Parts::of(code).compiled(
+        |parts| compilation(parts).find(),
+        |parts| compilation(parts).compile(),
+    );
+    folder.map(|folder| folder.join("program"))
 }
 
 /// The module of the program: with our own, and those in folders that the user named.
@@ -63,8 +63,8 @@ fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     };
     add("speedwell", harness);
     for path in paths {
-        let said = std::fs::read_to_string(path.join("go.mod")).unwrap_or_default();
-        let name = said
+        let manifest = std::fs::read_to_string(path.join("go.mod")).unwrap_or_default();
+        let name = manifest
             .lines()
             .find_map(|line| line.trim().strip_prefix("module "));
         if let Some(name) = name {
@@ -76,67 +76,110 @@ fn module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
 
 /// The program around the texts.
 fn source(parts: &Parts) -> String {
-    let mut sheet = Sheet::new("main.go", Marks::Slashes);
-    sheet.own("package main\n\nimport \"speedwell\"");
-    for part in parts.all() {
-        for (line, number) in &part.text.top {
-            sheet.user(part.name, line, *number, "");
-        }
-    }
-    for path in imports(parts) {
-        sheet.own(&format!("import \"{path}\""));
-    }
-    sheet.own("\nfunc main() {\nspeedwell.Main(func(speedwellJob *speedwell.Job) {");
-    hook(&mut sheet, &parts.init, "shared");
-    sheet.own("speedwellJob.Serve(func(speedwellWorker *speedwell.Worker) speedwell.Finished {");
-    hook(&mut sheet, &parts.init_worker, "state");
-    sheet.own("for speedwellWorker.Next() {\nspeedwellLeft := speedwellWorker.Left");
-    batch(&mut sheet, &parts.runner);
-    // Otherwise a state that the code computes and nobody reads would not be computed.
-    sheet.own("speedwell.Keep(state)\n}\nreturn speedwell.Finished{}\n}, func() {");
-    plain(&mut sheet, &parts.done);
-    sheet.own("})\n})\n}");
-    sheet.text
+    let mut file = SourceFile::new("main.go", Marks::Slashes);
+    let template = include_str!("languages/go.txt");
+    file.fill(
+        template,
+        parts,
+        |file, directive, part, words| match directive {
+            "imports" => imports(parts)
+                .iter()
+                .for_each(|path| file.own(&format!("import \"{path}\""))),
+            "hook" => hook(file, part, words),
+            "batch" => batch(file, part),
+            _ => plain(file, part),
+        },
+    );
+    file.text
 }
 
 /// Executes a text, whose value becomes the variable `name`.
-fn hook(sheet: &mut Sheet, part: &Part, name: &str) {
+fn hook(file: &mut SourceFile, part: &Part, name: &str) {
     if part.has_value() {
-        value(sheet, part, &format!("{name} :="));
+        value(file, part, &format!("{name} :="));
     } else {
-        sheet.own("{");
-        plain(sheet, part);
-        sheet.own(&format!("}}\n{name} := struct{{}}{{}}"));
+        file.own("{");
+        plain(file, part);
+        file.own(&format!("}}\n{name} := struct{{}}{{}}"));
     }
-    sheet.own(&format!("_ = {name}"));
+    file.own(&format!("_ = {name}"));
 }
 
 /// The loop. With a value, the first iteration stands before it, because a variable gets its type where it is
 /// declared; what the last iteration gave is needed afterwards, so all are performed.
-fn batch(sheet: &mut Sheet, runner: &Part) {
+fn batch(file: &mut SourceFile, runner: &Part) {
     if !runner.has_value() {
-        sheet.own("for ; speedwellLeft > 0; speedwellLeft-- {");
-        plain(sheet, runner);
-        sheet.own("}");
+        file.own("for ; speedwellLeft > 0; speedwellLeft-- {");
+        plain(file, runner);
+        file.own("}");
         return;
     }
-    value(sheet, runner, "speedwellLast :=");
-    sheet.own("for speedwellLeft--; speedwellLeft > 0; speedwellLeft-- {");
-    value(sheet, runner, "speedwellLast =");
-    sheet.own("}\nspeedwell.Keep(speedwellLast)");
+    value(file, runner, "speedwellLast :=");
+    file.own("for speedwellLeft--; speedwellLeft > 0; speedwellLeft-- {");
+    value(file, runner, "speedwellLast =");
+    file.own("}\nspeedwell.Keep(speedwellLast)");
 }
 
-fn value(sheet: &mut Sheet, part: &Part, place: &str) {
+fn value(file: &mut SourceFile, part: &Part, place: &str) {
     let (value, line) = part.text.value();
     if !part.text.before().trim().is_empty() {
-        sheet.user(part.name, part.text.before().trim_end(), 1, "");
+        file.user(part.name, part.text.before().trim_end(), 1, "");
     }
-    sheet.own(place);
-    sheet.user(part.name, value, line, "");
+    file.own(place);
+    file.user(part.name, value, line, "");
 }
 
-fn plain(sheet: &mut Sheet, part: &Part) {
+fn plain(file: &mut SourceFile, part: &Part) {
     if part.has_text() {
-        sheet.user(part.name, &part.text.body, 1, "");
+        file.user(part.name, &part.text.body, 1, "");
+    }
+}
+
+/// Packages of Go's own library by their path; the name is the last part of it.
+const PACKAGES: &str = include_str!("languages/go-packages.txt");
+
+/// The paths of the packages that the code names and does not import itself.
+pub fn imports(parts: &Parts) -> Vec<&'static str> {
+    let own: String = parts
+        .all()
+        .iter()
+        .flat_map(|part| &part.text.top)
+        .map(|(line, _)| line.as_str())
+        .collect();
+    let is_named = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        // `math/rand/v2` is called `rand` as well.
+        let imported = own.contains(&format!("{name}\"")) || own.contains(&format!("{name}/v"));
+        !imported && parts.all().iter().any(|part| names(&part.text.body, name))
+    };
+    PACKAGES.lines().filter(is_named).collect()
+}
+
+/// Whether the text says `name.` and a capital letter behind it.
+fn names(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let stands_alone =
+            !before.is_some_and(|letter| letter.is_alphanumeric() || "_.\"".contains(letter));
+        let mut after = text[at + name.len()..].chars();
+        stands_alone && after.next() == Some('.') && after.next().is_some_and(char::is_uppercase)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::{Code, Language};
+
+    #[test]
+    fn packages_are_found_by_their_names() {
+        let of = |text: &str| imports(&Parts::of(&Code::new(Language::Go, text)));
+        assert_eq!(
+            of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
+            ["strconv", "strings", "unicode/utf8"]
+        );
+        assert_eq!(of("x.strings.Y(mystrings.X)"), [] as [&str; 0]);
+        assert_eq!(of("import \"math/rand/v2\"\nrand.IntN(3)"), [] as [&str; 0]);
+        assert_eq!(of("import \"crypto/rand\"\nrand.Int(3)"), [] as [&str; 0]);
     }
 }

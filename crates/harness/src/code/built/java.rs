@@ -1,31 +1,14 @@
 //! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
 
-use super::super::super::compile::unpacked;
-use super::super::super::compile::{Failed, which};
-use super::super::super::sources;
-use super::super::made::{Making, state_of, version};
 use super::parts::{Part, Parts};
-use super::sheet::{Marks, Place, Sheet};
 use super::text::Kind;
+use super::{Marks, Place, SourceFile};
+use crate::compile::{Compilation, Failed, state_of, unpacked, version, which};
+use crate::sources;
 use speedwell_model::{Code, Variant};
 use speedwell_process::Spec;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-const IMPORTS: [&str; 12] = [
-    "java.io.*",
-    "java.math.*",
-    "java.nio.*",
-    "java.nio.charset.*",
-    "java.nio.file.*",
-    "java.text.*",
-    "java.time.*",
-    "java.util.*",
-    "java.util.concurrent.*",
-    "java.util.concurrent.atomic.*",
-    "java.util.function.*",
-    "java.util.stream.*",
-];
 
 /// What makes the compiler of the virtual machine take `Keep.keep` for a use that costs nothing (JDK-8259316).
 const KEEP: [&str; 3] = [
@@ -60,7 +43,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     own.sort();
-    let making = |stem, files: Vec<(String, String)>, arguments: Vec<String>| Making {
+    let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| Compilation {
         stem,
         files,
         compiler: compiler.clone(),
@@ -69,23 +52,23 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         identity: identity.clone(),
     };
     let own = own.iter().map(|file| file.to_string_lossy().into_owned());
-    let classes = making("java-harness", Vec::new(), own.collect()).make()?;
+    let classes = compilation("java-harness", Vec::new(), own.collect()).compile()?;
     let mut path = vec![classes];
     path.extend(code.paths.iter().cloned());
-    let making_of = |sheet: &Sheet| {
+    let compilation_of = |file: &SourceFile| {
         let words = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
-        let file = ("Main.java".to_owned(), sheet.text.clone());
-        making("java", vec![file], words.to_vec())
+        let file = ("Main.java".to_owned(), file.text.clone());
+        compilation("java", vec![file], words.to_vec())
     };
-    let made = Parts::of(code).compiled(
-        |parts| making_of(&source(parts)).find(),
+    let classes_of_code = Parts::of(code).compiled(
+        |parts| compilation_of(&source(parts)).find(),
         |parts| {
-            let sheet = source(parts);
-            let made = making_of(&sheet).make();
-            made.map_err(|failed| translated(failed, &sheet.places))
+            let file = source(parts);
+            let compiled = compilation_of(&file).compile();
+            compiled.map_err(|failed| translated(failed, &file.places))
         },
     )?;
-    path.insert(0, made);
+    path.insert(0, classes_of_code);
     let mut spec = Spec::new(program)
         .args(KEEP)
         .args(variant.arguments.iter().cloned());
@@ -99,7 +82,7 @@ fn identity(compiler: &Path) -> Result<String, Failed> {
     let compiler = fs::canonicalize(which(compiler)).unwrap_or_else(|_| compiler.to_owned());
     let home = compiler.parent().and_then(Path::parent);
     match home.map(|home| fs::read_to_string(home.join("release"))) {
-        Some(Ok(said)) => Ok(said),
+        Some(Ok(version)) => Ok(version),
         _ => version(&compiler, &["-version"]),
     }
 }
@@ -143,58 +126,40 @@ fn place_of(line: usize, places: &[Place]) -> Option<&Place> {
 }
 
 /// The program around the texts.
-fn source(parts: &Parts) -> Sheet {
-    let mut sheet = Sheet::new("Main.java", Marks::None);
-    sheet.own("import speedwell.Code;\nimport speedwell.Keep;");
-    for import in IMPORTS {
-        sheet.own(&format!("import {import};"));
-    }
-    for part in parts.all() {
-        for (line, number) in &part.text.top {
-            sheet.user(part.name, line, *number, "");
-        }
-    }
-    sheet.own(
-        "final class Main {\npublic static void main(String[] speedwellWords) throws Exception {",
-    );
-    sheet.own("Code.init(() -> {");
-    hook(&mut sheet, &parts.init);
-    sheet.own("}).begin(speedwellShared -> {\nvar shared = Keep.unbox(speedwellShared);");
-    hook(&mut sheet, &parts.init_worker);
-    sheet.own("}).batch((speedwellShared, speedwellState, speedwellCount) -> {");
-    batch(&mut sheet, &parts.runner);
-    sheet.own("return Code.Finished.FINISHED;\n}).done(speedwellShared -> {");
-    sheet.own("var shared = Keep.unbox(speedwellShared);");
-    sheet.user(
-        parts.done.name,
-        &parts.done.text.body,
-        1,
-        end_of(&parts.done),
+fn source(parts: &Parts) -> SourceFile {
+    let mut file = SourceFile::new("Main.java", Marks::None);
+    let template = include_str!("languages/java.txt");
+    file.fill(
+        template,
+        parts,
+        |file, directive, part, _| match directive {
+            "hook" => hook(file, part),
+            "batch" => batch(file, part),
+            _ => file.user(part.name, &part.text.body, 1, end_of(part)),
+        },
     );
     // Places are known when all is written, and the numbers stand on one line at the end.
-    let places = sheet
-        .places
-        .iter()
-        .map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
+    let places = file.places.iter();
+    let places = places.map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
     let places = places.collect::<Vec<_>>().join(", ");
-    sheet.own(&format!("}}).serve({places});\n}}\n}}"));
-    sheet
+    file.own(&format!("}}).serve({places});\n}}\n}}"));
+    file
 }
 
 /// A lambda's body that gives the value of a text.
-fn hook(sheet: &mut Sheet, part: &Part) {
+fn hook(file: &mut SourceFile, part: &Part) {
     let text = &part.text;
     if !part.has_value() || (text.returns() && !text.before().trim().is_empty()) {
         // The condition is for texts that throw or never end: nothing may stand behind these.
         let may_end = !text.returns();
-        sheet.own(if may_end { "if (true) {" } else { "" });
-        sheet.user(part.name, &text.body, 1, end_of(part));
-        sheet.own(if may_end { "}\nreturn null;" } else { "" });
+        file.own(if may_end { "if (true) {" } else { "" });
+        file.user(part.name, &text.body, 1, end_of(part));
+        file.own(if may_end { "}\nreturn null;" } else { "" });
         return;
     }
     let (value, line) = text.value();
-    sheet.user(part.name, text.before(), 1, "return (");
-    sheet.user(part.name, value, line, ");");
+    file.user(part.name, text.before(), 1, "return (");
+    file.user(part.name, value, line, ");");
 }
 
 /// What ends a text that is taken for statements. A semicolon behind a block would be a statement of its own, which
@@ -210,25 +175,25 @@ fn end_of(part: &Part) -> &'static str {
 /// The loop. What the code only reads is read anew in each iteration, because the compiler would compute what
 /// follows from it once; a state that the code changes is a variable. The shared value is always read: without
 /// anything to do, many iterations would become one.
-fn batch(sheet: &mut Sheet, runner: &Part) {
+fn batch(file: &mut SourceFile, runner: &Part) {
     let changes = runner.text.assigns("state");
     if changes {
-        sheet.own("var state = Keep.unbox(speedwellState.get());");
+        file.own("var state = Keep.unbox(speedwellState.get());");
     }
-    sheet.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
-    sheet.own("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
+    file.own("for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {");
+    file.own("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
     if runner.text.names("state") && !changes {
-        sheet.own("var state = Keep.unbox(speedwellState.get());");
+        file.own("var state = Keep.unbox(speedwellState.get());");
     }
     if runner.has_value() {
         let (value, line) = runner.text.value();
-        sheet.user(runner.name, runner.text.before(), 1, "Keep.keep(");
-        sheet.user(runner.name, value, line, ");");
+        file.user(runner.name, runner.text.before(), 1, "Keep.keep(");
+        file.user(runner.name, value, line, ");");
     } else {
-        sheet.user(runner.name, &runner.text.body, 1, end_of(runner));
+        file.user(runner.name, &runner.text.body, 1, end_of(runner));
     }
-    sheet.own("}");
+    file.own("}");
     if changes {
-        sheet.own("speedwellState.set(state);");
+        file.own("speedwellState.set(state);");
     }
 }

@@ -4,8 +4,8 @@
 //! have a value is taken to have one; texts that the compiler then complains of are taken for mere statements.
 //! The program that came of it is found again without asking the compiler a second time.
 
-use super::super::super::compile::Failed;
 use super::text::{Kind, Text};
+use crate::compile::Failed;
 use speedwell_model::{Cause, Code};
 
 /// The texts of a piece of code. One that is missing is empty.
@@ -79,6 +79,12 @@ impl Parts {
         [&self.init, &self.init_worker, &self.runner, &self.done]
     }
 
+    /// The text of that name; the runner for any other name.
+    pub fn named(&self, name: &str) -> &Part {
+        let found = self.all().into_iter().find(|part| part.name == name);
+        found.unwrap_or(&self.runner)
+    }
+
     /// Hands the parts to `compile` until it succeeds, or there is nothing more to try. What `find` finds was
     /// compiled before, after the compiler had refused whatever comes before it.
     ///
@@ -96,7 +102,7 @@ impl Parts {
         loop {
             let failed = match compile(&self) {
                 Ok(done) => return Ok(done),
-                Err(failed) => told(failed),
+                Err(failed) => in_users_terms(failed),
             };
             let changed = self.take_for_statements(&failed.words);
             let known = best.as_ref().map_or(usize::MAX, complaints);
@@ -162,7 +168,7 @@ fn complaints(failed: &Failed) -> usize {
 
 /// The failure in the user's terms: the first complaint about his text as its reason, each complaint once, and
 /// nothing about what is generated around it.
-pub fn told(mut failed: Failed) -> Failed {
+pub fn in_users_terms(mut failed: Failed) -> Failed {
     let Cause::Invalid { reason } = &mut failed.cause else {
         return failed;
     };

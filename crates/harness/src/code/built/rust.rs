@@ -1,10 +1,8 @@
 //! Rust: the texts in files of their own, which the generated program includes.
 
-use super::super::super::compile::Failed;
-use super::super::super::compile::unpacked;
-use super::super::super::sources;
-use super::super::made::{Making, state_of, version};
-use super::parts::{Part, Parts, told};
+use super::parts::{Part, Parts, in_users_terms};
+use crate::compile::{Compilation, Failed, state_of, unpacked, version};
+use crate::sources;
 use speedwell_model::{Code, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,39 +16,7 @@ const FLAGS: [&str; 4] = [
 ];
 
 /// The program around the texts. `state` is a variable of the loop, and `shared` a reference.
-const PROGRAM: &str = "#![allow(warnings)]
-use std::cell::*;
-use std::collections::*;
-use std::rc::*;
-use std::sync::atomic::*;
-use std::sync::*;
-use std::thread;
-use std::time::*;
-
-fn main() {
-    speedwell::serve(
-        || include!(\"init\"),
-        |shared| include!(\"init-worker\"),
-        |shared, state, mut speedwell_left: u64| {
-            let mut speedwell_held = speedwell::Held::of(state);
-            let state = speedwell_held.value();
-            while speedwell_left > 0 {
-                speedwell::change(state);
-                CHANGE_SHARED
-                speedwell::keep((|| include!(\"runner\"))());
-                speedwell_left -= 1;
-            }
-        },
-        |mut speedwell_left: u64| {
-            while speedwell_left > 0 {
-                speedwell::keep(());
-                speedwell_left -= 1;
-            }
-        },
-        |shared| include!(\"done\"),
-    );
-}
-";
+const PROGRAM: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code; gives the program.
 pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
@@ -60,9 +26,9 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         .iter()
         .cloned()
         .partition(|flag| flag.starts_with('+'));
-    let mut asked: Vec<&str> = choice.iter().map(String::as_str).collect();
-    asked.push("-vV");
-    let identity = version(compiler, &asked)?;
+    let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
+    version_arguments.push("-vV");
+    let identity = version(compiler, &version_arguments)?;
     let usual = FLAGS.map(str::to_owned).to_vec();
     let library = library(
         compiler,
@@ -75,7 +41,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(code.paths.iter().flat_map(|path| crates_of(path)));
     let parts = Parts::of(code);
-    let making = Making {
+    let compilation = Compilation {
         stem: "rust",
         files: files(&parts),
         compiler: compiler.to_owned(),
@@ -84,8 +50,8 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         identity: identity + &state_of(&code.paths),
     };
     // A block may have a value or not, so there is one reading.
-    let made = making.make().map_err(told)?;
-    Ok(made.join("program"))
+    let folder = compilation.compile().map_err(in_users_terms)?;
+    Ok(folder.join("program"))
 }
 
 /// Everything but the code, compiled once.
@@ -102,7 +68,7 @@ fn library(
     let first = identity.lines().next().unwrap_or_default();
     let mut environment = variant.environment.clone();
     environment.push(("SPEEDWELL_RUSTC".to_owned(), first.to_owned()));
-    let making = Making {
+    let compilation = Compilation {
         stem: "rust-harness",
         files: Vec::new(),
         compiler: compiler.to_owned(),
@@ -110,7 +76,7 @@ fn library(
         environment,
         identity: identity.to_owned(),
     };
-    Ok(making.make()?.join("libspeedwell.rlib"))
+    Ok(compilation.compile()?.join("libspeedwell.rlib"))
 }
 
 /// The program and the texts. A line of its own closes each block, because a text may end with a comment.

@@ -167,8 +167,8 @@ fn split_top(text: &str, language: Language) -> (Vec<(String, usize)>, String) {
         }
     }
     let blank = |letter: char| if letter == '\n' { '\n' } else { ' ' };
-    let blanks: String = text[..at].chars().map(blank).collect();
-    (top, blanks + &text[at..])
+    let spaces: String = text[..at].chars().map(blank).collect();
+    (top, spaces + &text[at..])
 }
 
 /// The end of a text without the blanks, comments and semicolons behind its last statement.

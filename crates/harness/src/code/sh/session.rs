@@ -1,15 +1,18 @@
 //! The conversation: reads a command, answers it, reads the next; while workers work, it listens to both.
+//!
+//! `run` has workers at work in windows of time, or for fixed numbers of executions. Start at [`serve`].
 
-use super::super::super::Message;
-use super::order::{self, Order};
-use super::worker::{Told, Work};
+use crate::Message;
+use crate::code::sh::workers::{Division, Passed, Place, Work, WorkerPool, WorkerReport};
+use crate::code::sh::{Order, shell_ns};
+use speedwell_model::Metric;
 use speedwell_process::Stopwatch;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Where commands come from and events go to (docs/reference/protocol.md, "Transport").
 const FDS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
@@ -23,7 +26,7 @@ pub enum News {
     /// A worker of the run has passed a deadline: time and count.
     Point(usize, (u64, u64)),
     /// A worker of the run has come back.
-    Back(usize, Box<Told>),
+    Back(usize, Box<WorkerReport>),
 }
 
 /// A command that was loaded.
@@ -194,7 +197,7 @@ impl Session {
             return self.fail(command, &job, "parse", "Syntax", &why);
         }
         let shell_ns = if order.in_shell {
-            match order::shell_ns(&self.shell) {
+            match shell_ns(&self.shell) {
                 Ok(ns) => Some(ns),
                 Err(error) => {
                     let words = format!("'{}': {error}", self.shell);
@@ -302,10 +305,217 @@ fn syntax(line: &str, shell: &str) -> Result<(), String> {
         .args(["-n", "-c", line])
         .output()
         .map_err(|error| format!("'{shell}': {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
         Ok(())
     } else {
-        Err(said.trim().to_owned())
+        Err(stderr.trim().to_owned())
     }
+}
+
+impl Session {
+    /// Answers `run`.
+    pub(super) fn run(&mut self, command: &Message) -> std::io::Result<()> {
+        let jobs = command.list("jobs");
+        if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
+            return self.unknown(command, &unknown.clone());
+        }
+        for job in &jobs {
+            if self.jobs[job].workers.is_empty()
+                && let Err(why) = self.employ(job, 1)
+            {
+                self.fail(command, job, "init_runner", "Command", &why)?;
+            }
+        }
+        let begin = Instant::now();
+        let late_ns = match command.get("mode").as_deref() {
+            Some("continuous") => self.continuous(command, &jobs)?,
+            Some("timed") => self.timed(command, &jobs)?,
+            mode => {
+                let words = format!("mode '{}' is not offered", mode.unwrap_or_default());
+                return self.fail(command, "", "protocol", "Mode", &words);
+            }
+        };
+        let elapsed_ns = begin.elapsed().as_nanos();
+        let end = event(command, "end").with_list("jobs", &jobs);
+        self.tell(
+            end.with("elapsed_ns", elapsed_ns)
+                .with("max_late_ns", late_ns),
+        )
+    }
+
+    fn continuous(&mut self, command: &Message, jobs: &[String]) -> std::io::Result<u64> {
+        let number = |key, usual| command.number(key).unwrap_or(usual);
+        let division = Division::Windows {
+            interval_ns: number("interval_ns", 1_000_000_000).max(1),
+            samples: number("samples", 1),
+            warmup_ns: number("warmup_ns", 0),
+        };
+        let reports = self.work(command, jobs, division)?;
+        let mut late_ns = 0;
+        for (job, reports) in jobs.iter().zip(reports) {
+            for (at, report) in reports.iter().enumerate() {
+                late_ns = late_ns.max(report.late_ns);
+                let column = |of: fn(&(u64, u64)) -> u64| -> Vec<String> {
+                    report
+                        .points
+                        .iter()
+                        .map(|point| of(point).to_string())
+                        .collect()
+                };
+                let worker = event(command, "worker")
+                    .with("job", job)
+                    .with("w", at)
+                    .with("epoch_ns", 0)
+                    .with("batch", 1)
+                    .with_list("t_ns", &column(|point| point.0))
+                    .with_list("count", &column(|point| point.1))
+                    .with_list("q_ps", &report.times.quantiles_ps())
+                    .with("batches", report.times.count());
+                self.tell(worker)?;
+            }
+            self.costs(command, job, &reports)?;
+        }
+        Ok(late_ns)
+    }
+
+    fn timed(&mut self, command: &Message, jobs: &[String]) -> std::io::Result<u64> {
+        let count = command.number::<u64>("loop").unwrap_or(1).max(1);
+        let samples = command.number::<usize>("samples").unwrap_or(1);
+        let warmup_ns = command.number::<u64>("warmup_ns").unwrap_or(0);
+        for job in jobs {
+            let own = std::slice::from_ref(job);
+            let begin = Instant::now();
+            let mut taken: Vec<String> = Vec::new();
+            let mut all: Vec<WorkerReport> = Vec::new();
+            while taken.len() < samples && !self.over {
+                let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
+                let reports = self
+                    .work(command, own, Division::Executions(count))?
+                    .remove(0);
+                let longest = reports
+                    .iter()
+                    .map(|report| report.points.last().map_or(0, |last| last.0));
+                let failed = reports.iter().any(|report| report.failed.is_some());
+                let stopped = reports.iter().any(|report| report.times.count() < count);
+                if is_warm && !failed && !stopped {
+                    taken.push(longest.max().unwrap_or(0).to_string());
+                }
+                if is_warm || failed {
+                    all.extend(reports);
+                }
+                if failed || stopped {
+                    break;
+                }
+            }
+            let mut together = all.iter().map(|report| &report.times);
+            let median = together
+                .next()
+                .map(|times| times.quantiles_ps())
+                .unwrap_or_default();
+            let batches: u64 = all.iter().map(|report| report.times.count()).sum();
+            let timed = event(command, "timed")
+                .with("job", job)
+                .with_list("ns", &taken)
+                .with("loop", count)
+                .with("workers", self.jobs[job].workers.len())
+                .with_list("q_ps", &median)
+                .with("batches", batches);
+            if !taken.is_empty() {
+                self.tell(timed)?;
+            }
+            self.costs(command, job, &all)?;
+        }
+        Ok(0)
+    }
+
+    /// What executions cost beside time, and how one failed.
+    fn costs(
+        &mut self,
+        command: &Message,
+        job: &str,
+        reports: &[WorkerReport],
+    ) -> std::io::Result<()> {
+        let count: u64 = reports.iter().map(|report| report.times.count()).sum();
+        if count > 0 {
+            let sum = |of: fn(&WorkerReport) -> u64| {
+                reports.iter().map(of).sum::<u64>() as f64 / count as f64
+            };
+            let rss = reports.iter().map(|report| report.max_rss_bytes).max();
+            let shell_ns = self.jobs[job].work.shell_ns;
+            let shell = shell_ns.map(|ns| (Metric::SHELL_TIME, "ns", ns as f64));
+            let metrics = [
+                ("user_time", "ns", sum(|report| report.user_ns)),
+                ("system_time", "ns", sum(|report| report.system_ns)),
+                ("max_rss", "B", rss.unwrap_or(0) as f64),
+            ];
+            for (name, unit, value) in metrics.into_iter().chain(shell) {
+                let metric = event(command, "metric").with("job", job).with("name", name);
+                self.tell(
+                    metric
+                        .with("unit", unit)
+                        .with("better", "lower")
+                        .with("value", value),
+                )?;
+            }
+        }
+        match reports.iter().find_map(|report| report.failed.clone()) {
+            Some(why) => self.fail(command, job, "run", "Command", &why),
+            None => Ok(()),
+        }
+    }
+
+    /// Has the workers of these jobs work, and listens meanwhile: what each told, job by job.
+    fn work(
+        &mut self,
+        command: &Message,
+        jobs: &[String],
+        division: Division,
+    ) -> std::io::Result<Vec<Vec<WorkerReport>>> {
+        let streams = command.get("stream").as_deref() == Some("1");
+        let mut pool = WorkerPool::start(self.places(jobs), division, &self.teller, streams);
+        while pool.is_at_work() {
+            match self.news.recv() {
+                Ok(News::Back(at, report)) => pool.came_back(at, *report),
+                Ok(News::Point(at, point)) => {
+                    if let Some(passed) = pool.passed(at, point) {
+                        self.tell(sample(command, &jobs[passed.job], &passed))?;
+                    }
+                }
+                Ok(News::Command(other)) if other.verb == "stop" => {
+                    pool.halt();
+                    self.answer(&other)?;
+                }
+                Ok(News::Command(other)) => self.waiting.push(other),
+                Ok(News::End) | Err(_) => {
+                    self.over = true;
+                    pool.halt();
+                }
+            }
+        }
+        Ok(pool.reports(jobs.len()))
+    }
+
+    fn places(&self, jobs: &[String]) -> Vec<Place> {
+        let mut places = Vec::new();
+        for (at, job) in jobs.iter().enumerate() {
+            let own = &self.jobs[job];
+            places.extend(own.workers.iter().map(|watch| Place {
+                job: at,
+                work: own.work.clone(),
+                watch: watch.clone(),
+            }));
+        }
+        places
+    }
+}
+
+fn sample(command: &Message, job: &str, passed: &Passed) -> Message {
+    event(command, "sample")
+        .with("job", job)
+        .with("k", passed.k)
+        .with("t_ns", passed.t_ns)
+        .with("count", passed.count)
+        .with("workers", passed.workers)
+        .with("late_ns", 0)
 }

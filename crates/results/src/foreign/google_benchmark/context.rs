@@ -18,12 +18,10 @@ const NO_FACTS: [&str; 3] = ["date", "host_name", "executable"];
 /// # Errors
 /// A known key has a value of another type.
 pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
-    let text = |key: &str| context.get(key).map(|node| node.text()).transpose();
-    let number = |key: &str| context.get(key).map(|node| node.number()).transpose();
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
     let mut environment = Environment {
-        host: text("host_name")?.map(str::to_owned),
-        cpus: number("num_cpus")?.map(|count| count as u32),
+        host: context.text_of("host_name")?.map(str::to_owned),
+        cpus: context.number_of("num_cpus")?.map(|count| count as u32),
         aslr: flag("aslr_enabled"),
         load: load(context)?,
         ..Environment::default()
@@ -33,14 +31,16 @@ pub fn environment(context: &Node<'_>, variant: &str) -> Result<Environment> {
         let fact = value.as_str().map(|fact| (key.to_owned(), fact.to_owned()));
         facts.extend(fact);
     }
-    let mhz = number("mhz_per_cpu")?.map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
+    let mhz = context
+        .number_of("mhz_per_cpu")?
+        .map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
     facts.extend(mhz);
     facts.extend(caches(context)?.map(|caches| ("caches".to_owned(), caches)));
     let scaling = flag("cpu_scaling_enabled").map(|on| if on { "on" } else { "off" });
     facts.extend(scaling.map(|state| ("cpu_scaling".to_owned(), state.to_owned())));
     environment
         .programs
-        .extend(text("executable")?.map(|path| Program {
+        .extend(context.text_of("executable")?.map(|path| Program {
             variant: variant.to_owned(),
             path: path.into(),
             ..Program::default()
@@ -58,8 +58,7 @@ fn caches(context: &Node<'_>) -> Result<Option<String>> {
         let level = cache.need("level")?.number()?;
         let kind = cache.need("type")?.text()?;
         let size = cache.need("size")?.number()?;
-        let sharing = cache.get("num_sharing").map(|count| count.number());
-        let shared = match sharing.transpose()? {
+        let shared = match cache.number_of("num_sharing")? {
             Some(count) if count > 1.0 => format!(" shared by {count}"),
             _ => String::new(),
         };

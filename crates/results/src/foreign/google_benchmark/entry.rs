@@ -5,8 +5,8 @@
 //! an entry stands for; that is [`Row`](super::Row). Start at [`ResultFile`].
 
 use super::context;
-use super::file::must_be_known;
-use super::members::Text as Borrowed;
+use crate::foreign::google_benchmark::must_be_known;
+use crate::foreign::google_benchmark::row::Text as Borrowed;
 use crate::foreign::json::{Node, Text};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;

@@ -143,4 +143,8 @@ fn what_is_wrong_is_named() {
         message(r#"{"benchmarks":[{"name":"a","real_time":"fast","time_unit":"ns"}]}"#),
         "in 'benchmarks[0]': 'real_time': invalid type: string \"fast\", expected f64"
     );
+    assert_eq!(
+        message(r#"{"benchmarks":[{"name":"a","counter":1e999}]}"#),
+        "in 'benchmarks[0]': number out of range"
+    );
 }

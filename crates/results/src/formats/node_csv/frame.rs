@@ -3,9 +3,9 @@
 //! Decides how the texts of a column are held (each different one once); it must not know what a
 //! text means. Start at [`Frame::read`].
 
-use super::layout::Layout;
 use super::reader::{Reader, Row};
 use crate::formats::Skipped;
+use crate::formats::node_csv::Layout;
 use anyhow::{Result, bail};
 use indexmap::IndexSet;
 use std::io::Read;

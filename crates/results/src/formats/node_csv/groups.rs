@@ -4,9 +4,9 @@
 //! not know statistics. Names are kept as bytes, exactly as they stand in the file, because such a
 //! table compares texts and not cases. Start at [`Groups::read`].
 
-use super::layout::Layout;
 use super::reader::Reader;
 use crate::formats::Skipped;
+use crate::formats::node_csv::Layout;
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use std::io::Read;

@@ -1,10 +1,10 @@
-//! Values in the two text forms that the Node.js drivers put into their results.
+//! Values and figures in the text forms that the Node.js drivers put into their results, and back.
 //!
-//! Decides nothing of its own: [`json`] gives what `JSON.stringify` gives, [`inspect`] what
-//! `util.inspect` gives, so that rows equal those of the original to the byte. The form of a
-//! result file is decided by its writer.
+//! [`json`] gives what `JSON.stringify` gives, [`inspect`] what `util.inspect` gives, so that rows equal those of the original to
+//! the byte; [`parse_configuration`] reads both (`n=1000 encoding='utf8'`), where splitting at blanks would be wrong, because
+//! values contain blanks (`s='x y'`). A time is kept in whole nanoseconds, because that is what was measured: the text is its
+//! exact decimal form. The form of a result file is decided by its writer.
 
-use super::number;
 use speedwell_model::Value;
 
 /// The value as `JSON.stringify` writes it.
@@ -13,7 +13,7 @@ pub fn json(value: &Value) -> String {
         Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
         // JSON has no other word for a number that is not finite.
         Value::Number(number) if !number.is_finite() => "null".to_owned(),
-        Value::Number(number) => number::text(*number),
+        Value::Number(number) => number_text(*number),
         Value::Bool(truth) => truth.to_string(),
     }
 }
@@ -23,7 +23,7 @@ pub fn inspect(value: &Value) -> String {
     match value {
         Value::Text(text) => inspect_text(text),
         Value::Number(number) if *number == 0.0 && number.is_sign_negative() => "-0".to_owned(),
-        Value::Number(number) => number::text(*number),
+        Value::Number(number) => number_text(*number),
         Value::Bool(truth) => truth.to_string(),
     }
 }
@@ -101,10 +101,216 @@ fn quoted(text: &str) -> String {
     out
 }
 
+/// The number that `text` stands for.
+///
+/// Words that JavaScript prints where a number is missing (`null`, `undefined`, `NaN`) are NaN;
+/// anything else that is no number is `None`.
+pub fn parse_number(text: &[u8]) -> Option<f64> {
+    match text {
+        [b'0'..=b'9' | b'-' | b'.', ..] => std::str::from_utf8(text).ok()?.parse().ok(),
+        b"NaN" | b"null" | b"undefined" => Some(f64::NAN),
+        b"Infinity" => Some(f64::INFINITY),
+        _ => None,
+    }
+}
+
+/// The figure in a column of numbers, as R reads it: an empty field and `NA` are missing figures, which are NaN here.
+pub fn figure(text: &[u8]) -> Option<f64> {
+    match text {
+        b"" | b"NA" => Some(f64::NAN),
+        _ => parse_number(text),
+    }
+}
+
+/// Whether [`parse_number`] would find a number, without the work of finding out which.
+pub fn is_number(text: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    match text {
+        [b'0'..=b'9', rest @ ..] if rest.iter().all(plain) && rest.len() < 20 => {
+            rest.iter().filter(|&&byte| byte == b'.').count() <= 1
+        }
+        _ => parse_number(text).is_some(),
+    }
+}
+
+/// The shortest text that reads back as the same number, in JavaScript's form (`1e+21`, `0.05`).
+pub fn number_text(number: f64) -> String {
+    ryu_js::Buffer::new().format(number).to_owned()
+}
+
+/// Seconds with exactly nine digits after the point; `NaN` where the time is not known, which is
+/// the one word that programs reading a column of numbers understand.
+pub fn seconds_text(elapsed_ns: Option<u64>) -> String {
+    match elapsed_ns {
+        Some(ns) => format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000),
+        None => "NaN".to_owned(),
+    }
+}
+
+/// Nanoseconds in a text of seconds; `None` where it is no time.
+pub fn nanoseconds(seconds: &[u8]) -> Option<u64> {
+    exact_nanoseconds(seconds).or_else(|| {
+        // Older drivers wrote a plain number of seconds, sometimes with more than nine digits.
+        let ns = (parse_number(seconds)? * 1e9).round();
+        (0.0..=2f64.powi(63)).contains(&ns).then_some(ns as u64)
+    })
+}
+
+fn exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
+    let (whole, fraction) = std::str::from_utf8(seconds).ok()?.split_once('.')?;
+    let nine_digits = fraction.len() == 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let whole: u64 = whole.parse().ok()?;
+    let fraction: u64 = if nine_digits {
+        fraction.parse().ok()?
+    } else {
+        return None;
+    };
+    whole.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+/// Why a text is no configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigurationError {
+    /// A word without `=`.
+    #[error("'{0}' is not of the form name=value")]
+    NotAPair(String),
+    /// A quoted value that does not end, or goes on behind its end.
+    #[error("the quoted value at '{0}' does not end properly")]
+    BadQuote(String),
+    /// A backslash followed by something that JavaScript never writes.
+    #[error("'{0}' begins with an unknown escape sequence")]
+    BadEscape(String),
+}
+
+/// The parameters and values of `text`, in order.
+///
+/// # Errors
+/// The text is not a list of `name=value` separated by blanks.
+pub fn parse_configuration(text: &str) -> Result<Vec<(String, Value)>, ConfigurationError> {
+    let mut values = Vec::new();
+    let mut rest = text.trim_start_matches(' ');
+    while !rest.is_empty() {
+        let (name, tail) = rest
+            .split_once('=')
+            .filter(|(name, _)| !name.contains(' '))
+            .ok_or_else(|| ConfigurationError::NotAPair(shorten(rest)))?;
+        let (value, tail) = match tail.chars().next() {
+            Some('"' | '\'' | '`') => string(tail)?,
+            _ => {
+                let end = tail.find(' ').unwrap_or(tail.len());
+                (bare(&tail[..end]), &tail[end..])
+            }
+        };
+        if !(tail.is_empty() || tail.starts_with(' ')) {
+            return Err(ConfigurationError::BadQuote(shorten(rest)));
+        }
+        values.push((name.to_owned(), value));
+        rest = tail.trim_start_matches(' ');
+    }
+    Ok(values)
+}
+
+/// The value of a word without quotes.
+///
+/// `null` is what JSON makes of numbers that are not finite.
+pub fn bare(word: &str) -> Value {
+    match word {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        "undefined" => Value::Text(word.to_owned()),
+        _ => parse_number(word.as_bytes())
+            .map_or_else(|| Value::Text(word.to_owned()), Value::Number),
+    }
+}
+
+/// Reads one string, which `util.inspect` may have broken at its line ends: `'a\n' +` and the next
+/// line `  'b'`.
+fn string(text: &str) -> Result<(Value, &str), ConfigurationError> {
+    let mut decoded = String::new();
+    let mut rest = text;
+    loop {
+        rest = piece(rest, &mut decoded)?;
+        match rest
+            .strip_prefix(" +\n")
+            .map(|tail| tail.trim_start_matches(' '))
+        {
+            Some(next) if next.starts_with(['"', '\'', '`']) => rest = next,
+            _ => return Ok((Value::Text(decoded), rest)),
+        }
+    }
+}
+
+/// Decodes one quoted piece at the front of `text`; returns what follows it.
+fn piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
+    let unended = || ConfigurationError::BadQuote(shorten(text));
+    let quote = text.chars().next().ok_or_else(unended)?;
+    let mut rest = &text[quote.len_utf8()..];
+    loop {
+        let at = rest.find([quote, '\\']).ok_or_else(unended)?;
+        decoded.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match rest.strip_prefix(quote) {
+            Some(tail) => return Ok(tail),
+            None => rest = escape(rest, decoded)?,
+        }
+    }
+}
+
+/// Decodes the escape sequence at the front of `text`; returns what follows it.
+fn escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
+    let unknown = || ConfigurationError::BadEscape(shorten(text));
+    let letter = text.chars().nth(1).ok_or_else(unknown)?;
+    let plain = match letter {
+        'b' => '\u{8}',
+        't' => '\t',
+        'n' => '\n',
+        'v' => '\u{b}',
+        'f' => '\u{c}',
+        'r' => '\r',
+        '0' => '\0',
+        '\\' | '/' | '"' | '\'' | '`' => letter,
+        'x' => {
+            decoded.push(char::from(hex(text, 2, 2).ok_or_else(unknown)? as u8));
+            return Ok(&text[4..]);
+        }
+        'u' => return unicode(text, decoded).ok_or_else(unknown),
+        _ => return Err(unknown()),
+    };
+    decoded.push(plain);
+    Ok(&text[1 + letter.len_utf8()..])
+}
+
+/// `\uD83D\uDE00` and the like. A half of a pair without the other half, which no Rust text can
+/// hold, becomes the replacement character.
+fn unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
+    let first = hex(text, 2, 4)?;
+    let second = text[6..].strip_prefix("\\u").and_then(|_| hex(text, 8, 4));
+    if let Some(second) = second
+        && let Some(Ok(both)) = char::decode_utf16([first, second]).next()
+        && both.len_utf16() == 2
+    {
+        decoded.push(both);
+        return Some(&text[12..]);
+    }
+    decoded.push(char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER));
+    Some(&text[6..])
+}
+
+fn hex(text: &str, start: usize, digits: usize) -> Option<u16> {
+    let digits = text.get(start..start + digits)?;
+    let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
+}
+
+/// Enough of a text to find the place, not so much as to fill the screen.
+fn shorten(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::configuration;
     use super::*;
+    use crate::formats::node_csv::javascript;
 
     fn text(text: &str) -> Value {
         Value::Text(text.into())
@@ -187,11 +393,135 @@ mod tests {
             let long = format!("{awkward}\n").repeat(60);
             for value in [text(awkward), text(&long)] {
                 for written in [json(&value), inspect(&value)] {
-                    let parsed = configuration::parse(&format!("k={written} n=1")).unwrap();
+                    let parsed =
+                        javascript::parse_configuration(&format!("k={written} n=1")).unwrap();
                     assert_eq!(parsed[0].1, value, "{written}");
                     assert_eq!(parsed.len(), 2);
                 }
             }
         }
+    }
+
+    #[test]
+    fn times_keep_every_nanosecond() {
+        for (ns, text) in [
+            (880_068, "0.000880068"),
+            (0, "0.000000000"),
+            (9_007_199_254_740_993, "9007199.254740993"),
+        ] {
+            assert_eq!(seconds_text(Some(ns)), text);
+            assert_eq!(nanoseconds(text.as_bytes()), Some(ns));
+        }
+    }
+
+    #[test]
+    fn times_of_older_drivers_are_plain_numbers() {
+        assert_eq!(nanoseconds(b"0.5"), Some(500_000_000));
+        assert_eq!(nanoseconds(b"2"), Some(2_000_000_000));
+        assert_eq!(nanoseconds(b"1.5e-7"), Some(150));
+        for none in ["", "NaN", "undefined", "-1", "soon"] {
+            assert_eq!(nanoseconds(none.as_bytes()), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn rates_read_back_as_the_same_number() {
+        for text in [
+            "1136275.8332310684",
+            "1e+21",
+            "0.05",
+            "1.7976931348623157e+308",
+            "5",
+        ] {
+            assert_eq!(number_text(parse_number(text.as_bytes()).unwrap()), text);
+        }
+        assert!(parse_number(b"null").unwrap().is_nan());
+        for number in ["0.000880068", "5", "1e-7", "-1", "7."] {
+            assert!(
+                is_number(number.as_bytes()) && parse_number(number.as_bytes()).is_some(),
+                "{number}"
+            );
+        }
+        for word in ["", "inf", "nan", "abc", "12 apples", "1,000", "1.2.3"] {
+            assert_eq!(parse_number(word.as_bytes()), None, "{word}");
+            assert!(!is_number(word.as_bytes()), "{word}");
+        }
+    }
+
+    fn one(text: &str) -> Value {
+        let values = parse_configuration(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(values.len(), 1, "{text}");
+        values[0].1.clone()
+    }
+
+    #[test]
+    fn both_forms_of_a_string_are_the_same_value() {
+        for (json, inspect, meaning) in [
+            (r#"q="a\"b""#, r#"q='a"b'"#, "a\"b"),
+            (r#"q="e'f""#, r#"q="e'f""#, "e'f"),
+            (r#"q="a'b\"c""#, r#"q=`a'b"c`"#, "a'b\"c"),
+            (r#"q="g\nh""#, r#"q='g\nh'"#, "g\nh"),
+            (r#"q="\u0000\u001b""#, r"q='\x00\x1B'", "\0\u{1b}"),
+            (r#"q="x y=2 z=3""#, "q='x y=2 z=3'", "x y=2 z=3"),
+            (r#"q="""#, "q=''", ""),
+            (r#"q="é😀""#, r#"q="é\uD83D\uDE00""#, "é😀"),
+            (r#"q="a\\""#, r"q='a\\'", "a\\"),
+        ] {
+            assert_eq!(one(json), Value::Text(meaning.into()), "{json}");
+            assert_eq!(one(inspect), Value::Text(meaning.into()), "{inspect}");
+        }
+    }
+
+    #[test]
+    fn strings_broken_at_their_line_ends_are_put_together() {
+        assert_eq!(
+            one("q='a\\n' +\n  \"b'\\n\" +\n  'c'"),
+            Value::Text("a\nb'\nc".into())
+        );
+    }
+
+    #[test]
+    fn words_without_quotes_are_numbers_and_truth_values() {
+        assert_eq!(one("n=1e+21"), Value::Number(1e21));
+        assert_eq!(one("n=-0.5"), Value::Number(-0.5));
+        assert_eq!(one("keep=true"), Value::Bool(true));
+        assert_eq!(one("kind=inf"), Value::Text("inf".into()));
+        assert!(matches!(one("n=null"), Value::Number(n) if n.is_nan()));
+        assert!(matches!(one("n=NaN"), Value::Number(n) if n.is_nan()));
+    }
+
+    #[test]
+    fn order_is_kept_and_nothing_is_no_parameter() {
+        let names: Vec<_> = parse_configuration("z='' n=5 a=\"\"")
+            .unwrap()
+            .into_iter()
+            .map(|v| v.0)
+            .collect();
+        assert_eq!(names, ["z", "n", "a"]);
+        assert_eq!(parse_configuration(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn broken_texts_say_where() {
+        assert_eq!(
+            parse_configuration("n=1 len"),
+            Err(ConfigurationError::NotAPair("len".into()))
+        );
+        assert_eq!(
+            parse_configuration("q='a"),
+            Err(ConfigurationError::BadQuote("'a".into()))
+        );
+        assert_eq!(
+            parse_configuration("q='a'b"),
+            Err(ConfigurationError::BadQuote("q='a'b".into()))
+        );
+        assert_eq!(
+            parse_configuration(r"q='\q'"),
+            Err(ConfigurationError::BadEscape(r"\q'".into()))
+        );
+        assert_eq!(
+            parse_configuration(r"q='\u12"),
+            Err(ConfigurationError::BadEscape(r"\u12".into()))
+        );
     }
 }

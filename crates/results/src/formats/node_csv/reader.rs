@@ -4,9 +4,9 @@
 //! repeated headers of files put behind one another) is passed over, and counted unless it is a
 //! header. It must not know cases or sessions. Start at [`Reader::next_row`].
 
-use super::layout::{BYTE_ORDER_MARK, Layout};
-use super::number;
+use super::javascript;
 use super::record::{Field, Scan, scan};
+use super::{BYTE_ORDER_MARK, Layout};
 use crate::formats::Skipped;
 use memchr::memchr;
 use std::borrow::Cow;
@@ -117,8 +117,9 @@ impl<R: Read> Reader<R> {
         if let Some(layout) = &self.layout
             && layout.columns() == self.fields.len()
             && let [.., rate, time] = self.fields.as_slice()
-            && let Some(rate) = number::figure(rate.raw(record))
-            && (number::is_number(time.raw(record)) || number::figure(time.raw(record)).is_some())
+            && let Some(rate) = javascript::figure(rate.raw(record))
+            && (javascript::is_number(time.raw(record))
+                || javascript::figure(time.raw(record)).is_some())
             && !self.fields[0].raw(record).is_empty()
         {
             return Judged::Row(rate);
@@ -219,7 +220,7 @@ impl<'a> Row<'a> {
 
     /// The time that the benchmark ran for.
     pub fn elapsed_ns(&self) -> Option<u64> {
-        number::nanoseconds(self.time_text())
+        javascript::nanoseconds(self.time_text())
     }
 
     /// The time as it stands in the file.
@@ -357,8 +358,8 @@ mod tests {
                 row.binary().unwrap_or_default(),
                 row.filename(),
                 row.configuration().unwrap_or_default(),
-                missing(number::text(row.rate)),
-                missing(number::text(seconds)),
+                missing(javascript::number_text(row.rate)),
+                missing(javascript::number_text(seconds)),
             );
         }
         assert_eq!(rows, expected);

@@ -4,7 +4,7 @@
 //! due, is the caller's business. `run.js` and `scatter.js` separate columns by comma and blank,
 //! `compare.js` by a comma alone.
 
-use super::{javascript, number};
+use super::javascript;
 use speedwell_model::Value;
 
 /// First line of `run.js --format csv`.
@@ -76,8 +76,8 @@ fn cell(value: &Value) -> String {
 fn figures(measured: Measured, separator: &str) -> String {
     format!(
         "{}{separator}{}",
-        number::text(measured.rate),
-        number::seconds_text(measured.elapsed_ns)
+        javascript::number_text(measured.rate),
+        javascript::seconds_text(measured.elapsed_ns)
     )
 }
 

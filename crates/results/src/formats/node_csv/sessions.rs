@@ -3,10 +3,9 @@
 //! Decides which runs, variants and failures the rows stand for. One row is one process, as the
 //! drivers start a new one for every row. It must not know how rows are found in the file.
 
-use super::layout::Layout;
-use super::reader::{Reader, Row};
-use super::{configuration, number};
 use crate::formats::imported::{VARIANT, empty_session};
+use crate::formats::node_csv::reader::{Reader, Row};
+use crate::formats::node_csv::{Layout, javascript};
 use anyhow::{Context, Result, bail};
 use speedwell_model::{Case, Cause, Failure, Metric, Run, Sample, Session, Step, Value, Variant};
 use std::borrow::Cow;
@@ -177,14 +176,14 @@ impl Collected {
 /// Parameters and values of a row, in the order of the file.
 fn values(row: &Row<'_>) -> Result<Vec<(String, Value)>> {
     if let Some(text) = row.configuration() {
-        return configuration::parse(&text)
+        return javascript::parse_configuration(&text)
             .with_context(|| format!("cannot read the configuration of '{}'", row.filename()));
     }
     let value = |(name, text, quoted): (&str, Cow<'_, str>, bool)| {
         let value = if quoted {
             Value::Text(text.into_owned())
         } else {
-            configuration::bare(&text)
+            javascript::bare(&text)
         };
         (name.to_owned(), value)
     };
@@ -199,7 +198,7 @@ fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
         variant: Some(variant.to_owned()),
         slot: Some(slot),
         cause: Cause::Invalid {
-            reason: format!("the rate is {}", number::text(rate)),
+            reason: format!("the rate is {}", javascript::number_text(rate)),
         },
         stderr_tail: String::new(),
         replay: String::new(),

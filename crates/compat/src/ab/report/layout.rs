@@ -1,0 +1,238 @@
+//! The report as ab lays it out: as text, or with `-w` as a table in HTML with the attributes of `-x`, `-y` and `-z`.
+//!
+//! Start at [`write_text`] and [`write_html`]. Attributes are written as they were typed, as they are the user's own HTML; what
+//! comes from the server is escaped, unlike in the original.
+
+use crate::ab::arguments::Attributes;
+use crate::ab::figures::{PERCENTS, Part, Spread, Times, Timing};
+use crate::ab::report::{Line, Report, added_lines, deviation, milliseconds};
+use std::io::{self, Write};
+
+/// The version of the original whose report this is. Scripts look for the words.
+const BANNER: &str = "This is ApacheBench, Version 2.3";
+
+/// Rows of the table of times.
+const ROWS: [(&str, Part); 4] = [
+    ("Connect", |timing| timing.connect_ns),
+    ("Processing", |timing| timing.processing_ns),
+    ("Waiting", |timing| timing.waiting_ns),
+    ("Total", Timing::total_ns),
+];
+
+/// The three lines that every report begins with. The original names its owners in the second and
+/// third; this program is not theirs.
+pub fn banner() -> [String; 3] {
+    [
+        format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
+        "Not the original: Speedwell stands in for it and prints the same report.".to_owned(),
+        "What differs, and why: 'speedwell as ab -h' and docs/reference/ab.md.".to_owned(),
+    ]
+}
+
+/// Writes everything behind the line that tells of progress.
+///
+/// # Errors
+/// `out` is closed.
+pub fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "\n\n")?;
+    for line in report.facts() {
+        match line {
+            Line::Field(name, value) => field(name, &value, out)?,
+            Line::Kinds(kinds) => writeln!(out, "{kinds}")?,
+            Line::Gap => writeln!(out)?,
+        }
+    }
+    rates(report, out)?;
+    if let Some(times) = &report.figures.times {
+        table(times, !report.request.shown.hides_spread, out)?;
+        // One request has no distribution.
+        if !report.request.shown.hides_percentages && times.count() > 1 {
+            percentages(times, out)?;
+        }
+    }
+    writeln!(out)?;
+    for (name, value) in added_lines(report) {
+        field(name, &value, out)?;
+    }
+    out.flush()
+}
+
+fn field(name: &str, value: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:<24}{value}", format!("{name}:"))
+}
+
+fn rates(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let figures = &report.figures;
+    if let Some(rate) = figures.rate() {
+        let rate = format!("{rate:.2} [#/sec] (mean)");
+        field("Requests per second", &rate, out)?;
+    }
+    if let Some((one, across)) = figures.time_per_request_ms() {
+        field("Time per request", &format!("{one:.3} [ms] (mean)"), out)?;
+        let across = format!("{across:.3} [ms] (mean, across all concurrent requests)");
+        field("Time per request", &across, out)?;
+    }
+    let rates = report.transfer_rates();
+    for (rate, unit) in rates
+        .iter()
+        .zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"])
+    {
+        if unit.ends_with("received") {
+            field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
+        } else {
+            writeln!(out, "{:24}{rate:.2} {unit}", "")?
+        }
+    }
+    Ok(())
+}
+
+/// The columns end where those of the original end or, as times with decimals are wider, one or two
+/// places further right.
+fn table(times: &Times, has_spread: bool, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nConnection Times (ms)")?;
+    writeln!(
+        out,
+        "{}",
+        if has_spread {
+            "              min  mean[+/-sd] median   max"
+        } else {
+            "              min   avg   max"
+        }
+    )?;
+    for (name, kind) in ROWS {
+        let spread = times.spread(kind);
+        let name = format!("{name}:");
+        let least = milliseconds(spread.least_ns);
+        let (mean, greatest) = (mean(&spread), milliseconds(spread.greatest_ns));
+        if has_spread {
+            writeln!(
+                out,
+                "{name:<12}{least:>5} {mean:>5} {:>5} {:>7} {greatest:>5}",
+                deviation(spread.deviation_ns),
+                milliseconds(spread.median_ns),
+            )?
+        } else {
+            writeln!(out, "{name:<12}{least:>5} {mean:>5} {greatest:>5}")?
+        }
+    }
+    Ok(())
+}
+
+fn mean(spread: &Spread) -> String {
+    milliseconds(spread.mean_ns.round() as u64)
+}
+
+fn percentages(times: &Times, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nPercentage of the requests served within a certain time (ms)"
+    )?;
+    for percent in PERCENTS {
+        let within = milliseconds(times.within_ns(percent));
+        let remark = if percent == 100 {
+            " (longest request)"
+        } else {
+            ""
+        };
+        writeln!(out, "{percent:>4}%  {within:>5}{remark}")?;
+    }
+    Ok(())
+}
+
+/// Writes what stands above the line of progress.
+///
+/// # Errors
+/// `out` is closed.
+pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<p>")?;
+    for line in banner() {
+        writeln!(out, " {}<br>", escaped(&line))?;
+    }
+    writeln!(out, "</p>\n<p>")
+}
+
+/// Writes everything behind the line that tells of progress.
+///
+/// # Errors
+/// `out` is closed.
+pub fn write_html(report: &Report, attributes: &Attributes, out: &mut dyn Write) -> io::Result<()> {
+    let Attributes { table, row, cell } = attributes;
+    write!(out, "\n\n<table {table}>\n")?;
+    let field = |name: &str, value: &str| {
+        format!(
+            "<tr {row}><th colspan=2 {cell}>{name}:</th><td colspan=2 {cell}>{}</td></tr>",
+            escaped(value)
+        )
+    };
+    for line in report.facts() {
+        match line {
+            Line::Field(name, value) => writeln!(out, "{}", field(name, &value))?,
+            Line::Kinds(kinds) => {
+                writeln!(out, "<tr {row}><td colspan=4 {cell} >{kinds}</td></tr>")?;
+            }
+            Line::Gap => {}
+        }
+    }
+    if let Some(rate) = report.figures.rate() {
+        writeln!(
+            out,
+            "{}",
+            field("Requests per second", &format!("{rate:.2}"))
+        )?;
+    }
+    let words = ["received", "sent", "total"];
+    for (rate, word) in report.transfer_rates().iter().zip(words) {
+        let value = format!("{rate:.2} kb/s {word}");
+        match word {
+            "received" => writeln!(out, "{}", field("Transfer rate", &value))?,
+            _ => writeln!(
+                out,
+                "<tr {row}><td colspan=2 {cell}>&nbsp;</td><td colspan=2 {cell}>{value}</td></tr>"
+            )?,
+        }
+    }
+    if let Some(times) = &report.figures.times {
+        write_times(times, attributes, out)?;
+    }
+    writeln!(out, "</table>\n<p>")?;
+    for (name, value) in added_lines(report) {
+        writeln!(out, " {name}: {}<br>", escaped(&value))?;
+    }
+    writeln!(out, "</p>")?;
+    out.flush()
+}
+
+fn write_times(times: &Times, attributes: &Attributes, out: &mut dyn Write) -> io::Result<()> {
+    let Attributes { row, cell, .. } = attributes;
+    writeln!(
+        out,
+        "<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
+    )?;
+    writeln!(
+        out,
+        "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
+    )?;
+    // The original leaves out waiting here.
+    for (name, kind) in ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
+        let spread = times.spread(kind);
+        write!(out, "<tr {row}><th {cell}>{name}:</th>")?;
+        for ns in [
+            spread.least_ns,
+            spread.mean_ns.round() as u64,
+            spread.greatest_ns,
+        ] {
+            write!(out, "<td {cell}>{:>5}</td>", milliseconds(ns))?;
+        }
+        writeln!(out, "</tr>")?;
+    }
+    Ok(())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests;

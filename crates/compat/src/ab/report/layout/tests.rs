@@ -1,0 +1,375 @@
+//! The report beside recorded ones of ab, and its figures beside theirs.
+
+use crate::ab::arguments::{Command, Request};
+use crate::ab::figures::Figures;
+use crate::ab::report::CutShort;
+use crate::ab::report::layout::*;
+use crate::ab::sending::Url;
+use crate::ab::tests::Made;
+use speedwell_load::generator::TlsFacts;
+use speedwell_load::outcomes::ErrorClass;
+
+pub fn golden(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/ab");
+    std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
+}
+
+pub fn parsed(line: &str) -> (Request, Url) {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    match Command::parse(&words) {
+        Ok(Command::Test(request)) => {
+            let url = Url::parse(&request.url).unwrap();
+            (*request, url)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn printed(line: &str, made: Made) -> String {
+    printed_with(line, made, |_| ())
+}
+
+fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> String {
+    let (request, url) = parsed(line);
+    let mut report = Report {
+        request: &request,
+        url: &url,
+        server: Some("demo/1".to_owned()),
+        tls: None,
+        figures: Figures::of(&request, &made.measured(), 185),
+        cut_short: None,
+    };
+    change(&mut report);
+    let mut out = Vec::new();
+    write_text(&report, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The lines of a report from its first fact on: every number is one sign, and so is every gap.
+fn shape(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| {
+        let words: Vec<String> = line.split_whitespace().map(without_digits).collect();
+        words.join(" ")
+    });
+    let begun = lines.skip_while(|line| !line.starts_with("Server Software"));
+    let mut lines: Vec<String> = begun.collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// Numbers are those that vary: not the parts of names such as 2xx.
+fn without_digits(word: &str) -> String {
+    let bare = word.trim_matches(['(', ')', ',', '%']);
+    match bare.parse::<f64>() {
+        Ok(_) if !word.contains('%') => word.replace(bare, "#"),
+        _ => word.to_owned(),
+    }
+}
+
+/// The lines that stand below the original's last one.
+const ADDED: [&str; 5] = [
+    "Account:",
+    "Effective concurrency:",
+    "Body lengths:",
+    "Failed as ab counts:",
+    "WARNING:",
+];
+
+/// Checks that our report has the lines of the original in its order, apart from a run of lines that
+/// the original has alone, and with our own below them.
+#[track_caller]
+fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
+    let (ours, theirs) = (shape(ours), shape(&golden(name)));
+    let end = ours.iter().position(|line| line.starts_with(ADDED[0]));
+    let (ours, added) = ours.split_at(end.unwrap());
+    let ours = &ours[..ours.len() - 1];
+    assert!(
+        added
+            .iter()
+            .all(|line| ADDED.iter().any(|known| line.starts_with(known))),
+        "{added:#?}"
+    );
+    let mut kept = theirs.clone();
+    if !only_theirs.is_empty() {
+        let mut runs = theirs.windows(only_theirs.len());
+        let at = runs.position(|lines| lines == only_theirs);
+        let at = at.unwrap_or_else(|| panic!("{name} has no lines {only_theirs:?}"));
+        kept.drain(at..at + only_theirs.len());
+    }
+    assert_eq!(ours, kept, "{name}");
+}
+
+#[test]
+fn the_report_has_the_lines_of_the_original_in_its_order() {
+    let base = "http://127.0.0.1:18195";
+    for (name, line, made) in [
+        (
+            "ab_plain.out",
+            "-n 200 -c 10 U/ok",
+            Made::new().ok(200, 200),
+        ),
+        (
+            "ab_keepalive.out",
+            "-k -n 200 -c 10 U/ok",
+            Made::new().ok(200, 200),
+        ),
+        (
+            "ab_404.out",
+            "-k -n 40 -c 2 U/missing",
+            Made::new().ok(40, 404),
+        ),
+        (
+            "ab_slow.out",
+            "-k -n 100 -c 10 U/slow",
+            Made::new().ok(100, 200),
+        ),
+        (
+            "ab_csv_tsv.out",
+            "-q -k -n 60 -c 6 U/slow",
+            Made::new().ok(60, 200),
+        ),
+        (
+            "ab_length_ok.out",
+            "-k -r -l -n 40 -c 2 U/var",
+            Made::new().ok(40, 200),
+        ),
+        (
+            "ab_non2xx.out",
+            "-k -r -l -n 40 -c 2 U/err",
+            Made::new().ok(20, 200).ok(20, 500),
+        ),
+        (
+            "ab_reset.out",
+            "-k -r -l -n 40 -c 2 U/reset",
+            Made::new()
+                .ok(20, 200)
+                .failed(20, ErrorClass::ResetBeforeFirstByte),
+        ),
+        (
+            "ab_post.out",
+            "-k -p f -n 40 -c 2 U/ok",
+            Made::new().ok(40, 200),
+        ),
+        (
+            "ab_quiet_nostats.out",
+            "-q -S -d -k -n 100 -c 10 U/slow",
+            Made::new().ok(100, 200),
+        ),
+    ] {
+        assert_same_lines(name, &printed(&line.replace('U', base), made), &[]);
+    }
+}
+
+/// The rows of the table in docs/reference/ab.md that concern the lines of the report.
+#[test]
+fn where_lines_differ_from_the_original_is_known() {
+    let base = "http://127.0.0.1:18195";
+    let skew = [
+        "WARNING: The median and mean for the total time are not within a normal deviation",
+        "These results are probably not that reliable.",
+    ];
+    let line = format!("-i -k -n 40 -c 2 {base}/ok");
+    assert_same_lines(
+        "ab_head.out",
+        &printed(&line, Made::new().ok(40, 200)),
+        &skew,
+    );
+
+    let line = format!("-k -r -n 40 -c 2 {base}/var");
+    let kinds = ["(Connect: #, Receive: #, Length: #, Exceptions: #)"];
+    assert_same_lines(
+        "ab_length_fail.out",
+        &printed(&line, Made::new().ok(40, 200)),
+        &kinds,
+    );
+
+    let facts = TlsFacts {
+        version: "TLSv1.3".to_owned(),
+        cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
+        key_bits: Some(2048),
+        group: Some("X25519".to_owned()),
+        alpn: None,
+    };
+    let made = Made::new().ok(20, 200);
+    let ours = printed_with("-n 20 -c 2 https://127.0.0.1:18196/ok", made, |report| {
+        report.tls = Some(facts);
+    });
+    assert_same_lines("ab_tls.out", &ours, &[]);
+
+    let theirs = shape(&golden("ab_refused_r.out"));
+    let tables = theirs
+        .iter()
+        .position(|line| line.starts_with("Connection Times"));
+    let tables: Vec<&str> = theirs[tables.unwrap() - 1..]
+        .iter()
+        .map(String::as_str)
+        .collect();
+    let made = Made::new().failed(10, ErrorClass::ConnectRefused);
+    let ours = printed_with("-r -n 10 -c 2 http://127.0.0.1:18199/", made, |report| {
+        report.server = None;
+    });
+    assert_same_lines("ab_refused_r.out", &ours, &tables);
+}
+
+#[test]
+fn columns_are_the_originals_for_slow_answers_and_wider_for_fast_ones() {
+    let rows = |ms: [u64; 3]| {
+        let rows = ms.map(|ms| crate::ab::tests::row(ms * 1_000_000));
+        Made::of_rows(rows.to_vec(), 1_000_000_000)
+    };
+    let slow = printed("-k -n 3 http://h/", rows([20, 35, 50]));
+    let total = slow.lines().find(|line| line.starts_with("Total:"));
+    assert_eq!(total, Some("Total:         20    35  15.0      35    50"));
+    assert!(
+        slow.contains("\n  50%     35\n") && slow.contains("\n 100%     50 (longest request)\n")
+    );
+    let fast = printed("-k -n 3 http://h/", rows([1, 2, 4]));
+    let total = fast.lines().find(|line| line.starts_with("Total:"));
+    assert_eq!(total, Some("Total:      1.000 2.333 1.528   2.000 4.000"));
+    assert!(fast.contains("\nConnect:        0     0   0.0       0     0\n"));
+    assert!(fast.contains("\n  99%  4.000\n"));
+}
+
+#[test]
+fn one_request_has_no_table_of_percentages() {
+    let one = printed("-n 1 http://h/", Made::new().ok(1, 200));
+    assert!(one.contains("\nTotal: ") && !one.contains("Percentage"));
+}
+
+#[test]
+fn what_is_added_stands_below_and_says_what_became_of_every_request() {
+    let made = Made::new().ok(20, 200).failed(20, ErrorClass::EofInBody);
+    let report = printed("-k -n 40 -c 2 --ab-lengths http://h/", made);
+    let added = report.split_once("(longest request)\n\n").unwrap().1;
+    let expected = "\
+Account:                40 attempted = 20 ok + 20 eof.in-body
+Effective concurrency:  0.02 on average, 2 requested
+Failed as ab counts:    20 of 40 (not as long as the first)
+WARNING:                20 of 40 requests failed or had another status than 2xx: the rate is not that of a working server.
+";
+    assert_eq!(added, expected);
+    let made = Made::new().ok(5, 200);
+    let part = printed_with("-n 40 http://h/", made, |report| {
+        report.cut_short = Some(CutShort::Failed(ErrorClass::ConnectRefused));
+    });
+    let reason = "This report is of a part of the test: the server refused the connection.\n";
+    assert!(part.contains(reason), "{part}");
+}
+
+/// A figure of a recorded report.
+fn figure(report: &str, name: &str, at: usize) -> f64 {
+    let mut lines = report.lines().filter(|line| line.starts_with(name));
+    let line = lines.nth(at).unwrap_or_else(|| panic!("no {name}"));
+    let value = line.split_once(':').unwrap().1;
+    value.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_formulas_give_what_the_original_printed() {
+    for name in [
+        "404",
+        "csv_tsv",
+        "head",
+        "keepalive",
+        "length_fail",
+        "length_ok",
+        "non2xx",
+        "plain",
+        "post",
+        "quiet_nostats",
+        "refused_r",
+        "reset",
+        "slow",
+        "tls",
+    ] {
+        let report = golden(&format!("ab_{name}.out"));
+        let complete = figure(&report, "Complete requests", 0);
+        let rate = figure(&report, "Requests per second", 0);
+        let taken = figure(&report, "Time taken for tests", 0);
+        // The time is printed with three decimals only, and the rate tells the rest of it.
+        let elapsed = complete / rate;
+        assert!(
+            (elapsed - taken).abs() <= 0.000_5,
+            "{name}: {elapsed} {taken}"
+        );
+        let measured = Made::of_rows(Vec::new(), (elapsed * 1e9).round() as u64).measured();
+        let request = Request {
+            concurrency: figure(&report, "Concurrency Level", 0) as u32,
+            ..Request::plain()
+        };
+        let figures = Figures {
+            complete: complete as u64,
+            ..Figures::of(&request, &measured, 0)
+        };
+        let within = |ours: f64, theirs: f64, unit: f64| {
+            // Half a unit of the last place of the figure, and what half a unit of the rate amounts to.
+            let slack = unit / 2.0 + theirs * 0.005 / rate;
+            assert!(
+                (ours - theirs).abs() <= slack * 1.001,
+                "{name}: {ours} {theirs}"
+            );
+        };
+        let (one, across) = figures.time_per_request_ms().unwrap();
+        within(figures.rate().unwrap(), rate, 0.01);
+        within(one, figure(&report, "Time per request", 0), 0.001);
+        within(across, figure(&report, "Time per request", 1), 0.001);
+        let bytes = figure(&report, "Total transferred", 0) as u64;
+        let transfer = figures.kilobytes_per_second(bytes).unwrap();
+        within(transfer, figure(&report, "Transfer rate", 0), 0.01);
+    }
+}
+
+fn printed_html(line: &str, made: Made) -> String {
+    let (request, url) = parsed(line);
+    let report = Report {
+        request: &request,
+        url: &url,
+        server: Some("a <b>".to_owned()),
+        tls: None,
+        figures: Figures::of(&request, &made.measured(), 100),
+        cut_short: None,
+    };
+    let mut out = Vec::new();
+    write_html(&report, request.shown.html.as_ref().unwrap(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The lines of the table, without what stands in its cells behind the names.
+fn html_shape(text: &str) -> Vec<String> {
+    let table = text.split("<table").nth(1).unwrap();
+    let rows = table.split("</table>").next().unwrap().lines();
+    rows.map(|row| {
+        let mut shape = String::new();
+        for (at, cell) in row.split("<td").enumerate() {
+            let tag_end = cell.find('>').map_or(0, |end| end + 1);
+            shape.push_str(if at == 0 { cell } else { &cell[..tag_end] });
+        }
+        shape
+    })
+    .collect()
+}
+
+#[test]
+fn the_table_has_the_rows_of_the_original() {
+    let line = "-w -k -n 60 -c 6 http://127.0.0.1:18195/slow";
+    let ours = printed_html(line, Made::new().ok(60, 200));
+    assert_eq!(html_shape(&ours), html_shape(&golden("ab_html.out")));
+    assert!(ours.contains("</table>\n<p>\n Account: 60 attempted = 60 ok<br>\n"));
+    assert!(ours.contains(">a &lt;b&gt;</td>"));
+}
+
+#[test]
+fn attributes_are_written_as_typed() {
+    let line = "-x border=1 -y a=b -z c=d -n 2 http://h/";
+    let made = Made::new().ok(1, 200).failed(1, ErrorClass::EofInHead);
+    let html = printed_html(line, made);
+    // As recorded from ab with the same attributes.
+    assert!(html.starts_with(
+        "\n\n<table border=1>\n<tr a=b><th colspan=2 c=d>Server Software:</th><td colspan=2 c=d>"
+    ));
+    assert!(html.contains(
+            "\n<tr a=b><td colspan=4 c=d >   (Connect: 0, Receive: 1, Length: 0, Exceptions: 0)</td></tr>\n"
+        ));
+}

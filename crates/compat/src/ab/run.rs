@@ -1,0 +1,382 @@
+//! Carries out a test: the first request by itself, then the load, with its progress and what `-v` shows.
+//!
+//! Decides when a test is given up, and what is printed meanwhile; what is printed of its results is in `report.rs`. The original
+//! prints every answer as it comes. That would be part of what is measured, so with `-v` answers are shown after the test, and the
+//! body of the first one only. Start at [`Test::carry_out`].
+
+use crate::Console;
+use crate::ab::TOOL;
+use crate::ab::arguments::{Request, TlsVersion};
+use crate::ab::figures::{Figures, ends_any_test, ends_test};
+use crate::ab::report::{CutShort, Report, layout};
+use crate::ab::sending::Url;
+use anyhow::{Result, bail};
+use speedwell_load::generator::{self, Probe, ProbeError};
+use speedwell_load::http1;
+use speedwell_load::load::Load;
+use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
+use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
+use speedwell_process as process;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A test that can be carried out.
+pub struct Test<'a> {
+    request: &'a Request,
+    url: &'a Url,
+    load: Load,
+}
+
+/// What came of a test.
+pub struct Tested {
+    /// What the load gave.
+    pub measured: Measured,
+    probe: Option<Probe>,
+    request_bytes: usize,
+    cut_short: Option<CutShort>,
+}
+
+impl Tested {
+    /// The report of it.
+    pub fn report<'a>(&self, request: &'a Request, url: &'a Url) -> Report<'a> {
+        let probe = self.probe.as_ref();
+        Report {
+            request,
+            url,
+            server: probe.and_then(|probe| probe.server.clone()),
+            tls: probe.and_then(|probe| probe.tls.clone()),
+            figures: Figures::of(request, &self.measured, self.request_bytes),
+            cut_short: self.cut_short,
+        }
+    }
+}
+
+impl<'a> Test<'a> {
+    /// A test of an address.
+    pub fn new(request: &'a Request, url: &'a Url, load: Load) -> Test<'a> {
+        Test { request, url, load }
+    }
+
+    /// Sends everything. What the original prints meanwhile is printed.
+    ///
+    /// # Errors
+    /// The test could not be begun, or the streams of the console are closed.
+    pub fn carry_out(&self, console: &mut Console<'_>) -> Result<Tested> {
+        let shown = &self.request.shown;
+        let mut progress = Progress::new(self.request.requests, !shown.hides_progress);
+        self.begin(&progress, console.stdout)?;
+        let kind = self.load.kinds.filled(0, 0);
+        let bytes = kind.with_parts(http1::Request::new)?;
+        trace_request(shown.verbosity, &bytes, console.stdout)?;
+        console.stdout.flush()?;
+        let probed = generator::probe(&self.load, process::interrupt_flag());
+        let (probe, gives_up) = match probed {
+            Ok(probe) => (Some(probe), None),
+            Err(ProbeError::Start(error)) => return Err(error.into()),
+            Err(ProbeError::Interrupted) => (None, Some(CutShort::Interrupted)),
+            Err(ProbeError::Failed(class)) => (None, self.gives_up(class)),
+        };
+        self.check_version(probe.as_ref())?;
+        let mut tested = Tested {
+            measured: nothing(),
+            probe,
+            request_bytes: bytes.bytes().len(),
+            cut_short: gives_up,
+        };
+        match gives_up {
+            None => self.load(&mut tested, &mut progress, console)?,
+            Some(CutShort::Interrupted) => {}
+            Some(CutShort::Failed(class)) => {
+                let counts = &mut tested.measured.totals.outcomes;
+                counts.attempt();
+                counts.failed(class);
+            }
+        }
+        trace_answers(
+            shown.verbosity,
+            tested.probe.as_ref(),
+            &tested.measured.rows,
+            console.stdout,
+        )?;
+        // What is printed on both streams comes in this order also where they are the same file.
+        console.stdout.flush()?;
+        let complete = ended(&tested.measured.totals.outcomes);
+        progress.finish(complete, console.stderr)?;
+        if !progress.is_told() {
+            writeln!(console.stdout, "..done")?;
+        }
+        Ok(tested)
+    }
+
+    fn begin(&self, progress: &Progress, out: &mut dyn Write) -> io::Result<()> {
+        if self.request.shown.html.is_some() {
+            return layout::write_html_banner(out);
+        }
+        for line in layout::banner() {
+            writeln!(out, "{line}")?;
+        }
+        write!(out, "\nBenchmarking {} ", self.url.host.name)?;
+        if let Some(proxy) = &self.request.proxy {
+            write!(out, "[through {proxy}] ")?;
+        }
+        let end = if progress.is_told() { "\n" } else { "..." };
+        write!(out, "(be patient){end}")
+    }
+
+    /// Whether a failure ends the test.
+    fn gives_up(&self, class: ErrorClass) -> Option<CutShort> {
+        let ends = ends_any_test(class) || (ends_test(class) && !self.request.goes_on);
+        ends.then_some(CutShort::Failed(class))
+    }
+
+    /// `-f` cannot be told to the server, but what it agreed to can be refused.
+    fn check_version(&self, probe: Option<&Probe>) -> Result<()> {
+        let agreed = probe.and_then(|probe| probe.tls.as_ref());
+        let (Some(tls), Some(wanted)) = (agreed, self.request.security.version) else {
+            return Ok(());
+        };
+        let wanted = match wanted {
+            TlsVersion::V12 => "TLSv1.2",
+            TlsVersion::V13 => "TLSv1.3",
+        };
+        if tls.version != wanted {
+            bail!(
+                "'-f' asks for {wanted}, but the server agreed to {}, which cannot be prevented",
+                tls.version
+            );
+        }
+        Ok(())
+    }
+
+    /// Carries out the load itself.
+    fn load(
+        &self,
+        tested: &mut Tested,
+        progress: &mut Progress,
+        console: &mut Console<'_>,
+    ) -> Result<()> {
+        let stop = AtomicBool::new(false);
+        let mut cut_short = None;
+        let measured = generator::run(&self.load, &stop, &mut |at| {
+            let counts = &at.so_far.outcomes;
+            progress.update(ended(counts), console.stderr);
+            let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
+            cut_short = if process::interrupted() {
+                Some(CutShort::Interrupted)
+            } else {
+                failed.filter_map(|class| self.gives_up(class)).next()
+            };
+            // With -n and -t the load waits for its last answers, but not beyond its time.
+            let is_over = self
+                .request
+                .time_s
+                .is_some_and(|s| at.at_ns as f64 >= s * 1e9);
+            stop.store(is_over || cut_short.is_some(), Ordering::Relaxed);
+        })?;
+        // The last failures may be younger than the last time that progress was told.
+        let counts = &measured.totals.outcomes;
+        let failed = ErrorClass::every().filter(|class| counts.errors(*class) > 0);
+        tested.cut_short = cut_short.or(failed.filter_map(|class| self.gives_up(class)).next());
+        if process::interrupted() {
+            tested.cut_short = Some(CutShort::Interrupted);
+        }
+        if let Err(sums) = counts.balance() {
+            for sum in sums {
+                let sentence = format!("The account does not balance: {sum}.");
+                console.warn(TOOL, &sentence)?;
+            }
+        }
+        tested.measured = measured;
+        Ok(())
+    }
+}
+
+/// Requests that came to an end, well or not.
+fn ended(counts: &OutcomeCounts) -> u64 {
+    counts.succeeded() + counts.all_errors()
+}
+
+/// What a load gives that was not begun.
+fn nothing() -> Measured {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    Measured {
+        began_epoch_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
+        elapsed_ns: 0,
+        ok_in_time: 0,
+        under_way_ns: None,
+        totals: Totals::new(true),
+        warmup: Totals::new(true),
+        timeline: Timeline {
+            interval_ns: 0,
+            warmup: 0,
+            ticks: Vec::new(),
+        },
+        threads: Vec::new(),
+        most_connections: 0,
+        reached_most_connections: false,
+        is_interrupted: false,
+        rows: Vec::new(),
+    }
+}
+
+/// Below this number of requests there is no progress to tell, as in the original.
+const FEW: u64 = 150;
+
+/// The fewest requests between two lines.
+const LEAST_STEP: u64 = 100;
+
+/// The requests between two lines of a test that ends by time: a tenth of the 50 000 that the
+/// original takes `-t` for.
+const STEP_OF_TIME: u64 = 5000;
+
+/// What was told so far.
+#[derive(Debug)]
+struct Progress {
+    step: Option<u64>,
+    reported: u64,
+}
+
+impl Progress {
+    /// Nothing yet of a test of so many requests, or of one that ends by time.
+    pub fn new(requests: Option<u64>, is_wanted: bool) -> Progress {
+        let step = match requests {
+            Some(count) => (count > FEW).then(|| (count / 10).max(LEAST_STEP)),
+            None => Some(STEP_OF_TIME),
+        };
+        Progress {
+            step: step.filter(|_| is_wanted),
+            reported: 0,
+        }
+    }
+
+    /// Whether there will be lines.
+    pub fn is_told(&self) -> bool {
+        self.step.is_some()
+    }
+
+    /// So many requests have come to an end. What cannot be written is not worth an abort.
+    pub fn update(&mut self, complete: u64, out: &mut dyn Write) {
+        let Some(step) = self.step else { return };
+        while self.reported + step <= complete {
+            self.reported += step;
+            let _ = writeln!(out, "Completed {} requests", self.reported);
+        }
+    }
+
+    /// The test is over.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn finish(&mut self, complete: u64, out: &mut dyn Write) -> io::Result<()> {
+        self.update(complete, out);
+        match self.step {
+            Some(_) => writeln!(out, "Finished {complete} requests"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The level that shows the request and the first answer.
+const EXCHANGE: u32 = 2;
+
+/// The level that shows statuses.
+const STATUSES: u32 = 3;
+
+/// Shows the request before the test.
+///
+/// # Errors
+/// `out` is closed.
+fn trace_request(verbosity: u32, request: &http1::Request, out: &mut dyn Write) -> io::Result<()> {
+    if verbosity < EXCHANGE {
+        return Ok(());
+    }
+    let head = &request.bytes()[..request.bytes().len() - request.body().len()];
+    let text = String::from_utf8_lossy(head).replace("\r\n", "\n");
+    let method = text.split(' ').next().unwrap_or_default();
+    writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
+}
+
+/// Shows what came, after the test.
+///
+/// # Errors
+/// `out` is closed.
+fn trace_answers(
+    verbosity: u32,
+    first: Option<&Probe>,
+    rows: &[RequestRecord],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if let Some(first) = first.filter(|_| verbosity >= EXCHANGE) {
+        writeln!(out, "LOG: first answer: status {}", first.status)?;
+        for (name, value) in [
+            ("Server", &first.server),
+            ("Content-Type", &first.content_type),
+            ("Location", &first.location),
+        ] {
+            if let Some(value) = value {
+                writeln!(out, "{name}: {value}")?;
+            }
+        }
+        writeln!(out, "\n{}\n", String::from_utf8_lossy(&first.body))?;
+    }
+    if verbosity >= STATUSES {
+        for row in rows.iter().filter(|row| row.status != 0) {
+            writeln!(out, "LOG: Response code = {}", row.status)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ab::tests::row;
+    use speedwell_load::http1::RequestParts;
+
+    fn reported(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
+        let mut out = Vec::new();
+        let mut progress = Progress::new(requests, is_wanted);
+        let (last, before) = at.split_last().unwrap();
+        for complete in before {
+            progress.update(*complete, &mut out);
+        }
+        progress.finish(*last, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_lines_are_those_of_the_original() {
+        let recorded = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
+        assert_eq!(reported(Some(200), true, &[40, 199, 200]), recorded);
+        assert_eq!(reported(Some(200), true, &[200]), recorded);
+        assert_eq!(reported(Some(200), false, &[200]), "");
+        assert_eq!(reported(Some(150), true, &[150]), "");
+        // Recorded from `ab -t 1`.
+        let timed = "Completed 5000 requests\nFinished 5146 requests\n";
+        assert_eq!(reported(None, true, &[5146]), timed);
+    }
+
+    #[test]
+    fn the_request_and_the_statuses_are_shown_if_wished() {
+        let request = http1::Request::new(&RequestParts {
+            method: "POST",
+            target: "/a",
+            host: "h",
+            body: Some(b"secret"),
+            ..RequestParts::default()
+        })
+        .unwrap();
+        let shown = |verbosity| {
+            let mut out = Vec::new();
+            trace_request(verbosity, &request, &mut out).unwrap();
+            trace_answers(verbosity, None, &[row(1)], &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(shown(1), "");
+        let head =
+            "INFO: POST header == \n---\nPOST /a HTTP/1.1\nHost: h\nContent-Length: 6\n\n\n---\n";
+        assert_eq!(shown(2), head);
+        assert_eq!(shown(3), format!("{head}LOG: Response code = 200\n"));
+    }
+}

@@ -1,0 +1,405 @@
+//! What `run.js`, `compare.js` and `scatter.js` of Node.js core share: how they are spoken to, and the folder of benchmark scripts.
+//!
+//! Decides what they say before they measure anything, and which scripts are meant; the originals simply take the folder that they
+//! lie in. It must not know what is done with the results: `node/driver.rs` follows the measuring. Start at
+//! [`CommandLine::carry_out`].
+
+pub mod driver;
+pub mod progress;
+
+use crate::arguments::{self, Arguments, Mistake};
+use crate::console::{self, Console};
+use anyhow::Result;
+use speedwell_measure::{Script, ScriptsRequest};
+use speedwell_model::Variant;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A command line that cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The usage explains it, after this reason, which may be empty.
+    Usage(String),
+    /// This line explains it.
+    Line(String),
+}
+
+impl Refusal {
+    /// A refusal with the usage and a reason.
+    pub fn usage(reason: impl Into<String>) -> Refusal {
+        Refusal::Usage(reason.into())
+    }
+
+    /// A refusal with one line.
+    pub fn line(line: impl Into<String>) -> Refusal {
+        Refusal::Line(line.into())
+    }
+}
+
+/// A request to execute `scripts`, `usual_runs` times unless `--runs` says otherwise.
+///
+/// # Errors
+/// `--runs` is no whole number above 0 (the originals crash on 0), a `--set` is not of the form `name=value`, or the processors
+/// of `--set CPUSET=...`, to which what is measured is bound, are no list of numbers and ranges.
+pub fn request(
+    arguments: &Arguments<'_>,
+    scripts: Vec<Script>,
+    folder: Option<PathBuf>,
+    variants: Vec<Variant>,
+    usual_runs: u32,
+) -> Result<ScriptsRequest, Refusal> {
+    let sets: Vec<(String, String)> = arguments
+        .values("set")
+        .map(pair)
+        .collect::<Result<_, _>>()?;
+    let runs = match arguments.value("runs").map(str::parse) {
+        None => usual_runs,
+        Some(Ok(runs)) if runs > 0 => runs,
+        Some(_) => {
+            return Err(Refusal::usage(
+                "the value of '--runs' must be a whole number above 0",
+            ));
+        }
+    };
+    let processors = sets
+        .iter()
+        .rfind(|(name, _)| name == "CPUSET")
+        .map(|(_, list)| list.clone());
+    if let Some(list) = processors.as_ref().filter(|list| !is_processor_list(list)) {
+        return Err(Refusal::line(format!(
+            "CPUSET '{list}' is not of the form 0, 0-2 or 0,2-4"
+        )));
+    }
+    Ok(ScriptsRequest {
+        folder,
+        scripts,
+        sets,
+        runs,
+        variants,
+        test: false,
+        processors,
+    })
+}
+
+fn pair(word: &str) -> Result<(String, String), Refusal> {
+    // The name is the shortest text that is not empty: in `==1` it is `=`.
+    let first = word.chars().next().map_or(0, char::len_utf8);
+    match word[first..].find('=') {
+        Some(at) if first > 0 => Ok((
+            word[..first + at].to_owned(),
+            word[first + at + 1..].to_owned(),
+        )),
+        _ => Err(Refusal::line(format!("bad argument: {word}"))),
+    }
+}
+
+fn is_processor_list(list: &str) -> bool {
+    let number = |text: &str| text.parse::<u16>().ok();
+    list.split(',').all(|part| match part.split_once('-') {
+        None => number(part).is_some(),
+        Some((first, last)) => number(first).zip(number(last)).is_some_and(|(a, b)| a <= b),
+    })
+}
+
+/// How a driver is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandLine {
+    /// The name of the original.
+    pub tool: &'static str,
+    /// What the original prints when it is called wrongly.
+    pub usage: &'static str,
+    /// What `--help` says beyond that: the options that the original does not have.
+    pub further_usage: &'static str,
+    /// Its options with a value, without dashes.
+    pub valued: &'static [&'static str],
+    /// Its options without a value.
+    pub switches: &'static [&'static str],
+}
+
+impl CommandLine {
+    /// Lets `understand` make sense of the arguments, and `perform` do what they ask for; returns the exit status.
+    ///
+    /// # Errors
+    /// Those of `perform`, or a stream is closed.
+    pub fn carry_out<T>(
+        &self,
+        arguments: &[String],
+        console: &mut Console<'_>,
+        understand: impl FnOnce(&Arguments<'_>, &Console<'_>) -> Result<T, Refusal>,
+        perform: impl FnOnce(T, &Arguments<'_>, &mut Console<'_>) -> Result<i32>,
+    ) -> Result<i32> {
+        let arguments = match self.read(arguments) {
+            Ok(arguments) => arguments,
+            Err(refusal) => return Ok(self.refuse(refusal, console)?),
+        };
+        if arguments.has("help") {
+            return Ok(console.help(&format!("{}{}", self.usage, self.further_usage))?);
+        }
+        match understand(&arguments, console) {
+            Ok(understood) => perform(understood, &arguments, console),
+            Err(refusal) => Ok(self.refuse(refusal, console)?),
+        }
+    }
+
+    fn read<'a>(&self, arguments: &'a [String]) -> Result<Arguments<'a>, Refusal> {
+        if arguments.is_empty() {
+            return Err(Refusal::usage(""));
+        }
+        arguments::node(arguments, self.valued, self.switches).map_err(|mistake| match mistake {
+            Mistake::NeedsValue(word) => {
+                Refusal::usage(format!("the option '{word}' needs a value"))
+            }
+            Mistake::UnknownName(word)
+            | Mistake::UnknownLetter(_, word)
+            | Mistake::TakesNoValue(word) => Refusal::usage(format!("unknown option '{word}'")),
+        })
+    }
+
+    fn refuse(&self, refusal: Refusal, console: &mut Console<'_>) -> io::Result<i32> {
+        match refusal {
+            Refusal::Usage(reason) => console.refuse(self.tool, &reason, self.usage),
+            Refusal::Line(line) => {
+                writeln!(console.stderr, "{line}")?;
+                Ok(console::REFUSED)
+            }
+        }
+    }
+}
+
+/// The environment variable that names the folder when `--dir` does not.
+pub const VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
+
+/// The folder that `--dir` names, else the variable `SPEEDWELL_BENCHMARK_DIR`, else the working
+/// directory or `benchmark` below it, whichever holds a `common.js`.
+///
+/// # Errors
+/// None of them is such a folder.
+pub fn benchmark_folder(
+    arguments: &Arguments<'_>,
+    console: &Console<'_>,
+) -> Result<PathBuf, Refusal> {
+    let named = arguments.value("dir").map(str::to_owned);
+    if let Some(named) = named.or_else(|| (console.variable)(VARIABLE)) {
+        let path = console.directory.join(&named);
+        let is_folder = path.is_dir();
+        return is_folder
+            .then_some(path)
+            .ok_or_else(|| Refusal::line(format!("'{named}' is not a directory")));
+    }
+    let here = &console.directory;
+    let mut likely = [here.clone(), here.join("benchmark")].into_iter();
+    likely
+        .find(|path| path.join("common.js").is_file())
+        .ok_or_else(|| {
+            Refusal::line(format!(
+                "there is no benchmark folder with a 'common.js' in '{}'\n\
+             hint: name one with '--dir' or {VARIABLE}",
+                here.display()
+            ))
+        })
+}
+
+/// The scripts of the groups that are typed, in that order, as far as they pass the filters.
+///
+/// # Errors
+/// A group does not exist, or nothing is left.
+pub fn select_scripts(folder: &Path, arguments: &Arguments<'_>) -> Result<Vec<Script>, Refusal> {
+    let unreadable =
+        |error: io::Error| Refusal::line(format!("cannot read '{}': {error}", folder.display()));
+    // Every directory is a group but the one for files that benchmarks read.
+    let mut every = entries(folder).map_err(unreadable)?;
+    every.retain(|name| name != "fixtures" && folder.join(name).is_dir());
+    let typed: Vec<&str> = if arguments.others.contains(&"all") {
+        every.iter().map(String::as_str).collect()
+    } else {
+        arguments.others.clone()
+    };
+    let mut scripts = Vec::new();
+    for group in typed {
+        if !every.iter().any(|known| known == group) {
+            return Err(Refusal::line(format!(
+                "The \"{group}\" category does not exist."
+            )));
+        }
+        // A directory among the files is a script with an `index.js`.
+        let mut files = entries(&folder.join(group)).map_err(unreadable)?;
+        files.retain(|file| !file.starts_with(['.', '_']) && passes(arguments, file));
+        scripts.extend(files.into_iter().map(|file| Script {
+            path: folder.join(group).join(&file),
+            name: format!("{group}/{file}"),
+        }));
+    }
+    if scripts.is_empty() {
+        return Err(Refusal::line("No benchmarks found"));
+    }
+    Ok(scripts)
+}
+
+/// Any filter lets a file pass, then any exclusion keeps it out. Only the file's name is looked at.
+fn passes(arguments: &Arguments<'_>, file: &str) -> bool {
+    let mut filters = arguments.values("filter").peekable();
+    let kept = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
+    kept && !arguments
+        .values("exclude")
+        .any(|exclude| file.contains(exclude))
+}
+
+fn entries(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        // A name that is no text cannot be asked for.
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The script that a path names, and the benchmark folder above it, if there is one.
+///
+/// # Errors
+/// The path does not exist.
+pub fn script_at(path: &str, console: &Console<'_>) -> Result<(Script, Option<PathBuf>), Refusal> {
+    let absolute = console
+        .directory
+        .join(path)
+        .canonicalize()
+        .map_err(|error| Refusal::line(format!("cannot read '{path}': {error}")))?;
+    let folder = absolute
+        .ancestors()
+        .skip(1)
+        .find(|above| above.join("common.js").is_file());
+    let below_folder = folder.and_then(|folder| absolute.strip_prefix(folder).ok());
+    // Outside of a benchmark folder the name is that of the file with its group.
+    let parts = absolute.iter().count();
+    let last_two: PathBuf = absolute.iter().skip(parts.saturating_sub(2)).collect();
+    let name = below_folder
+        .unwrap_or(&last_two)
+        .to_string_lossy()
+        .into_owned();
+    let folder = folder.map(Path::to_owned);
+    Ok((
+        Script {
+            name,
+            path: absolute,
+        },
+        folder,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: CommandLine = CommandLine {
+        tool: "run.js",
+        usage: "",
+        further_usage: "",
+        valued: &["set", "filter", "runs", "old"],
+        switches: &["no-progress"],
+    };
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn refusal(line: &str) -> Refusal {
+        LINE.read(&words(line)).unwrap_err()
+    }
+
+    fn requested(line: &str) -> Result<ScriptsRequest, Refusal> {
+        let words = words(line);
+        request(
+            &LINE.read(&words).unwrap(),
+            Vec::new(),
+            None,
+            Vec::new(),
+            30,
+        )
+    }
+
+    #[test]
+    fn options_come_first_and_one_dash_is_as_good_as_two() {
+        let words = words("--set a=1 -set b=2 -no-progress --runs 3 url util");
+        let read = LINE.read(&words).unwrap();
+        assert_eq!(read.values("set").collect::<Vec<_>>(), ["a=1", "b=2"]);
+        assert_eq!(read.others, ["url", "util"]);
+        assert!(read.has("no-progress"));
+        assert_eq!(read.value("runs"), Some("3"));
+    }
+
+    #[test]
+    fn behind_the_first_item_everything_is_an_item() {
+        let others = |line| LINE.read(&words(line)).unwrap().others.join(" ");
+        assert_eq!(others("zz --filter kill"), "zz --filter kill");
+        assert_eq!(others("--set a=1 -- --odd"), "--odd");
+    }
+
+    #[test]
+    fn the_word_test_is_a_mode_unless_it_is_a_value() {
+        for line in ["test url", "url test"] {
+            let words = words(line);
+            let read = LINE.read(&words).unwrap();
+            assert!(read.has("test") && read.others == ["url"]);
+        }
+        let words = words("--filter test url");
+        let value = LINE.read(&words).unwrap();
+        assert!(!value.has("test") && value.value("filter") == Some("test"));
+    }
+
+    #[test]
+    fn values_may_look_like_options() {
+        let words = words("--set -x url");
+        assert_eq!(LINE.read(&words).unwrap().value("set"), Some("-x"));
+    }
+
+    #[test]
+    fn unknown_options_are_errors_instead_of_swallowing_the_next_word() {
+        assert_eq!(
+            refusal("--flter url"),
+            Refusal::usage("unknown option '--flter'")
+        );
+        assert_eq!(refusal("-h"), Refusal::usage("unknown option '-h'"));
+        assert_eq!(
+            refusal("--runs"),
+            Refusal::usage("the option '--runs' needs a value")
+        );
+        assert_eq!(refusal(""), Refusal::usage(""));
+    }
+
+    #[test]
+    fn zero_runs_are_refused_instead_of_crashing() {
+        for wrong in ["0", "-1", "many", "1.5"] {
+            let refused = requested(&format!("--runs {wrong} x"));
+            assert!(matches!(refused, Err(Refusal::Usage(_))));
+        }
+        assert_eq!(requested("--runs 3 x").unwrap().runs, 3);
+        assert_eq!(requested("x").unwrap().runs, 30);
+    }
+
+    #[test]
+    fn parameters_are_pairs() {
+        let sets = requested("--set n=1e6 --set q=a=b --set e= x")
+            .unwrap()
+            .sets;
+        let pairs = [("n", "1e6"), ("q", "a=b"), ("e", "")];
+        assert_eq!(
+            sets,
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        let refused = |line| requested(line).unwrap_err();
+        assert_eq!(refused("--set n x"), Refusal::line("bad argument: n"));
+        assert_eq!(refused("--set =1 x"), Refusal::line("bad argument: =1"));
+    }
+
+    #[test]
+    fn processors_are_numbers_and_ranges() {
+        let processors = |list: &str| requested(&format!("--set CPUSET={list} x"));
+        for right in ["0", "0-2", "0,2-4"] {
+            assert_eq!(processors(right).unwrap().processors, Some(right.into()));
+        }
+        for wrong in ["", "a", "2-0", "0,", "0;rm"] {
+            assert!(processors(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(requested("x").unwrap().processors, None);
+    }
+}

@@ -1,0 +1,405 @@
+//! What the three drivers have in common: streams, scripts, failures and their telling.
+//!
+//! Decides the order of what is written on standard error and the exit status; it must not know
+//! how a result is written. Each driver keeps one [`Driver`] and adds its own rows.
+
+use crate::arguments::Arguments;
+use crate::console::Console;
+use crate::node::progress::{Progress, ProgressLine};
+use anyhow::Result;
+use speedwell_measure::ScriptsRequest;
+use speedwell_model::{Cause, Event, Failure, Metric, Run, Step};
+use speedwell_results::formats::node_csv::rows::Measured;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+/// The state that every driver needs while it follows a session.
+pub struct Driver<'a> {
+    tool: &'static str,
+    /// Where results go.
+    pub out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    terminal: Option<Box<dyn Write + Send>>,
+    progress: Option<ProgressLine>,
+    /// Which script an event belongs to.
+    pub scripts: ScriptNames,
+    /// What has gone wrong.
+    pub failures: ChildFailures,
+    planned: Vec<(String, Option<usize>)>,
+    heard_of: HashSet<String>,
+    passes: usize,
+    /// Whether several programs are compared.
+    compares: bool,
+}
+
+impl<'a> Driver<'a> {
+    /// A driver that prints on `console`; `shows_progress` where the original does.
+    pub fn new(
+        tool: &'static str,
+        request: &ScriptsRequest,
+        console: &'a mut Console<'_>,
+        shows_progress: bool,
+    ) -> Driver<'a> {
+        Driver {
+            tool,
+            out: &mut *console.stdout,
+            err: &mut *console.stderr,
+            terminal: console.progress.take_if(|_| shows_progress),
+            progress: None,
+            scripts: ScriptNames::new(request.scripts.iter().map(|script| &script.name)),
+            failures: ChildFailures::default(),
+            planned: Vec::new(),
+            heard_of: HashSet::new(),
+            passes: request.runs as usize * request.variants.len(),
+            compares: request.variants.len() > 1,
+        }
+    }
+
+    /// Does what is the same for all drivers at an event.
+    ///
+    /// # Errors
+    /// A stream is closed.
+    pub fn follow(&mut self, event: &Event<'_>) -> Result<()> {
+        match event {
+            Event::Planned { benchmark, cases } => {
+                self.planned.push(((*benchmark).to_owned(), *cases));
+            }
+            Event::Started { .. } => {
+                if let Some(terminal) = self.terminal.take() {
+                    let progress = Progress::new(&self.planned, self.passes);
+                    self.progress = Some(ProgressLine::start(progress, terminal));
+                }
+            }
+            Event::RunStarted { slot, label, .. } => {
+                if let Some(script) = self.scripts.begin(*slot, label)
+                    && let Some(line) = &self.progress
+                {
+                    line.update(|progress| progress.begin(script));
+                }
+            }
+            Event::RunFinished(run) => {
+                let script = self.scripts.of_run(run).to_owned();
+                self.complete(&script);
+            }
+            Event::Failed(failure) => self.fail(failure)?,
+            Event::Finished { interrupted } => self.finish(*interrupted)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes one sentence on standard error.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn say(&mut self, sentence: &str) -> io::Result<()> {
+        if let Some(line) = &self.progress {
+            line.clear();
+        }
+        writeln!(self.err, "{}: {sentence}", self.tool)
+    }
+
+    /// Tells those who typed `test` that only `run.js` knows that word.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn pass_over_test(&mut self, arguments: &Arguments<'_>) -> io::Result<()> {
+        if arguments.has("test") {
+            self.say("warning: the word 'test' has no meaning here")?;
+        }
+        Ok(())
+    }
+
+    /// Notes that an analysis was asked for, but that no case gave a result.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn lack_results(&mut self) -> io::Result<()> {
+        self.say("there is nothing to analyse: no case gave a result")?;
+        self.failures.note_other();
+        Ok(())
+    }
+
+    fn complete(&mut self, script: &str) {
+        if let Some(line) = &self.progress {
+            line.update(|progress| progress.complete(script));
+        }
+        self.heard_of.insert(script.to_owned());
+    }
+
+    fn fail(&mut self, failure: &Failure) -> Result<()> {
+        if let Some(line) = &self.progress {
+            line.clear();
+        }
+        self.failures
+            .tell(self.tool, failure, self.compares, self.err)?;
+        let script = self.scripts.of_failure(failure).to_owned();
+        match failure.step {
+            Step::Run => self.complete(&script),
+            Step::Describe => {
+                self.heard_of.insert(script);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, interrupted: bool) -> Result<()> {
+        self.failures.finish(interrupted);
+        if let Some(line) = self.progress.take()
+            && !interrupted
+        {
+            line.update(Progress::finish);
+        }
+        let silent: Vec<String> = self
+            .planned
+            .iter()
+            .filter(|(name, cases)| *cases == Some(0) && !self.heard_of.contains(name))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for script in silent {
+            self.say(&format!("warning: '{script}' has no cases"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The throughput samples of a run: what the original prints a row for.
+pub fn rates(run: &Run) -> impl Iterator<Item = Measured> {
+    run.samples
+        .iter()
+        .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
+        .map(|sample| Measured {
+            rate: sample.value,
+            elapsed_ns: sample.elapsed_ns,
+        })
+}
+
+/// The scripts of a request, and the slots that have been begun.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptNames {
+    names: Vec<String>,
+    of_slot: HashMap<u32, usize>,
+}
+
+impl ScriptNames {
+    /// The scripts in the order of the request.
+    pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> ScriptNames {
+        ScriptNames {
+            names: names.into_iter().map(Into::into).collect(),
+            of_slot: HashMap::new(),
+        }
+    }
+
+    /// Remembers the script of a slot; returns its name.
+    pub fn begin(&mut self, slot: u32, label: &str) -> Option<&str> {
+        let script = self.find(label)?;
+        self.of_slot.insert(slot, script);
+        Some(&self.names[script])
+    }
+
+    /// The name of the script that a result belongs to; the name reported where that is unknown.
+    pub fn of_run<'a>(&'a self, run: &'a Run) -> &'a str {
+        self.of_step(Some(run.slot), &run.case.benchmark)
+    }
+
+    /// The same for a step that gave nothing.
+    pub fn of_failure<'a>(&'a self, failure: &'a Failure) -> &'a str {
+        self.of_step(failure.slot, &failure.benchmark)
+    }
+
+    fn of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
+        let begun = slot.and_then(|slot| self.of_slot.get(&slot).copied());
+        let script = begun.or_else(|| self.find(benchmark));
+        script.map_or(benchmark, |script| &self.names[script])
+    }
+
+    fn find(&self, label: &str) -> Option<usize> {
+        self.names.iter().position(|name| {
+            label.strip_prefix(name.as_str()).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(' ') || rest.starts_with('/')
+            })
+        })
+    }
+}
+
+/// The exit status of a time limit, as of `timeout(1)`.
+const TIMED_OUT: i32 = 124;
+
+/// The exit status when the user ended it: 128 + SIGINT.
+const INTERRUPTED: i32 = 130;
+
+/// What has failed so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChildFailures {
+    first: Option<i32>,
+    interrupted: bool,
+}
+
+impl ChildFailures {
+    /// Takes note of a failure and writes what happened and how to repeat it. The variant is named
+    /// where there are several.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn tell(
+        &mut self,
+        tool: &str,
+        failure: &Failure,
+        names_variant: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let what = failure.case.as_deref().unwrap_or(&failure.benchmark);
+        let variant = match &failure.variant {
+            Some(variant) if names_variant => format!(" ({variant})"),
+            _ => String::new(),
+        };
+        writeln!(out, "{tool}: '{what}'{variant}: {}", failure.cause)?;
+        for line in failure.stderr_tail.lines() {
+            writeln!(out, "  | {line}")?;
+        }
+        if !failure.replay.is_empty() {
+            writeln!(out, "  hint: repeat it with: {}", failure.replay)?;
+        }
+        if !failure.cause.is_skip() {
+            self.first.get_or_insert(status(&failure.cause));
+        }
+        Ok(())
+    }
+
+    /// Takes note of something that went wrong without a process that failed.
+    pub fn note_other(&mut self) {
+        self.first.get_or_insert(1);
+    }
+
+    /// Takes note of the end of the session.
+    pub fn finish(&mut self, interrupted: bool) {
+        self.interrupted = interrupted;
+    }
+
+    /// The exit status of the drop-in.
+    pub fn status(&self) -> i32 {
+        if self.interrupted {
+            INTERRUPTED
+        } else {
+            self.first.unwrap_or(0)
+        }
+    }
+}
+
+fn status(cause: &Cause) -> i32 {
+    match cause {
+        Cause::Exit { code } if *code != 0 => *code,
+        Cause::Signal { signal } => 128 + signal,
+        Cause::Timeout { .. } => TIMED_OUT,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::{Case, Step};
+
+    fn run(slot: u32, benchmark: &str) -> Run {
+        Run {
+            case: Case::new(benchmark, Vec::new()).into(),
+            variant: "old".into(),
+            slot,
+            block: 0,
+            started_unix_ms: 0,
+            wall_ns: 0,
+            usage: None,
+            samples: Vec::new(),
+            notes: Vec::new(),
+            load: None,
+        }
+    }
+
+    #[test]
+    fn a_result_belongs_to_the_script_whatever_name_it_carries() {
+        let mut names = ScriptNames::new(["http/server.js", "napi/string"]);
+        assert_eq!(names.begin(3, "http/server.js n=1"), Some("http/server.js"));
+        assert_eq!(names.of_run(&run(3, "http/_client.js")), "http/server.js");
+        assert_eq!(names.of_run(&run(4, "napi/string/index.js")), "napi/string");
+        assert_eq!(names.of_run(&run(5, "napi/strings.js")), "napi/strings.js");
+    }
+
+    fn failure(cause: Cause) -> Failure {
+        Failure {
+            step: Step::Run,
+            benchmark: "zz/a.js".into(),
+            case: Some("zz/a.js n=1".into()),
+            variant: Some("old".into()),
+            slot: None,
+            cause,
+            stderr_tail: "Error: no\n    at main".into(),
+            replay: "node a.js n=1".into(),
+        }
+    }
+
+    fn status_after(causes: Vec<Cause>) -> i32 {
+        let mut failures = ChildFailures::default();
+        for cause in causes {
+            failures
+                .tell("run.js", &failure(cause), true, &mut Vec::new())
+                .unwrap();
+        }
+        failures.status()
+    }
+
+    #[test]
+    fn the_first_failure_decides_the_exit_status() {
+        let exit = |code| Cause::Exit { code };
+        assert_eq!(status_after(vec![]), 0);
+        assert_eq!(status_after(vec![exit(3), exit(4)]), 3);
+        assert_eq!(
+            status_after(vec![Cause::Timeout { limit_ms: 5 }, exit(4)]),
+            124
+        );
+        assert_eq!(
+            status_after(vec![Cause::Start {
+                reason: "no".into()
+            }]),
+            1
+        );
+    }
+
+    #[test]
+    fn a_child_killed_by_a_signal_is_no_success() {
+        assert_eq!(status_after(vec![Cause::Signal { signal: 9 }]), 137);
+    }
+
+    #[test]
+    fn a_child_that_reports_nothing_is_no_success() {
+        assert_eq!(status_after(vec![Cause::Silent]), 1);
+    }
+
+    #[test]
+    fn a_benchmark_that_cannot_run_here_is_no_failure() {
+        assert_eq!(
+            status_after(vec![Cause::Skipped {
+                reason: "no addon".into()
+            }]),
+            0
+        );
+    }
+
+    #[test]
+    fn the_message_names_case_variant_and_how_to_repeat_it() {
+        let mut out = Vec::new();
+        let mut failures = ChildFailures::default();
+        failures
+            .tell(
+                "run.js",
+                &failure(Cause::Signal { signal: 9 }),
+                true,
+                &mut out,
+            )
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "run.js: 'zz/a.js n=1' (old): was killed by signal 9 (SIGKILL)\n  | Error: no\n  |     \
+             at main\n  hint: repeat it with: node a.js n=1\n"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! The command line of an R script: answered with help, refused, or carried out.
+//!
+//! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` say before they read anything;
+//! `r/print.rs` and `r/collation.rs` print as R does, and `r/plot.rs` draws. Start at [`RScript::carry_out`].
+
+pub mod collation;
+pub mod plot;
+pub mod print;
+
+use crate::arguments::{self, Arguments};
+use crate::console::Console;
+use anyhow::Result;
+use std::io;
+
+/// How a script is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub struct RScript {
+    /// The name of the original.
+    pub tool: &'static str,
+    /// What the original prints for `--help` and when it is called wrongly.
+    pub usage: &'static str,
+    /// The options besides `--help` and `--plot`, which all scripts have.
+    pub options: &'static [&'static str],
+}
+
+impl RScript {
+    /// Lets `perform` do what `arguments` ask for; returns the exit status.
+    ///
+    /// # Errors
+    /// Those of `perform`, or a stream is closed.
+    pub fn carry_out(
+        &self,
+        arguments: &[String],
+        console: &mut Console<'_>,
+        perform: impl FnOnce(&Arguments<'_>, &mut Console<'_>) -> Result<i32>,
+    ) -> Result<i32> {
+        let known = [&["help", "plot"], self.options].concat();
+        let options = match arguments::r(arguments, &known) {
+            Ok(options) => options,
+            Err(word) => return Ok(self.refuse(&format!("unknown option '{word}'"), console)?),
+        };
+        if options.has("help") {
+            return Ok(console.help(self.usage)?);
+        }
+        if options.has("plot") && options.value("plot").is_none() {
+            return Ok(self.refuse("", console)?);
+        }
+        perform(&options, console)
+    }
+
+    /// Refuses a command line for a reason, which may be empty.
+    ///
+    /// # Errors
+    /// Standard error is closed.
+    pub fn refuse(&self, reason: &str, console: &mut Console<'_>) -> io::Result<i32> {
+        console.refuse(self.tool, reason, self.usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 4] = ["plot", "log", "help", "xaxis"];
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn one_dash_is_as_good_as_two() {
+        let words = words("-xaxis len --plot a.svg stray --log");
+        let options = arguments::r(&words, &KNOWN).unwrap();
+        assert_eq!(options.value("xaxis"), Some("len"));
+        assert_eq!(options.value("plot"), Some("a.svg"));
+        assert!(options.has("log") && !options.has("help") && !options.has("stray"));
+    }
+
+    #[test]
+    fn a_value_cannot_begin_with_a_dash() {
+        let words = words("--plot --log");
+        let options = arguments::r(&words, &KNOWN).unwrap();
+        assert!(options.has("plot") && options.value("plot").is_none());
+    }
+
+    #[test]
+    fn unknown_options_are_errors_instead_of_being_passed_over() {
+        for word in ["--polt", "--plot=a.svg"] {
+            assert_eq!(arguments::r(&[word.to_owned()], &KNOWN), Err(word));
+        }
+    }
+}

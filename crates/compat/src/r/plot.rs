@@ -1,0 +1,219 @@
+//! The pictures of Node.js core's R scripts, and the files they go into.
+//!
+//! Decides what such a chart shows (the same as the original's, not pixel by pixel) and the kind of
+//! file, by its extension. It must not know where the figures come from. Start at [`Picture`].
+
+use anyhow::{Context, Result, bail};
+use speedwell_plot::{
+    Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, LineChart, PointSeries,
+    Size,
+};
+use std::path::PathBuf;
+
+pub use speedwell_plot::Chart;
+
+/// R saves 7 by 7 inches; a chart of more cases than fit gets more room.
+const SIDE_INCHES: f64 = 7.0;
+
+/// Layout pixels in an inch: the unit in which text keeps a readable size.
+const PX_PER_INCH: f64 = 100.0;
+
+/// Painted pixels per layout pixel, so that PNG files have the 300 dots per inch of the originals.
+const ZOOM: u32 = 3;
+
+/// The label of the rate axis.
+const RATE: &str = "rate of operations (higher is better)";
+
+/// A file to be written with a chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Svg,
+    Png,
+}
+
+impl Picture {
+    /// A picture whose kind is told by the extension of `path`.
+    ///
+    /// # Errors
+    /// The extension is neither `svg` nor `png`.
+    pub fn at(path: &str) -> Result<Picture> {
+        let path = PathBuf::from(path);
+        let extension = path
+            .extension()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_lowercase();
+        let kind = match extension.as_str() {
+            "svg" => Kind::Svg,
+            "png" => Kind::Png,
+            _ => bail!(
+                "cannot draw '{}': its name must end in .svg or .png",
+                path.display()
+            ),
+        };
+        Ok(Picture { path, kind })
+    }
+
+    /// Draws `chart`; returns the sentence in which R says so.
+    ///
+    /// # Errors
+    /// The chart cannot be painted or the file not be written.
+    pub fn save(&self, chart: &Chart) -> Result<String> {
+        let natural = chart.natural_size();
+        let side = (SIDE_INCHES * PX_PER_INCH) as u32;
+        let square = Size {
+            width_px: side,
+            height_px: side,
+        };
+        let size = if natural.height_px <= side {
+            square
+        } else {
+            natural
+        };
+        let bytes = match self.kind {
+            Kind::Svg => chart.svg(size).into_bytes(),
+            Kind::Png => chart
+                .png_zoomed(size, ZOOM)
+                .or_else(|_| chart.png_zoomed(size, 1))
+                .with_context(|| format!("cannot draw '{}'", self.path.display()))?,
+        };
+        std::fs::write(&self.path, bytes)
+            .with_context(|| format!("cannot write '{}'", self.path.display()))?;
+        let inches = |px: u32| f64::from(px) / PX_PER_INCH;
+        Ok(format!(
+            "Saving {} x {} in image",
+            inches(size.width_px),
+            inches(size.height_px)
+        ))
+    }
+}
+
+/// A side of a comparison per case: its name (file name, blank, configuration), then what is drawn of `old` and of `new`.
+pub type Compared<'a, T> = (&'a str, T, T);
+
+/// `compare.R --plot`: one pair of boxes per case.
+pub fn boxes<'a>(cases: impl Iterator<Item = Compared<'a, &'a [f64]>>) -> Chart {
+    let series = |name: &str, values: &[f64]| {
+        (!values.is_empty()).then(|| BoxSeries {
+            name: name.to_owned(),
+            values: values.to_vec(),
+            center: None,
+        })
+    };
+    let category = |(name, old, new): Compared<'a, &[f64]>| BoxCategory {
+        label: label(name),
+        // `new` stands before `old` in the original, whose order is that of the alphabet.
+        boxes: series("new", new)
+            .into_iter()
+            .chain(series("old", old))
+            .collect(),
+    };
+    Chart::Box(BoxChart {
+        value_axis: Axis::linear(RATE),
+        categories: cases.map(category).collect(),
+        ..BoxChart::default()
+    })
+}
+
+/// `bar.R --plot`: one pair of bars per case; a mean is NaN for a side without values.
+pub fn bars<'a>(cases: impl Iterator<Item = Compared<'a, f64>>) -> Chart {
+    let bar = |name: &str, mean: f64| {
+        mean.is_finite().then(|| Bar {
+            name: name.to_owned(),
+            value: mean,
+            low: None,
+            high: None,
+        })
+    };
+    let category = |(name, old, new): Compared<'a, f64>| BarCategory {
+        label: label(name),
+        bars: bar("new", new).into_iter().chain(bar("old", old)).collect(),
+    };
+    Chart::Bar(BarChart {
+        value_axis: Axis::linear(RATE),
+        categories: cases.map(category).collect(),
+        ..BarChart::default()
+    })
+}
+
+/// `scatter.R --plot`: one line per category over the x axis.
+pub fn lines(title: String, x: Axis, series: Vec<PointSeries>) -> Chart {
+    Chart::Line(LineChart {
+        title,
+        x,
+        y: Axis::linear(RATE),
+        series,
+        ..LineChart::default()
+    })
+}
+
+/// The file name above its configuration.
+fn label(name: &str) -> String {
+    name.replacen(' ', "\n", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart() -> Chart {
+        let case = ("g/a.js n=1 s='x y'", &[1.0, 2.0, 3.0][..], &[4.0][..]);
+        boxes([case].into_iter())
+    }
+
+    #[test]
+    fn the_extension_tells_the_kind_of_picture() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, beginning) in [("a.svg", &b"<svg"[..]), ("b.PNG", b"\x89PNG")] {
+            let path = folder.path().join(name);
+            let said = Picture::at(path.to_str().unwrap())
+                .unwrap()
+                .save(&chart())
+                .unwrap();
+            assert!(
+                said.starts_with("Saving ") && said.ends_with(" in image"),
+                "{said}"
+            );
+            assert!(
+                std::fs::read(&path).unwrap().starts_with(beginning),
+                "{name}"
+            );
+        }
+        let error = Picture::at("plot.pdf").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "cannot draw 'plot.pdf': its name must end in .svg or .png"
+        );
+    }
+
+    #[test]
+    fn a_box_plot_names_cases_sides_and_the_axis() {
+        let svg = chart().svg(Size::default());
+        for text in ["g/a.js", "n=1 s=&apos;x y&apos;", ">new<", ">old<", RATE] {
+            assert!(
+                svg.contains(text) || svg.contains(&text.replace("&apos;", "'")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_side_without_values_has_no_bar() {
+        let Chart::Bar(chart) = bars([("g/a.js n=1", 5.0, f64::NAN)].into_iter()) else {
+            panic!("no bar chart")
+        };
+        assert_eq!(chart.categories[0].label, "g/a.js\nn=1");
+        let names: Vec<&str> = chart.categories[0]
+            .bars
+            .iter()
+            .map(|bar| bar.name.as_str())
+            .collect();
+        assert_eq!(names, ["old"]);
+    }
+}

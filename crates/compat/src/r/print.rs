@@ -1,0 +1,495 @@
+//! A data frame as R prints it.
+//!
+//! Decides alignment, the breaking of wide tables into blocks of columns, escapes and the number of
+//! rows shown. [`numbers`] decides how many digits a column shows: as few as give every number 7 significant ones, all with the
+//! same number of decimals, or all in scientific form where that is narrower (R's `options(digits = 7, scipen = 0)`; the rule is
+//! described under `print.default` and `format`). [`RTexts`] is what `read.csv` makes of a column. It must not know what a table is
+//! about. Start at [`data_frame`].
+
+use crate::r::collation::Collation;
+use speedwell_results::formats::node_csv::javascript;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt::Write;
+use unicode_width::UnicodeWidthChar;
+
+/// R shows no more cells than this (`options("max.print")`).
+const MOST_CELLS: usize = 99_999;
+
+/// A column: its name and one text per row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// The text above the column.
+    pub name: String,
+    /// The texts below it.
+    pub cells: Vec<String>,
+}
+
+impl Column {
+    /// A column.
+    pub fn new(name: impl Into<String>, cells: Vec<String>) -> Column {
+        Column {
+            name: name.into(),
+            cells,
+        }
+    }
+}
+
+/// How many rows of a table with this many columns R shows.
+pub fn most_rows(columns: usize) -> usize {
+    MOST_CELLS / columns.max(1)
+}
+
+/// The table, row names on the left and aligned left, all columns aligned right.
+///
+/// No line reaches `width` columns of the terminal if that can be avoided: further columns go into
+/// blocks below, each with the row names. `names` may be empty for a table without row names.
+pub fn data_frame(names: &[String], columns: &[Column], width: usize) -> String {
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let shown = rows.min(most_rows(columns.len()));
+    let names: Vec<Cow<'_, str>> = names.iter().take(shown).map(|name| escaped(name)).collect();
+    let name_width = names
+        .iter()
+        .map(|name| display_width(name))
+        .max()
+        .unwrap_or(0);
+    let columns: Vec<Printed<'_>> = columns
+        .iter()
+        .map(|column| Printed::of(column, shown))
+        .collect();
+    let mut out = String::new();
+    let mut rest = columns.as_slice();
+    while !rest.is_empty() {
+        let (block, further) = rest.split_at(block_length(rest, name_width, width));
+        print_block(&mut out, &names, name_width, block, shown);
+        rest = further;
+    }
+    if shown < rows {
+        let omitted = rows - shown;
+        let _ = writeln!(
+            out,
+            " [ reached 'max' / getOption(\"max.print\") -- omitted {omitted} rows ]"
+        );
+    }
+    out
+}
+
+/// A column ready to be printed.
+struct Printed<'a> {
+    name: Cow<'a, str>,
+    cells: Vec<Cow<'a, str>>,
+    /// Characters on the terminal, the blank in front included.
+    width: usize,
+}
+
+impl<'a> Printed<'a> {
+    fn of(column: &'a Column, shown: usize) -> Printed<'a> {
+        let name = escaped(&column.name);
+        let cells: Vec<_> = column
+            .cells
+            .iter()
+            .take(shown)
+            .map(|cell| escaped(cell))
+            .collect();
+        let widest = cells
+            .iter()
+            .map(|cell| display_width(cell))
+            .max()
+            .unwrap_or(0);
+        let width = widest.max(display_width(&name)) + 1;
+        Printed { name, cells, width }
+    }
+}
+
+/// How many of the columns fit side by side; at least one.
+fn block_length(columns: &[Printed<'_>], name_width: usize, width: usize) -> usize {
+    let mut used = name_width;
+    let fits = |column: &&Printed<'_>| {
+        used += column.width;
+        used < width
+    };
+    columns.iter().take_while(fits).count().max(1)
+}
+
+fn print_block(
+    out: &mut String,
+    names: &[Cow<'_, str>],
+    name_width: usize,
+    columns: &[Printed<'_>],
+    rows: usize,
+) {
+    out.extend(std::iter::repeat_n(' ', name_width));
+    for column in columns {
+        pad_left(out, &column.name, column.width);
+    }
+    out.push('\n');
+    for row in 0..rows {
+        if let Some(name) = names.get(row) {
+            out.push_str(name);
+            out.extend(std::iter::repeat_n(' ', name_width - display_width(name)));
+        }
+        for column in columns {
+            pad_left(out, &column.cells[row], column.width);
+        }
+        out.push('\n');
+    }
+}
+
+fn pad_left(out: &mut String, text: &str, width: usize) {
+    out.extend(std::iter::repeat_n(
+        ' ',
+        width.saturating_sub(display_width(text)),
+    ));
+    out.push_str(text);
+}
+
+fn display_width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// R's `print` doubles backslashes and shows control characters, even without quotes.
+fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c == '\\' || c.is_control()) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            '\0'..='\u{7f}' if c.is_control() => out.push_str(&format!("\\{:03o}", c as u32)),
+            _ if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            _ => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// R's default number of significant digits.
+const DIGITS: usize = 7;
+
+/// How a number looks when rounded to [`DIGITS`] significant digits.
+struct Rounded {
+    negative: bool,
+    /// Power of ten of the first digit.
+    exponent: i32,
+    /// Significant digits without trailing zeros.
+    digits: i32,
+    /// Whether rounding gave it one digit more before the point than it has.
+    widened: bool,
+}
+
+impl Rounded {
+    fn of(number: f64) -> Rounded {
+        let text = format!("{:.*e}", DIGITS - 1, number.abs());
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let significant = mantissa
+            .trim_end_matches('0')
+            .bytes()
+            .filter(u8::is_ascii_digit)
+            .count();
+        // In fixed form the number keeps `cut` decimals, so it may stay below the power of ten to
+        // which the scientific form rounds it.
+        let cut = (DIGITS as i32 - exponent).max(0);
+        let stays_below = 10f64.powi(exponent) - 0.5 / 10f64.powi(cut);
+        Rounded {
+            negative: number < 0.0,
+            exponent,
+            digits: significant.max(1) as i32,
+            widened: exponent > 0 && number.abs() < stays_below,
+        }
+    }
+
+    /// Characters before the point in fixed form, the sign included.
+    fn left(&self) -> i32 {
+        let digits = self.exponent + 1 - i32::from(self.widened);
+        digits.max(1) + i32::from(self.negative)
+    }
+
+    /// Digits after the point in fixed form.
+    fn right(&self) -> i32 {
+        (self.digits - self.exponent - 1).max(0)
+    }
+}
+
+/// The texts of one column, not yet padded to one width. `None` is R's `NA`.
+pub fn numbers(column: &[Option<f64>]) -> Vec<String> {
+    let finite = column
+        .iter()
+        .flatten()
+        .copied()
+        .filter(|number| number.is_finite());
+    let rounded: Vec<Rounded> = finite.map(Rounded::of).collect();
+    let largest = |of: fn(&Rounded) -> i32| rounded.iter().map(of).max().unwrap_or(0);
+    let (left, right) = (largest(Rounded::left), largest(Rounded::right));
+    let fixed_width = left + right + i32::from(right > 0);
+    let decimals = largest(|number| number.digits) - 1;
+    let sign = i32::from(rounded.iter().any(|number| number.negative));
+    let exponent_digits = if rounded.iter().any(|number| number.exponent.abs() >= 100) {
+        3
+    } else {
+        2
+    };
+    let point = i32::from(decimals > 0);
+    // Sign, first digit, point, decimals, `e`, sign of the exponent, exponent.
+    let scientific_width = sign + 1 + point + decimals + 2 + exponent_digits;
+    let scientific = fixed_width > scientific_width;
+    let text = |number: &Option<f64>| match *number {
+        None => "NA".to_owned(),
+        Some(number) if number.is_nan() => "NaN".to_owned(),
+        Some(f64::INFINITY) => "Inf".to_owned(),
+        Some(f64::NEG_INFINITY) => "-Inf".to_owned(),
+        Some(number) if scientific => in_scientific_form(number, decimals as usize),
+        Some(number) => format!("{number:.*}", right as usize),
+    };
+    column.iter().map(text).collect()
+}
+
+/// C's `%.*e`: the exponent has a sign and at least two digits.
+fn in_scientific_form(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+/// The different texts of a column, understood.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RTexts {
+    /// Every text is a whole number of at most 32 bits.
+    Integers(Vec<f64>),
+    /// Every text is a number.
+    Reals(Vec<f64>),
+    /// Some text is a word.
+    Words(Vec<String>),
+}
+
+impl RTexts {
+    /// Understands `texts`.
+    pub fn parse(texts: &[String]) -> RTexts {
+        let parsed: Option<Vec<f64>> = texts.iter().map(|text| real(text)).collect();
+        match parsed {
+            None => RTexts::Words(texts.to_vec()),
+            Some(numbers) if texts.iter().all(|text| is_integer(text)) => RTexts::Integers(numbers),
+            Some(numbers) => RTexts::Reals(numbers),
+        }
+    }
+
+    /// The numbers, if the texts are some.
+    pub fn numbers(&self) -> Option<&[f64]> {
+        match self {
+            RTexts::Integers(numbers) | RTexts::Reals(numbers) => Some(numbers),
+            RTexts::Words(_) => None,
+        }
+    }
+
+    /// The order of the texts at two places.
+    pub fn compare(&self, a: usize, b: usize, collation: Collation) -> Ordering {
+        match self {
+            RTexts::Integers(numbers) | RTexts::Reals(numbers) => numbers[a].total_cmp(&numbers[b]),
+            RTexts::Words(words) => collation.compare(&words[a], &words[b]),
+        }
+    }
+
+    /// The cells of a printed column that has these texts in this order.
+    pub fn printed(&self, places: &[usize]) -> Vec<String> {
+        match self {
+            RTexts::Integers(numbers) => places
+                .iter()
+                .map(|&place| javascript::number_text(numbers[place]))
+                .collect(),
+            RTexts::Reals(reals) => {
+                let column: Vec<_> = places.iter().map(|&place| Some(reals[place])).collect();
+                numbers(&column)
+            }
+            RTexts::Words(words) => places.iter().map(|&place| words[place].clone()).collect(),
+        }
+    }
+}
+
+fn real(text: &str) -> Option<f64> {
+    // `null` and `undefined` are words to R.
+    let word = matches!(text, "null" | "undefined");
+    if word {
+        None
+    } else {
+        javascript::parse_number(text.trim().as_bytes())
+    }
+}
+
+/// R's whole numbers have 32 bits, and the smallest of them means "not available".
+fn is_integer(text: &str) -> bool {
+    text.trim()
+        .parse::<i32>()
+        .is_ok_and(|number| number != i32::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn names_stand_left_and_figures_right() {
+        let columns = [
+            Column::new("x", strings(&["1.5", "10.0"])),
+            Column::new("long", strings(&["", "NA"])),
+        ];
+        assert_eq!(
+            data_frame(&strings(&["a", "bcd"]), &columns, 80),
+            "       x long\na    1.5     \nbcd 10.0   NA\n"
+        );
+        assert_eq!(
+            data_frame(&[], &columns, 80),
+            "    x long\n  1.5     \n 10.0   NA\n"
+        );
+    }
+
+    #[test]
+    fn a_line_stays_below_the_width() {
+        let columns = ["a", "b", "c"].map(|name| Column::new(name, strings(&["1234"])));
+        // Name 1, columns 5 each: two columns take 11.
+        let wide = "     a    b\nn 1234 1234\n     c\nn 1234\n";
+        assert_eq!(data_frame(&strings(&["n"]), &columns, 12), wide);
+        let narrow = data_frame(&strings(&["n"]), &columns, 11);
+        assert_eq!(narrow, "     a\nn 1234\n     b\nn 1234\n     c\nn 1234\n");
+        assert_eq!(
+            data_frame(&strings(&["n"]), &columns, 1),
+            narrow,
+            "one column always fits"
+        );
+    }
+
+    #[test]
+    fn wide_letters_take_two_places_and_backslashes_are_doubled() {
+        let columns = [Column::new("x", strings(&["1", "2", "3"]))];
+        assert_eq!(
+            data_frame(&strings(&["é😀", "a\\nb", "\u{1}日"]), &columns, 80),
+            "       x\né😀    1\na\\\\nb  2\n\\001日 3\n"
+        );
+    }
+
+    #[test]
+    fn very_long_tables_end_as_in_r() {
+        let rows = 20_003;
+        let cells = vec!["1".to_owned(); rows];
+        let columns: Vec<_> = (0..5).map(|_| Column::new("x", cells.clone())).collect();
+        let table = data_frame(&cells, &columns, 80);
+        assert_eq!(table.lines().count(), 1 + 19_999 + 1);
+        let last = " [ reached 'max' / getOption(\"max.print\") -- omitted 4 rows ]\n";
+        assert!(table.ends_with(last));
+    }
+
+    /// Each expected column was printed by `format(c(...))` of R 4.2.2.
+    #[test]
+    fn columns_are_those_of_r() {
+        let cases: &[(&[f64], &[&str])] = &[
+            (
+                &[516194.04781470774, 505270.1370375367, 1038734.0434914406],
+                &["516194.0", "505270.1", "1038734.0"],
+            ),
+            (
+                &[0.5, 1000000.0, 3000000000.0],
+                &["5e-01", "1e+06", "3e+09"],
+            ),
+            (
+                &[1234567890.0, 0.00012345678],
+                &["1.234568e+09", "1.234568e-04"],
+            ),
+            (&[100000.0], &["1e+05"]),
+            (&[100000.0, 1.0], &["1e+05", "1e+00"]),
+            (&[123456.0], &["123456"]),
+            (&[0.1, 0.12345678], &["0.1000000", "0.1234568"]),
+            (&[99999999.0], &["1e+08"]),
+            (&[9999999.6, 1.0], &["1e+07", "1e+00"]),
+            (&[1e-300, 1.0], &["1e-300", "1e+00"]),
+            (&[1e+100, 1e-05], &["1e+100", "1e-05"]),
+            (&[-1.5, 2.0], &["-1.5", "2.0"]),
+            (&[-10000000000.0, 5.0], &["-1e+10", "5e+00"]),
+            (
+                &[f64::NAN, 1.25, f64::INFINITY, f64::NEG_INFINITY],
+                &["NaN", "1.25", "Inf", "-Inf"],
+            ),
+            (&[0.0, 0.0], &["0", "0"]),
+            (&[635.3102, f64::NAN], &["635.3102", "NaN"]),
+            (&[100000.0, 1e-05], &["1e+05", "1e-05"]),
+            (&[9.99999999, 100.5], &["10.0", "100.5"]),
+            (&[99999.99999], &["1e+05"]),
+            (&[1000000000000000.0], &["1e+15"]),
+            (&[1000000000000002.0], &["1e+15"]),
+            (&[1e-05], &["1e-05"]),
+            (&[0.0001], &["1e-04"]),
+            (&[0.0001234], &["0.0001234"]),
+            (&[1234567.8], &["1234568"]),
+            (&[123456789.123], &["123456789"]),
+            (
+                &[0.6666666666666666, 6.666666666666667, 666666.6666666666],
+                &["6.666667e-01", "6.666667e+00", "6.666667e+05"],
+            ),
+            (&[1e+300, -1e-300], &["1e+300", "-1e-300"]),
+            (&[31.0, 1.2345678912], &["31.000000", "1.234568"]),
+            (&[1e-15, 1.0], &["1e-15", "1e+00"]),
+            (&[f64::NAN], &["NaN"]),
+            (&[12345678.0], &["12345678"]),
+            (&[999999.95, 1.0], &["999999.9", "1.0"]),
+            (&[-1.23456e-05], &["-1.23456e-05"]),
+            (&[1e+22, 1.0], &["1e+22", "1e+00"]),
+            (&[5e-324], &["4.940656e-324"]),
+            (&[1.7976931348623157e+308], &["1.797693e+308"]),
+        ];
+        for (column, texts) in cases {
+            let column: Vec<_> = column.iter().copied().map(Some).collect();
+            assert_eq!(numbers(&column), *texts, "{column:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_number_does_not_change_the_others() {
+        assert_eq!(numbers(&[Some(1.5), None, Some(2.0)]), ["1.5", "NA", "2.0"]);
+        assert_eq!(numbers(&[None]), ["NA"]);
+    }
+
+    fn texts(texts: &[&str]) -> RTexts {
+        RTexts::parse(
+            &texts
+                .iter()
+                .map(|&text| text.to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn whole_numbers_print_in_full_and_others_as_r_prints_them() {
+        assert_eq!(
+            texts(&["100000", "1"]).printed(&[0, 1, 0]),
+            ["100000", "1", "100000"]
+        );
+        assert_eq!(
+            texts(&["100000", "0.5"]).printed(&[0, 1]),
+            ["1e+05", "5e-01"]
+        );
+        assert_eq!(texts(&["3000000000"]).printed(&[0]), ["3e+09"]);
+    }
+
+    #[test]
+    fn numbers_sort_by_value_and_words_by_letters() {
+        let order = |column: RTexts| column.compare(0, 1, Collation::Root);
+        assert_eq!(order(texts(&["16", "9"])), Ordering::Greater);
+        assert_eq!(order(texts(&["16", "9a"])), Ordering::Less);
+        assert_eq!(order(texts(&["utf8", "UTF"])), Ordering::Greater);
+    }
+}

@@ -1,0 +1,410 @@
+//! The workers of one run: started together, listened to, ended together. Each executes the command again and again, and notes
+//! time and count at every deadline. Start at [`WorkerPool::start`].
+
+use crate::code::sh::session::News;
+use crate::code::sh::{Order, complaint};
+use speedwell_process::Stopwatch;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+/// What all workers of a job share.
+#[derive(Debug)]
+pub struct Work {
+    /// What is timed.
+    pub order: Order,
+    /// What is executed before each execution, untimed.
+    pub prepare: Option<Order>,
+    /// What the shell alone takes of each execution, in nanoseconds, where one is needed.
+    pub shell_ns: Option<u64>,
+}
+
+/// How a run is divided.
+#[derive(Debug, Clone, Copy)]
+pub enum Division {
+    /// Windows of time.
+    Windows {
+        /// Their length.
+        interval_ns: u64,
+        /// How many.
+        samples: u64,
+        /// The time before them.
+        warmup_ns: u64,
+    },
+    /// So many executions.
+    Executions(u64),
+}
+
+/// A run that several workers take part in.
+#[derive(Debug)]
+pub struct SharedRun {
+    /// When all begin.
+    pub epoch: Instant,
+    /// How it is divided.
+    pub division: Division,
+    /// Workers that still need points; all go on until there is none.
+    pub needing: AtomicUsize,
+    /// Nobody is to go on.
+    pub over: AtomicBool,
+}
+
+/// What one worker has to tell.
+#[derive(Debug, Default)]
+pub struct WorkerReport {
+    /// Time since the epoch, without what was not measured, and count at each deadline.
+    pub points: Vec<(u64, u64)>,
+    /// The times of executions after the warm-up.
+    pub times: Times,
+    /// Sums over the same executions: user time, kernel time; and the largest resident set.
+    pub user_ns: u64,
+    /// See above.
+    pub system_ns: u64,
+    /// See above.
+    pub max_rss_bytes: u64,
+    /// The greatest lateness of a point.
+    pub late_ns: u64,
+    /// How a command failed.
+    pub failed: Option<String>,
+}
+
+/// Takes part in a run, and comes back when all have what they need. `tell` hears of every point.
+pub fn take_part(
+    work: &Work,
+    shared: &SharedRun,
+    watch: &Arc<Stopwatch>,
+    tell: &dyn Fn((u64, u64)),
+) -> WorkerReport {
+    let mut report = WorkerReport::default();
+    let mut own = Own::new(shared.division);
+    if let Division::Windows { warmup_ns: 0, .. } = shared.division {
+        report.points.push((0, 0));
+        tell((0, 0));
+    }
+    while !shared.over.load(Ordering::SeqCst) {
+        match execute(work, watch, &mut own) {
+            Ok(Some(timed)) => {
+                let before = report.points.len();
+                own.note(timed, shared, &mut report);
+                report.points[before..].iter().copied().for_each(tell);
+            }
+            Ok(None) => break,
+            Err(why) => {
+                report.failed = Some(why);
+                break;
+            }
+        }
+        if own.is_served(&report) {
+            if !own.is_told {
+                own.is_told = true;
+                shared.needing.fetch_sub(1, Ordering::SeqCst);
+            }
+            if shared.needing.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+        }
+    }
+    if !own.is_told {
+        shared.needing.fetch_sub(1, Ordering::SeqCst);
+    }
+    if let Division::Executions(_) = shared.division {
+        // The length of the sample is all there is to a point here.
+        report.points.push((own.now_ns(shared), own.count));
+    }
+    report
+}
+
+/// Where a worker stands.
+struct Own {
+    division: Division,
+    /// Time spent on what is not measured.
+    unmeasured_ns: u64,
+    count: u64,
+    deadline_ns: u64,
+    is_told: bool,
+}
+
+impl Own {
+    fn new(division: Division) -> Own {
+        let deadline_ns = match division {
+            Division::Windows {
+                interval_ns,
+                warmup_ns: 0,
+                ..
+            } => interval_ns,
+            Division::Windows { warmup_ns, .. } => warmup_ns,
+            Division::Executions(_) => 0,
+        };
+        Own {
+            division,
+            unmeasured_ns: 0,
+            count: 0,
+            deadline_ns,
+            is_told: false,
+        }
+    }
+
+    fn note(
+        &mut self,
+        timed: speedwell_process::Timed,
+        shared: &SharedRun,
+        report: &mut WorkerReport,
+    ) {
+        self.count += 1;
+        let is_warm = !report.points.is_empty() || matches!(self.division, Division::Executions(_));
+        if is_warm && !self.is_told {
+            report.times.add(timed.wall_ns);
+            report.user_ns += timed.user_ns;
+            report.system_ns += timed.system_ns;
+            report.max_rss_bytes = report.max_rss_bytes.max(timed.max_rss_bytes);
+        }
+        let Division::Windows {
+            interval_ns,
+            warmup_ns,
+            samples,
+        } = self.division
+        else {
+            return;
+        };
+        let now_ns = self.now_ns(shared);
+        if now_ns >= self.deadline_ns && report.points.len() as u64 <= samples {
+            report.late_ns = report.late_ns.max(now_ns - self.deadline_ns);
+            report.points.push((now_ns, self.count));
+            let passed = (now_ns - warmup_ns) / interval_ns;
+            self.deadline_ns = warmup_ns + (passed + 1) * interval_ns;
+        }
+    }
+
+    /// Time since the epoch without what was not measured.
+    fn now_ns(&self, shared: &SharedRun) -> u64 {
+        let elapsed_ns = shared.epoch.elapsed().as_nanos() as u64;
+        elapsed_ns.saturating_sub(self.unmeasured_ns)
+    }
+
+    fn is_served(&self, report: &WorkerReport) -> bool {
+        match self.division {
+            Division::Windows { samples, .. } => report.points.len() as u64 > samples,
+            Division::Executions(count) => self.count >= count,
+        }
+    }
+}
+
+/// One execution with what belongs to it; `None` when it was ended on purpose.
+fn execute(
+    work: &Work,
+    watch: &Stopwatch,
+    own: &mut Own,
+) -> Result<Option<speedwell_process::Timed>, String> {
+    if let Some(prepare) = &work.prepare {
+        let begin = Instant::now();
+        let done = prepare.execute(watch);
+        own.unmeasured_ns += begin.elapsed().as_nanos() as u64;
+        if watch.is_stopped() {
+            return Ok(None);
+        }
+        done.map_err(|why| format!("the preparation {why}"))?;
+    }
+    let timed = watch.time(&mut work.order.command());
+    if watch.is_stopped() {
+        return Ok(None);
+    }
+    let timed = timed.map_err(|error| error.to_string())?;
+    match complaint(timed.ended) {
+        Some(why) => Err(format!("the command {why}")),
+        None => Ok(Some(timed)),
+    }
+}
+
+/// A worker's place.
+pub struct Place {
+    /// Which of the run's jobs it works for.
+    pub job: usize,
+    /// What it does.
+    pub work: Arc<Work>,
+    /// Its processes.
+    pub watch: Arc<Stopwatch>,
+}
+
+/// What all workers of a job had done when the last of them passed a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// Which of the run's jobs.
+    pub job: usize,
+    /// Which deadline, from 0.
+    pub k: usize,
+    /// When the last one passed it.
+    pub t_ns: u64,
+    /// Executions of all.
+    pub count: u64,
+    /// How many there are.
+    pub workers: usize,
+}
+
+/// Workers under way.
+pub struct WorkerPool {
+    places: Vec<Place>,
+    shared: Arc<SharedRun>,
+    points: Vec<Vec<(u64, u64)>>,
+    passed: Vec<usize>,
+    back: Vec<Option<WorkerReport>>,
+}
+
+impl WorkerPool {
+    /// Starts a thread for every place. `teller` hears when one comes back, and of every point if it `streams`.
+    pub fn start(
+        places: Vec<Place>,
+        division: Division,
+        teller: &Sender<News>,
+        streams: bool,
+    ) -> WorkerPool {
+        let shared = Arc::new(SharedRun {
+            epoch: Instant::now(),
+            division,
+            needing: AtomicUsize::new(places.len()),
+            over: AtomicBool::new(false),
+        });
+        for (at, place) in places.iter().enumerate() {
+            place.watch.go_on();
+            let (work, watch) = (place.work.clone(), place.watch.clone());
+            let (shared, teller) = (shared.clone(), teller.clone());
+            std::thread::spawn(move || {
+                // Without a listener the process is about to end.
+                let tell = |point| {
+                    if streams {
+                        let _ = teller.send(News::Point(at, point));
+                    }
+                };
+                let report = take_part(&work, &shared, &watch, &tell);
+                let _ = teller.send(News::Back(at, Box::new(report)));
+            });
+        }
+        WorkerPool {
+            points: places.iter().map(|_| Vec::new()).collect(),
+            back: places.iter().map(|_| None).collect(),
+            passed: vec![0; places.iter().map(|place| place.job + 1).max().unwrap_or(0)],
+            places,
+            shared,
+        }
+    }
+
+    /// Whether somebody is still at work.
+    pub fn is_at_work(&self) -> bool {
+        self.back.iter().any(Option::is_none)
+    }
+
+    /// A worker has come back.
+    pub fn came_back(&mut self, at: usize, report: WorkerReport) {
+        self.back[at] = Some(report);
+    }
+
+    /// A worker has passed a deadline; the answer is what all of its job did, if it was the last one to.
+    pub fn passed(&mut self, at: usize, point: (u64, u64)) -> Option<Passed> {
+        self.points[at].push(point);
+        let job = self.places[at].job;
+        let k = self.passed[job];
+        let places = self.places.iter().zip(&self.points);
+        let own = places.filter(|(place, _)| place.job == job);
+        let reached: Option<Vec<(u64, u64)>> =
+            own.map(|(_, points)| points.get(k).copied()).collect();
+        let reached = reached?;
+        self.passed[job] += 1;
+        Some(Passed {
+            job,
+            k,
+            t_ns: reached.iter().map(|point| point.0).max().unwrap_or(0),
+            count: reached.iter().map(|point| point.1).sum(),
+            workers: reached.len(),
+        })
+    }
+
+    /// Ends what is under way.
+    pub fn halt(&self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.places.iter().for_each(|place| place.watch.stop());
+    }
+
+    /// What each worker told, job by job.
+    pub fn reports(self, jobs: usize) -> Vec<Vec<WorkerReport>> {
+        let mut reports: Vec<Vec<WorkerReport>> = (0..jobs).map(|_| Vec::new()).collect();
+        for (place, own) in self.places.iter().zip(self.back) {
+            reports[place.job].push(own.unwrap_or_default());
+        }
+        reports
+    }
+}
+
+/// More are not kept.
+const MOST: usize = 1 << 16;
+
+/// Times, in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Times {
+    kept: Vec<u64>,
+    stride: u64,
+    count: u64,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times {
+            kept: Vec::new(),
+            stride: 1,
+            count: 0,
+        }
+    }
+}
+
+impl Times {
+    /// Adds one.
+    pub fn add(&mut self, ns: u64) {
+        if self.count.is_multiple_of(self.stride) {
+            self.kept.push(ns);
+        }
+        self.count += 1;
+        if self.kept.len() == MOST {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.stride *= 2;
+        }
+    }
+
+    /// How many were added.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Minimum, 5 %, 25 % and 50 %, in picoseconds; nothing without times.
+    pub fn quantiles_ps(&self) -> Vec<String> {
+        let mut sorted = self.kept.clone();
+        sorted.sort_unstable();
+        let last = match sorted.len() {
+            0 => return Vec::new(),
+            length => length - 1,
+        };
+        let at = |share: f64| sorted[(share * last as f64).round() as usize] * 1000;
+        [0.0, 0.05, 0.25, 0.5]
+            .map(|share| at(share).to_string())
+            .to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_stay_when_only_some_times_are_kept() {
+        let mut times = Times::default();
+        for ns in 0..1_000_000 {
+            times.add(ns);
+        }
+        assert_eq!(times.count(), 1_000_000);
+        assert!(times.kept.len() < MOST);
+        let median: f64 = times.quantiles_ps()[3].parse().unwrap();
+        assert!((median / 500_000_000.0 - 1.0).abs() < 0.001, "{median}");
+        assert!(Times::default().quantiles_ps().is_empty());
+    }
+}

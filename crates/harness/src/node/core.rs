@@ -1,0 +1,378 @@
+//! Unmodified Node core benchmark scripts with their folder's own, untouched `common.js`.
+//!
+//! Cases are enumerated by [`super::probe`]; one sample is one process started directly in
+//! the role that the original gives to its grandchildren, so that it costs one start of Node
+//! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
+
+use crate::attempt::not_described;
+use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
+use crate::node::Reports;
+use crate::node::http_tool::{self, Choice, Library, OWN, STANDS_IN_FOR, Shim, choose};
+use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe};
+use crate::own_program;
+use crate::{Attempt, Harness, protocol};
+use speedwell_model::{Case, Cause, Value};
+use speedwell_process::{Channel, Spec, run};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The harness for folders that bring their own `common.js`.
+pub struct NodeCore;
+
+impl Harness for NodeCore {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+        let tool = choose(&text, request, Library::NodeCore);
+        let enumerated = if request.trial == Trial::No {
+            enumerate(source, request)
+        } else {
+            enumerate_trial(source, request)
+        };
+        match enumerated {
+            Probed::Cases(found) => described(source, request, found, &tool),
+            Probed::NeedsParent => whole_file(source, request, &tool),
+            Probed::Failed(cause, spec, outcome) => {
+                not_described(source, cause, &spec, outcome.as_ref().as_ref())
+            }
+        }
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        // Failures are repeated with what matters; port and search path are ours to choose.
+        let bare = bare_spec(job, setting);
+        let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
+        let bare = with_stand_in(bare, shim.as_ref());
+        if let Some(reason) = &job.unavailable {
+            return Attempt::refused(&bare, reason, job, setting);
+        }
+        let expected = (job.route == Route::Direct).then_some(1);
+        let mut reports = Reports::new(expected, Some(job.source.name.clone()), job.test);
+        reports.shim = shim;
+        match run(&spec, &mut reports) {
+            Err(error) => Attempt::not_started(&bare, &error, job, setting),
+            Ok(outcome) => {
+                let mut fault = reports.verdict();
+                if fault == Some(Cause::Silent) {
+                    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+                    let skipped = skip_reason(&output).map(|reason| Cause::Skipped { reason });
+                    fault = skipped.or(fault);
+                }
+                Attempt::new(&bare, &outcome, reports.observations, fault, job, setting)
+            }
+        }
+    }
+
+    fn usual_program(&self, _source: &Source) -> PathBuf {
+        PathBuf::from("node")
+    }
+}
+
+/// Why a script that reported nothing cannot run here, if it says so.
+pub(super) fn skip_reason(output: &str) -> Option<String> {
+    output
+        .contains("Binding failed to load")
+        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
+}
+
+/// Cases as the file gives them, with the user's values in place.
+fn enumerate(source: &Source, request: &Request) -> Probed {
+    probe(source, request, request.words())
+}
+
+/// Cases for a trial: every combination of the values that are words, with the small numbers that
+/// the file itself uses for trials. The original tries one case a file, so that broken ones stay
+/// unnoticed, and ignores the user's values.
+fn enumerate_trial(source: &Source, request: &Request) -> Probed {
+    let trial = |more: Vec<String>| {
+        let mut arguments = vec!["--test".to_owned()];
+        arguments.extend(request.words());
+        arguments.extend(more);
+        probe(source, request, arguments)
+    };
+    if request.trial == Trial::Own {
+        return trial(Vec::new());
+    }
+    let (usual, small) = match (enumerate(source, request), trial(Vec::new())) {
+        (Probed::Cases(usual), Probed::Cases(small)) => (usual, small),
+        (_, small) => return small,
+    };
+    let more = words_left_out(&usual, &small, request);
+    let mut found = if more.is_empty() {
+        small
+    } else {
+        match trial(more) {
+            Probed::Cases(found) => found,
+            _ => small,
+        }
+    };
+    found.cases.retain(|case| keeps_sets(case, request));
+    for case in &mut found.cases {
+        let measured = usual.cases.iter().find(|usual| same_words(case, usual));
+        case.measured = measured
+            .filter(|m| m.args != case.args)
+            .cloned()
+            .map(Box::new);
+    }
+    let mut seen = Vec::new();
+    found.cases.retain(|case| {
+        let new = !seen.contains(case);
+        seen.push(case.clone());
+        new
+    });
+    Probed::Cases(found)
+}
+
+/// `name=value` for the words that usual cases have and the file's own trial has not, unless the
+/// file or the user chose a special value for that parameter.
+fn words_left_out(usual: &Enumeration, small: &Enumeration, request: &Request) -> Vec<String> {
+    let first = |found: &Enumeration, name: &str| {
+        found
+            .cases
+            .first()
+            .and_then(|case| value_of(case, name).map(str::to_owned))
+    };
+    parameters(&usual.cases)
+        .into_iter()
+        .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
+        .filter(|parameter| first(usual, &parameter.name) == first(small, &parameter.name))
+        .flat_map(|parameter| {
+            let words = parameter.values.into_iter().skip(1);
+            words
+                .filter(|value| !matches!(value, Value::Number(_)))
+                .map(|value| format!("{}={}", parameter.name, value.plain()))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Whether two cases differ in numbers at most.
+fn same_words(case: &Recorded, other: &Recorded) -> bool {
+    let own = values(&case.args);
+    let others = values(&other.args);
+    own.len() == others.len()
+        && own.iter().zip(&others).all(|(one, two)| {
+            let numbers = matches!((&one.1, &two.1), (Value::Number(_), Value::Number(_)));
+            one.0 == two.0 && (numbers || one.1 == two.1)
+        })
+}
+
+fn keeps_sets(case: &Recorded, request: &Request) -> bool {
+    request.sets.iter().all(|(name, _)| {
+        value_of(case, name)
+            .is_none_or(|value| request.sets.iter().any(|(n, v)| n == name && v == value))
+    })
+}
+
+fn value_of<'a>(case: &'a Recorded, name: &str) -> Option<&'a str> {
+    case.args
+        .iter()
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choice) -> Description {
+    let mut description = Description {
+        parameters: declared(source, request, &found),
+        versions: found.versions.clone(),
+        ..Default::default()
+    };
+    if found.cases.is_empty() {
+        let warning = format!(
+            "'{}' has no cases: its own filter leaves none.",
+            source.name
+        );
+        description.warnings.push(warning);
+    }
+    description.jobs = found
+        .cases
+        .into_iter()
+        .map(|case| {
+            let job_for = |case: Recorded| {
+                let job = Job {
+                    label: Case::new(&source.name, values(&case.args)).id(),
+                    flags: case.flags,
+                    arguments: case.args,
+                    ..protocol::draft(source, request)
+                };
+                with_tool(job, tool)
+            };
+            let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
+            Job {
+                measured,
+                ..job_for(case)
+            }
+        })
+        .collect();
+    description
+}
+
+/// The parameters that the file declares. Where they could not be observed and the user set values,
+/// cases also carry names that the file does not know, so it is asked once more without them.
+fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Parameter> {
+    if let Some(declared) = &found.declared {
+        let parameter = |known: &Declared| Parameter {
+            name: known.name.clone(),
+            values: known.values.clone(),
+        };
+        return declared.iter().map(parameter).collect();
+    }
+    if request.sets.is_empty() {
+        return parameters(&found.cases);
+    }
+    let plain = Request {
+        sets: Vec::new(),
+        ..request.clone()
+    };
+    match enumerate(source, &plain) {
+        Probed::Cases(found) => parameters(&found.cases),
+        _ => parameters(&found.cases),
+    }
+}
+
+fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description {
+    let mut arguments = request.words();
+    if request.trial != Trial::No {
+        arguments.insert(0, "--test".into());
+    }
+    let job = Job {
+        route: Route::Parent,
+        arguments,
+        ..protocol::draft(source, request)
+    };
+    Description {
+        jobs: vec![with_tool(job, tool)],
+        ..Description::default()
+    }
+}
+
+/// The job with its HTTP tool, of which a tool of the user's choice is an argument as well.
+pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
+    match tool {
+        Choice::NotNeeded => {}
+        Choice::Missing { reason } => job.unavailable = Some(reason.clone()),
+        Choice::Tool { name, argument } => {
+            job.http_tool = Some(name.clone());
+            let choice = format!("benchmarker={name}");
+            if *argument && !job.arguments.contains(&choice) {
+                job.arguments.push(choice);
+            }
+        }
+    }
+    job
+}
+
+/// Name and values of `name=value` words; the kinds are guessed until a report tells them.
+fn values(arguments: &[String]) -> Vec<(String, Value)> {
+    let pair = |word: &String| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), Value::guess(value)))
+    };
+    arguments.iter().filter_map(pair).collect()
+}
+
+fn parameters(cases: &[Recorded]) -> Vec<Parameter> {
+    let mut found: Vec<Parameter> = Vec::new();
+    for (name, value) in cases.iter().flat_map(|case| values(&case.args)) {
+        match found.iter_mut().find(|parameter| parameter.name == name) {
+            Some(known) if known.values.contains(&value) => {}
+            Some(known) => known.values.push(value),
+            None => found.push(Parameter {
+                name,
+                values: vec![value],
+            }),
+        }
+    }
+    found
+}
+
+/// The process that gives one sample.
+fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
+    let mut spec = Spec::new(&setting.program);
+    spec.arguments
+        .extend(setting.variant.arguments.iter().cloned());
+    spec.arguments.extend(job.flags.iter().cloned());
+    spec.arguments
+        .push(job.source.file.to_string_lossy().into_owned());
+    spec.arguments
+        .extend(job.arguments.iter().map(|word| argument_text(word)));
+    spec.directory = Some(job.source.directory.clone());
+    spec.unset = FOREIGN.map(str::to_owned).to_vec();
+    spec.environment
+        .extend(setting.variant.environment.iter().cloned());
+    if job.route == Route::Direct {
+        spec.environment
+            .push(("NODE_RUN_BENCHMARK_FN".into(), String::new()));
+    }
+    if job.test {
+        spec.environment
+            .push(("NODEJS_BENCHMARK_ZERO_ALLOWED".into(), "1".into()));
+    }
+    spec.limit = setting.limit;
+    spec.pin = setting.pin.cloned();
+    spec.channel = Channel::NodeSocket;
+    spec
+}
+
+/// A word as the folder's own library is told it: our generator is unknown there, so it stands in for
+/// a tool that is known.
+fn argument_text(word: &str) -> String {
+    match word.strip_prefix("benchmarker=") {
+        Some(tool) if tool == OWN => format!("benchmarker={STANDS_IN_FOR}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// Gives the process a port and a temporary folder of its own, so that two of them can run at the
+/// same time, and a search path without tools that it would only waste time on.
+pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
+    if let Some(port) = free_port() {
+        spec = spec.env("PORT", port.to_string());
+    }
+    spec = spec.env("TEST_SERIAL_ID", next_serial());
+    if http_tool == Some(OWN) {
+        spec = spec.env("SPEEDWELL_PROGRAM", own_program().to_string_lossy());
+    }
+    if let Some(path) = std::env::var_os("PATH") {
+        let path = http_tool::without_tools(&path, http_tool);
+        spec = spec.env("PATH", path.to_string_lossy());
+    }
+    spec
+}
+
+/// The same, with the chosen HTTP tool in reach: through a stand-in that keeps what it prints, or
+/// directly where none can be made.
+fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
+    let serial = next_serial();
+    let Some(shim) = tool.and_then(|tool| Shim::new(tool, &serial)) else {
+        return (with_surroundings(spec, tool), None);
+    };
+    let mut spec = with_surroundings(spec, None);
+    if let Some((_, path)) = spec.environment.iter_mut().find(|(name, _)| name == "PATH") {
+        *path = format!("{}:{path}", shim.folder().display());
+    }
+    spec.environment.extend(shim.environment());
+    (spec, Some(shim))
+}
+
+/// What repeats a failure finds our generator as the process did.
+fn with_stand_in(bare: Spec, shim: Option<&Shim>) -> Spec {
+    let own = shim.filter(|shim| shim.tool() == OWN);
+    match (own, std::env::var("PATH")) {
+        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
+        _ => bare,
+    }
+}
+
+/// A number that no other process of this or another session uses at the same time.
+fn next_serial() -> String {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    format!(
+        "{}{:05}",
+        std::process::id(),
+        SERIAL.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+pub(super) fn free_port() -> Option<u16> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).ok()?;
+    listener.local_addr().ok().map(|address| address.port())
+}

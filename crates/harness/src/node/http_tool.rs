@@ -1,0 +1,425 @@
+//! Which HTTP tool a script is measured with: found once, by us, never by measured processes.
+//!
+//! Node core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded, in every measured process (up to
+//! 3.5 times the cost of the process itself). The folder's own file stays untouched, so the tools are hidden instead: a folder of
+//! `PATH` that holds one is replaced by a folder of links to everything else in it ([`without_tools`]). A stand-in ([`Shim`]) takes
+//! the place of the tool that is used: it starts the real one and keeps a copy of what it prints, because `common.js` keeps the
+//! rate alone, or our own generator, which that library does not know.
+
+use crate::cache_folder;
+use crate::job::{Request, Trial, UsualTool};
+use crate::own_program;
+use serde_json::Value as Json;
+use speedwell_model::quote;
+use speedwell_process::Scratch;
+use speedwell_results::foreign::http_output::HttpOutput;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Our own generator among the tools.
+pub(super) const OWN: &str = "speedwell";
+
+/// Tools in the order in which Node core prefers them, of those that measure throughput.
+const PREFERRED: [&str; 2] = ["wrk", "autocannon"];
+
+/// What a script's HTTP load is made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// The script makes no HTTP load.
+    NotNeeded,
+    /// This tool; `argument` says whether the script must be told.
+    Tool { name: String, argument: bool },
+    /// None is installed.
+    Missing { reason: String },
+}
+
+/// Who starts the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    /// Our own package, which knows our generator.
+    Ours,
+    /// Node core's `common.js`, for which our generator has to stand in for a tool that it knows.
+    NodeCore,
+}
+
+/// Chooses the tool for a script with this `text`, of which `request` is asked.
+pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice {
+    if !text.contains("bench.http(") {
+        return Choice::NotNeeded;
+    }
+    // The library prefers what the script passes to it over what the command line says.
+    if let Some(name) = own_choice(text) {
+        return named_by_script(&name, request, library);
+    }
+    let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
+    if let Some((_, name)) = set {
+        return available(name, true);
+    }
+    if request.usual_tool == UsualTool::Speedwell {
+        return available(OWN, true);
+    }
+    if let Some(name) = PREFERRED.into_iter().find(|name| find(name).is_some()) {
+        return available(name, true);
+    }
+    if request.trial != Trial::No {
+        return available("test-double-http", true);
+    }
+    Choice::Missing {
+        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or choose our own \
+                 with --set benchmarker=speedwell"
+            .into(),
+    }
+}
+
+/// What a script names itself is what it gets. Where that is missing, our own generator takes its
+/// place and its name is on the results.
+fn named_by_script(name: &str, request: &Request, library: Library) -> Choice {
+    let choice = available(name, false);
+    let is_missing = matches!(choice, Choice::Missing { .. });
+    let may = library == Library::NodeCore && request.usual_tool == UsualTool::Speedwell;
+    if is_missing && may && PREFERRED.contains(&name) {
+        available(OWN, false)
+    } else {
+        choice
+    }
+}
+
+/// A tool that the script itself asks for.
+fn own_choice(text: &str) -> Option<String> {
+    let (_, after) = text.split_once("benchmarker:")?;
+    let word = after.trim_start().strip_prefix(['\'', '"'])?;
+    let end = word.find(['\'', '"'])?;
+    Some(word[..end].to_owned())
+}
+
+fn available(name: &str, argument: bool) -> Choice {
+    let external = TOOLS.contains(&name);
+    if external && find(name).is_none() {
+        let reason = format!("the HTTP load tool '{name}' is not installed");
+        return Choice::Missing { reason };
+    }
+    Choice::Tool {
+        name: name.to_owned(),
+        argument,
+    }
+}
+
+/// Where a program lies in `PATH`.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// wrk prints percentiles only when asked to; the other tools need no further words.
+const COPIES: &str = r#"#!/bin/sh
+# Written by speedwell: starts the HTTP tool and keeps a copy of its output.
+[ "$1" = -h ] && exec "$SPEEDWELL_HTTP_TOOL" "$@"
+case "$0" in */wrk) set -- --latency "$@" ;; esac
+output=$("$SPEEDWELL_HTTP_TOOL" "$@")
+status=$?
+printf '%s\n' "$output" | tee "$SPEEDWELL_HTTP_OUTPUT"
+exit "$status"
+"#;
+
+/// The words of wrk and autocannon become ours: `-d` is the length of the load, `-c` means the same,
+/// `-t` is left out because threads are ours to choose. What is printed is the one figure that the
+/// library reads of either tool.
+const TRANSLATES: &str = r#"#!/bin/sh
+# Written by speedwell: its own load generator in the place of wrk or autocannon.
+[ "$1" = -h ] && exit 0
+tool=${0##*/} option= begun=
+for word do
+  [ -n "$begun" ] || { set --; begun=yes; }
+  case $option in
+    -d) set -- "$@" -t "${word%s}s" ;;
+    -c) set -- "$@" -c "$word" ;;
+    -H) [ "$tool" = autocannon ] && word="${word%%=*}: ${word#*=}"; set -- "$@" -H "$word" ;;
+  esac
+  [ -z "$option" ] || { option=; continue; }
+  case $word in
+    -d|-c|-t|-H) option=$word ;;
+    -*) ;;
+    https:*) set -- "$@" --insecure "$word" ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
+output=$(SPEEDWELL load --benchmarker "$@") || exit
+[ -z "$SPEEDWELL_HTTP_OUTPUT" ] || printf '%s\n' "$output" > "$SPEEDWELL_HTTP_OUTPUT"
+rate=${output#*\"rate\":} rate=${rate%%[,\}]*}
+case $tool in
+  autocannon) printf '{"requests":{"average":%s}}\n' "$rate" ;;
+  *) printf 'Requests/sec: %s\n' "$rate" ;;
+esac
+"#;
+
+/// The tool that Node core's library is told to use where ours is meant.
+pub(super) const STANDS_IN_FOR: &str = "wrk";
+
+/// A stand-in, ready for one process.
+#[derive(Debug)]
+pub struct Shim {
+    tool: String,
+    real: PathBuf,
+    folder: PathBuf,
+    scratch: Scratch,
+}
+
+impl Shim {
+    /// The stand-in for `tool`; `None` for one that is no program, or where none can be written.
+    pub fn new(tool: &str, serial: &str) -> Option<Shim> {
+        let is_own = tool == OWN;
+        if !is_own && !TOOLS.contains(&tool) {
+            return None;
+        }
+        let real = if is_own { own_program() } else { find(tool)? };
+        let tools = cache_folder().join("http-tools");
+        let folder = if is_own {
+            translator(&tools, &real, serial)?
+        } else {
+            let folder = tools.join(tool);
+            write(&folder.join(tool), COPIES, serial)?;
+            folder
+        };
+        let scratch = Scratch::new().ok()?;
+        Some(Shim {
+            tool: tool.to_owned(),
+            real,
+            folder,
+            scratch,
+        })
+    }
+
+    /// The tool that makes the load.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The folder to put in front of the search path.
+    pub fn folder(&self) -> &PathBuf {
+        &self.folder
+    }
+
+    /// Variables that the stand-in reads.
+    pub fn environment(&self) -> [(String, String); 2] {
+        [
+            (
+                "SPEEDWELL_HTTP_TOOL".into(),
+                self.real.to_string_lossy().into_owned(),
+            ),
+            (
+                "SPEEDWELL_HTTP_OUTPUT".into(),
+                self.output().to_string_lossy().into_owned(),
+            ),
+        ]
+    }
+
+    /// Where the stand-in keeps what the tool prints.
+    fn output(&self) -> PathBuf {
+        self.scratch.path("output")
+    }
+
+    /// What the tool told, once it has ended.
+    pub fn figures(&self) -> Option<Json> {
+        let output = fs::read_to_string(self.output()).ok()?;
+        HttpOutput::read(&self.tool, &output).map(|output| output.figures())
+    }
+}
+
+/// The folder with our generator under the names of other tools. The program stands in the script, so
+/// that a line that repeats a failure needs this folder in its search path and nothing else.
+fn translator(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    program.hash(&mut hasher);
+    let folder = tools.join(format!("{OWN}-{:016x}", hasher.finish()));
+    let script = TRANSLATES.replace(
+        "SPEEDWELL load",
+        &format!("{} load", quote(&program.to_string_lossy())),
+    );
+    for name in [STANDS_IN_FOR, "autocannon"] {
+        write(&folder.join(name), &script, serial)?;
+    }
+    Some(folder)
+}
+
+/// Writes a script that can be executed, unless it is there already.
+fn write(script: &Path, text: &str, serial: &str) -> Option<()> {
+    if fs::read_to_string(script).ok().as_deref() == Some(text) {
+        return Some(());
+    }
+    let folder = script.parent()?;
+    fs::create_dir_all(folder).ok()?;
+    let draft = folder.join(format!(".draft-{serial}"));
+    fs::write(&draft, text).ok()?;
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).ok()?;
+    fs::rename(&draft, script).ok()
+}
+
+/// The tools that are looked for when a script is loaded.
+pub const TOOLS: [&str; 3] = ["wrk", "autocannon", "h2load"];
+
+/// `path` without the [`TOOLS`], except `visible`. A folder that cannot be shadowed stays as it
+/// is: a slower start is better than a program that is not found.
+pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
+    let hidden: Vec<&str> = TOOLS
+        .into_iter()
+        .filter(|tool| visible != Some(tool))
+        .collect();
+    let folders = std::env::split_paths(path).map(|folder| {
+        let holds_one = hidden.iter().any(|tool| folder.join(tool).exists());
+        let shadow = if holds_one {
+            shadow(&folder, &hidden, &cache_folder())
+        } else {
+            None
+        };
+        shadow.unwrap_or(folder)
+    });
+    let folders: Vec<PathBuf> = folders.collect();
+    std::env::join_paths(folders).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The folder of links for `folder`, made on first use and again when the folder changed.
+fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
+    // Held while links are made: processes are started by several threads at once.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let changed = fs::metadata(folder).ok()?;
+    let mut hasher = DefaultHasher::new();
+    (
+        folder,
+        hidden,
+        changed.mtime(),
+        changed.mtime_nsec(),
+        changed.ino(),
+    )
+        .hash(&mut hasher);
+    let target = cache.join(format!("path-{:016x}", hasher.finish()));
+    if target.is_dir() {
+        return Some(target);
+    }
+    let draft = cache.join(format!(
+        "draft-path-{}-{:016x}",
+        std::process::id(),
+        hasher.finish()
+    ));
+    fs::create_dir_all(&draft).ok()?;
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        if !hidden
+            .iter()
+            .any(|tool| entry.file_name() == OsStr::new(tool))
+        {
+            symlink(entry.path(), draft.join(entry.file_name())).ok()?;
+        }
+    }
+    if fs::rename(&draft, &target).is_err() {
+        let _ = fs::remove_dir_all(&draft);
+    }
+    target.is_dir().then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::Variant;
+    use std::time::Duration;
+
+    fn request(sets: &[(&str, &str)], usual_tool: UsualTool) -> Request {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Request {
+            program: "node".into(),
+            variant: Variant::plain("default"),
+            sets: sets.iter().map(owned).collect(),
+            trial: Trial::Own,
+            usual_tool,
+            limit: Duration::from_secs(1),
+        }
+    }
+
+    fn tool(name: &str, argument: bool) -> Choice {
+        Choice::Tool {
+            name: name.into(),
+            argument,
+        }
+    }
+
+    const LOAD: &str = "bench.http({}, f)";
+
+    #[test]
+    fn a_script_without_load_needs_no_tool() {
+        let request = request(&[], UsualTool::Speedwell);
+        assert_eq!(
+            choose("bench.start()", &request, Library::Ours),
+            Choice::NotNeeded
+        );
+    }
+
+    #[test]
+    fn our_own_generator_is_the_usual_tool_but_not_of_drop_ins() {
+        let own = request(&[], UsualTool::Speedwell);
+        assert_eq!(
+            choose(LOAD, &own, Library::NodeCore),
+            tool("speedwell", true)
+        );
+        let drop_in = choose(
+            LOAD,
+            &request(&[], UsualTool::AsNodeCore),
+            Library::NodeCore,
+        );
+        assert_ne!(drop_in, tool("speedwell", true));
+    }
+
+    #[test]
+    fn a_script_keeps_its_own_choice() {
+        let text = "bench.http({ benchmarker: 'test-double-http2' }, done)";
+        let expected = tool("test-double-http2", false);
+        for sets in [&[][..], &[("benchmarker", "test-double-http")]] {
+            let request = request(sets, UsualTool::Speedwell);
+            assert_eq!(choose(text, &request, Library::NodeCore), expected);
+        }
+    }
+
+    #[test]
+    fn a_tool_that_a_script_names_and_nobody_has_is_replaced() {
+        let request = request(&[], UsualTool::Speedwell);
+        let text = "bench.http({ benchmarker: 'autocannon' }, done)";
+        let expected = match find("autocannon") {
+            Some(_) => "autocannon",
+            None => "speedwell",
+        };
+        assert_eq!(
+            choose(text, &request, Library::NodeCore),
+            tool(expected, false)
+        );
+    }
+
+    #[test]
+    fn the_users_choice_is_passed_on() {
+        let sets = [("benchmarker", "test-double-http")];
+        let request = request(&sets, UsualTool::Speedwell);
+        assert_eq!(
+            choose(LOAD, &request, Library::Ours),
+            tool("test-double-http", true)
+        );
+    }
+
+    #[test]
+    fn tools_are_hidden_and_everything_else_stays() {
+        let (bin, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for name in ["wrk", "h2load", "node", "sh"] {
+            fs::write(bin.path().join(name), name).unwrap();
+        }
+        let shadow = shadow(bin.path(), &["wrk", "autocannon"], cache.path()).unwrap();
+        let mut names: Vec<_> = fs::read_dir(&shadow)
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["h2load", "node", "sh"]);
+        assert_eq!(fs::read_to_string(shadow.join("sh")).unwrap(), "sh");
+    }
+}

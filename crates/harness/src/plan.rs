@@ -1,0 +1,284 @@
+//! What will be executed, in which order: decided before the first run, from a stored seed.
+//!
+//! [`Plan`] holds cases, variants and design; [`Slot`]s follow from it and its seed alone, so a
+//! session can be resumed and its order explained years later.
+
+use crate::Job;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Design, Order, Sampling, Stopping, Variant, seed_of_step};
+use speedwell_process::CpuSet;
+use speedwell_suite::experiment::Experiment;
+
+/// Draws the order inside blocks.
+#[derive(Debug)]
+pub struct Shuffle(Xoshiro256PlusPlus);
+
+impl Shuffle {
+    /// The generator that belongs to `seed`.
+    pub fn new(seed: u64) -> Shuffle {
+        Shuffle(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// Indexes of `variants` variants, each `repeats` times, in random order.
+    pub fn block(&mut self, variants: usize, repeats: u32) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..repeats).flat_map(|_| 0..variants).collect();
+        // Fisher and Yates, written out: a resumed session must find the order it was planned in,
+        // whatever a library does to its own shuffle in the meantime.
+        for last in (1..order.len()).rev() {
+            order.swap(last, self.below(last as u64 + 1) as usize);
+        }
+        order
+    }
+
+    /// A number below `bound`, each with the same probability (rejection, Lemire 2019).
+    fn below(&mut self, bound: u64) -> u64 {
+        loop {
+            let product = u128::from(self.0.next_u64()) * u128::from(bound);
+            if product as u64 >= bound.wrapping_neg() % bound {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+}
+
+/// How many blocks `runs` runs need.
+pub(super) fn blocks_needed(runs: u32, runs_per_block: u32) -> u32 {
+    runs.div_ceil(runs_per_block.max(1))
+}
+
+/// Everything needed to execute a session, or to go on with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Cases, in the order of their files.
+    pub jobs: Vec<Job>,
+    /// Variants, in the order given.
+    pub variants: Vec<Variant>,
+    /// Order, seed, looks.
+    pub design: Design,
+    /// Limits.
+    pub sampling: Sampling,
+    /// Processors that measured processes may use.
+    pub pin: Option<CpuSet>,
+    /// Snippets live in one process and take turns there, or work at the same time if that is the order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+    /// What is measured next follows from what was measured: the slots of the session are not those of the plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_search: bool,
+}
+
+/// One run to be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Position in the order of execution, from 0.
+    pub index: u32,
+    /// The block of its case, from 0.
+    pub block: u32,
+    /// Index into [`Plan::jobs`].
+    pub job: usize,
+    /// Index into [`Plan::variants`].
+    pub variant: usize,
+    /// How many runs of the same job and variant come before.
+    pub ordinal: u32,
+    /// Whether it is the last of its block, after which the case may be decided.
+    pub closes_block: bool,
+}
+
+impl Slot {
+    /// What random choices of its run follow from, the same for all runs of a block.
+    pub fn seed(&self, seed: u64) -> u64 {
+        seed_of_step(seed, self.block)
+    }
+}
+
+impl Plan {
+    /// The experiment that it carries out, if it is one.
+    ///
+    /// # Errors
+    /// Its definition was read by another version, whose grammar differs.
+    pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
+        self.design
+            .experiment
+            .as_ref()
+            .map(Experiment::parse)
+            .transpose()
+    }
+
+    /// Runs per variant that the plan may need.
+    pub fn runs_per_variant(&self) -> u32 {
+        match &self.design.stopping {
+            Stopping::Fixed { runs } => *runs,
+            Stopping::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// All slots in order of execution: block by block, and within a block case by case, so that
+    /// every case is spread over the whole session and its two sides stay close in time.
+    pub fn slots(&self) -> Vec<Slot> {
+        let runs = self.runs_per_variant();
+        let mut shuffle = Shuffle::new(self.design.seed);
+        let mut slots = Vec::new();
+        for block in 0..blocks_needed(runs, self.design.runs_per_block) {
+            let first = block * self.design.runs_per_block;
+            let repeats = self.design.runs_per_block.min(runs - first);
+            for job in 0..self.jobs.len() {
+                let order = match self.design.order {
+                    Order::Blocks => shuffle.block(self.variants.len(), repeats),
+                    _ => (0..repeats).flat_map(|_| 0..self.variants.len()).collect(),
+                };
+                self.push_block(&mut slots, block, job, first, &order);
+            }
+        }
+        slots
+    }
+
+    fn push_block(
+        &self,
+        slots: &mut Vec<Slot>,
+        block: u32,
+        job: usize,
+        first: u32,
+        order: &[usize],
+    ) {
+        let mut done = vec![first; self.variants.len()];
+        for (at, &variant) in order.iter().enumerate() {
+            slots.push(Slot {
+                index: slots.len() as u32,
+                block,
+                job,
+                variant,
+                ordinal: done[variant],
+                closes_block: at + 1 == order.len(),
+            });
+            done[variant] += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Route, Source};
+    use speedwell_model::{Runs, Samples};
+
+    #[test]
+    fn a_seed_means_the_same_order_for_ever() {
+        let mut shuffle = Shuffle::new(7);
+        let blocks: Vec<Vec<usize>> = (0..3).map(|_| shuffle.block(2, 2)).collect();
+        assert_eq!(blocks, [[0, 1, 1, 0], [1, 0, 0, 1], [1, 1, 0, 0]]);
+    }
+
+    #[test]
+    fn all_six_orders_of_a_block_are_equally_likely() {
+        let mut shuffle = Shuffle::new(1);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..6000 {
+            *counts.entry(shuffle.block(2, 2)).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        // 1000 expected; four standard deviations of the binomial are 115.
+        assert!(
+            counts.values().all(|&count| (885..=1115).contains(&count)),
+            "{counts:?}"
+        );
+    }
+
+    fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
+        let source = Source {
+            kind: Kind::Fake,
+            name: "g/b".into(),
+            file: "/b".into(),
+            root: "/".into(),
+            directory: "/".into(),
+            definition: None,
+        };
+        let job = Job {
+            source,
+            label: "g/b".into(),
+            route: Route::Direct,
+            flags: vec![],
+            arguments: vec![],
+            names: vec![],
+            test: false,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            code: None,
+            measured: None,
+        };
+        Plan {
+            jobs: vec![job; jobs],
+            variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
+            design: Design {
+                order,
+                stopping: Stopping::Fixed { runs },
+                baseline: variants[0].into(),
+                seed: 7,
+                runs_per_block: 2,
+                threshold: None,
+                experiment: None,
+                definitions: Vec::new(),
+                conditions: Vec::new(),
+            },
+            sampling: Sampling {
+                runs: Runs::Fixed(runs),
+                precision: None,
+                timeout_ms: 1000,
+                budget_ms: None,
+                samples: Samples::default(),
+            },
+            pin: None,
+            shared: false,
+            is_search: false,
+        }
+    }
+
+    #[test]
+    fn every_block_holds_each_variant_twice_in_random_order() {
+        let plan = plan(3, &["a", "b"], 8, Order::Blocks);
+        let slots = plan.slots();
+        assert_eq!(slots.len(), 3 * 2 * 8);
+        for block in slots.chunks(4) {
+            assert!(
+                block
+                    .iter()
+                    .all(|s| s.block == block[0].block && s.job == block[0].job)
+            );
+            assert_eq!(block.iter().filter(|s| s.variant == 0).count(), 2);
+            assert_eq!(
+                block.iter().map(|s| s.closes_block).collect::<Vec<_>>(),
+                [false, false, false, true]
+            );
+        }
+        let orders: std::collections::BTreeSet<Vec<usize>> = slots
+            .chunks(4)
+            .map(|b| b.iter().map(|s| s.variant).collect())
+            .collect();
+        assert!(orders.len() > 2, "the order never changes: {orders:?}");
+        assert_eq!(slots, plan.slots(), "the same seed gives the same order");
+    }
+
+    #[test]
+    fn an_odd_number_of_runs_ends_with_a_smaller_block() {
+        let slots = plan(1, &["a", "b"], 5, Order::Blocks).slots();
+        for variant in 0..2 {
+            let ordinals: Vec<u32> = slots
+                .iter()
+                .filter(|s| s.variant == variant)
+                .map(|s| s.ordinal)
+                .collect();
+            assert_eq!(ordinals, [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn alternation_is_not_shuffled() {
+        let slots = plan(1, &["a", "b"], 3, Order::Alternate).slots();
+        assert_eq!(
+            slots.iter().map(|s| s.variant).collect::<Vec<_>>(),
+            [0, 1, 0, 1, 0, 1]
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
+//!
+//! Decides what its rows stand for: each repetition becomes a run, because compare.py takes them
+//! for replicates too, with the remark that they share one process. It must not know where the file
+//! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
+
+use crate::foreign::google_benchmark::{self, File, Kind, Row, context};
+use crate::foreign::json::{self, Node};
+use crate::formats::imported::{
+    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, remark_on_guesses,
+    sample,
+};
+use anyhow::Result;
+use indexmap::IndexMap;
+use speedwell_model::{Case, Sample, Session, Value};
+use std::collections::{BTreeSet, HashSet};
+
+/// What is said of the coefficient and the RMS of a family.
+const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
+
+/// Whether bytes are of this kind.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let keys = json::keys(bytes);
+    keys.contains(&(1, b"benchmarks")) || keys.first() == Some(&(1, b"context"))
+}
+
+/// Reads a whole file. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// The file is no JSON or of another version, or a value is missing, unknown or of another type;
+/// the message names its place.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let file = File::read(bytes)?;
+    let context =
+        Some(Node::at("context".to_owned(), &file.context)).filter(|node| !node.is_null());
+    let executable = context.as_ref().and_then(|node| node.get("executable"));
+    let mut reading = Reading {
+        executable: executable.map(|node| node.text()).transpose()?,
+        ..Reading::default()
+    };
+    for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
+        reading.imported.metric(google_benchmark::metric(time).0);
+    }
+    for (name, rows) in by_benchmark(&file.rows) {
+        reading.benchmark(name, &rows);
+    }
+    let mut remarks = reading.remarks();
+    remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    let environment = context
+        .as_ref()
+        .map(|node| context::environment(node, VARIANT))
+        .transpose()?;
+    let started = context.as_ref().and_then(context::started_unix_ms);
+    reading
+        .imported
+        .into_session(label, environment.unwrap_or_default(), started)
+}
+
+/// The rows of each benchmark, in order of first appearance. An old file does not tell repetitions
+/// from aggregates but by the ends of names.
+fn by_benchmark(rows: &[Row]) -> IndexMap<&str, Vec<&Row>> {
+    let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let mut found: IndexMap<&str, Vec<&Row>> = IndexMap::new();
+    for row in rows {
+        let is_old_aggregate =
+            row.kind == Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
+        if !is_old_aggregate {
+            found.entry(&row.name).or_default().push(row);
+        }
+    }
+    found
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reading<'a> {
+    imported: Imported,
+    executable: Option<&'a str>,
+    has_repetitions: bool,
+    has_only_aggregates: bool,
+    has_fits: bool,
+    /// Benchmarks whose wall time is well above their CPU time, and all that can be judged.
+    waiting: (usize, usize),
+    /// Counters whose good direction is a guess.
+    guessed: BTreeSet<String>,
+}
+
+impl Reading<'_> {
+    fn benchmark(&mut self, name: &str, rows: &[&Row]) {
+        let repetitions: Vec<&Row> = rows
+            .iter()
+            .copied()
+            .filter(|row| !row.is_aggregate())
+            .collect();
+        let centre = ["median", "mean"]
+            .iter()
+            .find_map(|kind| rows.iter().find(|row| row.is_centre(kind)));
+        let judged: Vec<bool> = repetitions.iter().filter_map(|row| row.waits()).collect();
+        let waiting = judged.iter().filter(|waits| **waits).count();
+        self.waiting.0 += usize::from(waiting > judged.len() / 2);
+        self.waiting.1 += usize::from(!judged.is_empty());
+        let case = Case::new(name, Vec::new());
+        for row in &repetitions {
+            let mut notes = row.notes();
+            if repetitions.len() > 1 {
+                self.has_repetitions = true;
+                notes.push(NOTE_ON_REPETITIONS.to_owned());
+            }
+            match row.cause() {
+                Some(cause) => self
+                    .imported
+                    .failure(&case, cause, replay(self.executable, name)),
+                None => self.run(case.clone(), row, notes),
+            }
+        }
+        if let Some(row) = centre.filter(|_| repetitions.is_empty()) {
+            self.has_only_aggregates = true;
+            self.run(case, row, row.notes());
+        }
+        self.fit(name, rows);
+    }
+
+    /// The fit over all arguments of a family stands in two rows. Its coefficient means something
+    /// for one kind of growth only, so that is part of the case.
+    fn fit(&mut self, name: &str, rows: &[&Row]) {
+        let figures = rows.iter().flat_map(|row| &row.fit);
+        let samples: Vec<Sample> = figures
+            .map(|(metric, value)| sample(&self.imported.metric(metric.clone()), *value))
+            .collect();
+        if samples.is_empty() {
+            return;
+        }
+        let big_o = rows.iter().find_map(|row| row.big_o.clone());
+        let values = big_o.map(|big_o| ("big_o".to_owned(), Value::Text(big_o)));
+        let process = Process {
+            samples,
+            notes: vec![NOTE_ON_FIT.to_owned()],
+            ..Process::default()
+        };
+        let case = Case::new(name, values.into_iter().collect());
+        self.has_fits = true;
+        self.imported.run(case, process);
+    }
+
+    fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
+        let (imported, guessed) = (&mut self.imported, &mut self.guessed);
+        let samples = row.samples(|name| {
+            if let Some(known) = imported.known(name) {
+                return known;
+            }
+            let (metric, is_sure) = google_benchmark::metric(name);
+            if !is_sure {
+                guessed.insert(name.to_owned());
+            }
+            imported.metric(metric)
+        });
+        let process = Process {
+            wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
+            samples,
+            notes,
+        };
+        self.imported.run(case, process);
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.has_repetitions {
+            remarks.push(REMARK_ON_REPETITIONS.to_owned());
+        }
+        if self.has_only_aggregates {
+            remarks.push(
+                "some benchmarks have aggregates only; their median or mean counts as one run"
+                    .to_owned(),
+            );
+        }
+        if let (waiting @ 1.., judged) = self.waiting {
+            remarks.push(format!(
+                "wall time is more than a tenth above CPU time in {waiting} of {judged} benchmarks: \
+                 the machine was busy, or the code waits; --metric cpu_time shows CPU time"
+            ));
+        }
+        if self.has_fits {
+            remarks.push(
+                "its fits of whole families (BigO, RMS) are kept; --metric real_coefficient shows \
+                 them"
+                    .to_owned(),
+            );
+        }
+        remarks.extend(remark_on_guesses(&self.guessed));
+        remarks
+    }
+}
+
+/// A line for a shell that runs this benchmark alone.
+fn replay(executable: Option<&str>, name: &str) -> String {
+    let filter = format!("--benchmark_filter={}", google_benchmark::filter(name));
+    executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,391 @@
+//! Tables of figures in Markdown, as they are published: a whole document or a pasted table.
+//!
+//! Decides that a row is a case, a column a variant and a cell one run, and that the tables of a section
+//! are joined by the names of rows and columns, never by position. It must not judge the figures. Start
+//! at [`read`]. The metric of a number is decided by the heading of its column or its table, else by its unit; how many bytes a
+//! megabyte has by the sizes of responses, which are whole numbers of bytes.
+
+use crate::formats::imported::{VARIANT, empty_session, sample};
+use crate::formats::markdown_tables::layout::{Number, Quantity, Table, Unit, unit_at_end};
+use anyhow::{Result, ensure};
+use speedwell_model::{Better, Case, Metric, Run, Session, Variant};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+mod layout;
+
+/// Whether there is a table of figures in the text.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let (tables, _) = layout::tables(&text);
+    !figures_of(&tables).is_empty()
+}
+
+/// Reads all tables of figures, one session for the tables of a section that have the same columns. What
+/// was assumed or left out is added to `warnings`.
+///
+/// # Errors
+/// There is no table of figures.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = crate::foreign::utf8(bytes)?;
+    let (tables, cut) = layout::tables(text);
+    let mut remarks: Vec<String> = cut.into_iter().collect();
+    let mut groups: Vec<Vec<Figures>> = Vec::new();
+    for table in figures_of(&tables) {
+        match groups.iter_mut().find(|group| belongs(&group[0], &table)) {
+            Some(group) => group.push(table),
+            None => groups.push(vec![table]),
+        }
+    }
+    ensure!(
+        !groups.is_empty(),
+        "there are no rows of figures in it\nhint: a table needs names in its first column, and numbers \
+         with a unit, or below a heading such as Requests or Latency, in the others"
+    );
+    let mut sessions = Vec::new();
+    for mut group in groups {
+        settle_bytes(&mut group, &mut remarks);
+        remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
+        sessions.push(joined(label, &group));
+    }
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    Ok(sessions)
+}
+
+/// Whether two tables tell different metrics of the same things.
+fn belongs(one: &Figures, other: &Figures) -> bool {
+    let columns = |table: &Figures| -> HashSet<String> { table.columns.iter().cloned().collect() };
+    let rows = |table: &Figures| -> HashSet<String> {
+        table.cells.iter().map(|cell| cell.row.clone()).collect()
+    };
+    let (mine, theirs) = (rows(one), rows(other));
+    let shared = mine.intersection(&theirs).count();
+    one.section == other.section
+        && columns(one) == columns(other)
+        && 2 * shared >= mine.len().min(theirs.len())
+        && shared > 0
+}
+
+/// The tables of one group as a session: a cell of each table with the same names is the same run.
+fn joined(label: &str, group: &[Figures]) -> Session {
+    let variants = group[0].columns.iter().map(Variant::plain).collect();
+    let mut metrics: Vec<Metric> = Vec::new();
+    let mut places: HashMap<(&str, &str, usize), usize> = HashMap::new();
+    let mut runs: Vec<Run> = Vec::new();
+    for table in group {
+        for cell in &table.cells {
+            if !metrics.iter().any(|known| known.name == cell.metric.name) {
+                metrics.push(cell.metric.clone());
+            }
+            let key = (cell.row.as_str(), cell.column.as_str(), cell.occurrence);
+            let place = *places.entry(key).or_insert_with(|| {
+                runs.push(run(cell, runs.len()));
+                runs.len() - 1
+            });
+            let known = runs[place].samples.iter();
+            // The same metric twice would make two samples of one run.
+            if !known.clone().any(|s| *s.metric == *cell.metric.name) {
+                let name = Arc::from(cell.metric.name.as_str());
+                runs[place].samples.push(sample(&name, cell.value));
+            }
+        }
+    }
+    let most = runs.iter().map(|run| run.block + 1).max();
+    Session {
+        metrics,
+        runs,
+        ..empty_session(label, variants, most)
+    }
+}
+
+fn run(cell: &Cell, slot: usize) -> Run {
+    Run {
+        case: Case::new(&cell.row, Vec::new()).into(),
+        variant: Arc::from(cell.column.as_str()),
+        slot: slot as u32,
+        block: cell.occurrence as u32,
+        started_unix_ms: 0,
+        wall_ns: 0,
+        usage: None,
+        samples: Vec::new(),
+        notes: Vec::new(),
+        load: None,
+    }
+}
+
+/// Words for "not measured".
+const MISSING: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
+
+/// A table of figures.
+#[derive(Debug)]
+pub struct Figures {
+    /// The headings above it that do not name a metric.
+    pub section: Vec<String>,
+    /// The variants.
+    pub columns: Vec<String>,
+    /// Its figures, column by column.
+    pub cells: Vec<Cell>,
+    /// Whether its values are bytes per second of which nobody says how many one has.
+    pub is_vague: bool,
+    /// What was assumed or left out.
+    pub remarks: Vec<String>,
+}
+
+/// One figure.
+#[derive(Debug)]
+pub struct Cell {
+    /// The case.
+    pub row: String,
+    /// The variant.
+    pub column: String,
+    /// How many rows of that name came before.
+    pub occurrence: usize,
+    /// What was measured.
+    pub metric: Metric,
+    /// The value in the metric's unit.
+    pub value: f64,
+    /// The value as printed.
+    pub number: Number,
+}
+
+/// What a heading says that numbers are.
+#[derive(Debug, Clone, PartialEq)]
+enum Named {
+    Requests,
+    Throughput,
+    Latency(&'static str),
+}
+
+/// All tables of figures.
+fn figures_of(tables: &[Table]) -> Vec<Figures> {
+    // `Throughput` beside `Requests` are bytes; by itself it is a rate.
+    let counts = |table: &Table| -> bool {
+        let heading = table.headings.last();
+        heading.is_some_and(|words| named(words) == Some(Named::Requests))
+    };
+    let counted: Vec<Vec<String>> = tables
+        .iter()
+        .filter(|t| counts(t))
+        .map(section_of)
+        .collect();
+    let read = |table| figures(table, counted.contains(&section_of(table)));
+    tables.iter().filter_map(read).collect()
+}
+
+fn section_of(table: &Table) -> Vec<String> {
+    let mut headings = table.headings.clone();
+    if headings.last().is_some_and(|words| named(words).is_some()) {
+        headings.pop();
+    }
+    headings
+}
+
+fn named(words: &str) -> Option<Named> {
+    let words = words.to_lowercase();
+    let percentiles = [
+        ("p50", "latency_p50"),
+        ("median", "latency_p50"),
+        ("p90", "latency_p90"),
+        ("p95", "latency_p95"),
+        ("p99", "latency_p99"),
+        ("max", "latency_max"),
+    ];
+    if words.contains("latency") {
+        let found = percentiles.iter().find(|(word, _)| words.contains(word));
+        return Some(Named::Latency(
+            found.map_or("latency_mean", |(_, name)| name),
+        ));
+    }
+    if words.contains("throughput") {
+        return Some(Named::Throughput);
+    }
+    let is_rate = words.starts_with("request") || words == "rps" || words.starts_with("req/s");
+    is_rate.then_some(Named::Requests)
+}
+
+/// The figures of a table; `None` if it holds none, or something else.
+fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
+    let is_name = |row: &Vec<String>| !row[0].is_empty() && Number::parse(&row[0]).is_none();
+    if !table.rows.iter().all(is_name) {
+        return None;
+    }
+    let heading = table.headings.last().map_or("", String::as_str);
+    let (_, unit_of_heading) = unit_at_end(heading);
+    let others = || table.columns.iter().skip(1).map(|name| unit_at_end(name));
+    let by_column: Option<Vec<Named>> = others().map(|(name, _)| named(name)).collect();
+    let mut figures = Figures {
+        section: section_of(table),
+        columns: Vec::new(),
+        cells: Vec::new(),
+        is_vague: false,
+        remarks: Vec::new(),
+    };
+    for (at, (name, unit)) in others().enumerate() {
+        let is_metric = by_column.as_ref();
+        let column = Column {
+            at: at + 1,
+            variant: is_metric.map_or(name, |_| VARIANT),
+            words: is_metric.map_or_else(|| named(heading), |names| Some(names[at].clone())),
+            unit: unit.or(unit_of_heading),
+            is_beside_requests,
+        };
+        figures.add(table, &column)?;
+    }
+    (!figures.cells.is_empty()).then_some(figures)
+}
+
+/// A column behind the names.
+struct Column<'a> {
+    /// Its place in the table.
+    at: usize,
+    /// The variant of its figures.
+    variant: &'a str,
+    /// What they are, if words say so.
+    words: Option<Named>,
+    /// The unit of those that have none of their own.
+    unit: Option<Unit>,
+    /// Whether the section counts requests as well.
+    is_beside_requests: bool,
+}
+
+impl Figures {
+    /// Adds the figures of a column; `None` if something else is in it.
+    fn add(&mut self, table: &Table, column: &Column<'_>) -> Option<()> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        let mut missing = 0;
+        let before = self.cells.len();
+        for row in &table.rows {
+            let occurrence = counts.entry(&row[0]).or_default();
+            *occurrence += 1;
+            if MISSING.contains(&row[column.at].to_lowercase().as_str()) {
+                missing += 1;
+                continue;
+            }
+            let number = Number::parse(&row[column.at])?;
+            let told = number.unit.or(column.unit);
+            let (metric, unit) = meaning(column.words.as_ref(), told, column.is_beside_requests)?;
+            let Some(metric) = metric else { continue };
+            self.is_vague |= unit.is_none();
+            if told.is_none() && unit == Some(Unit::MS) {
+                self.remark("latency has no unit and is read as ms".to_owned());
+            }
+            self.cells.push(Cell {
+                row: row[0].clone(),
+                column: column.variant.to_owned(),
+                occurrence: *occurrence - 1,
+                metric,
+                value: number.value(unit.unwrap_or(Unit::MB_PER_SECOND)),
+                number,
+            });
+        }
+        let is_known = self.columns.iter().any(|known| known == column.variant);
+        if self.cells.len() > before {
+            self.columns
+                .extend((!is_known).then(|| column.variant.to_owned()));
+            let heading = &table.columns[column.at];
+            match missing {
+                0 => {}
+                1 => self.remark(format!(
+                    "1 cell without a figure below '{heading}' is left out"
+                )),
+                many => self.remark(format!(
+                    "{many} cells without a figure below '{heading}' are left out"
+                )),
+            }
+        }
+        Some(())
+    }
+
+    fn remark(&mut self, text: String) {
+        if !self.remarks.contains(&text) {
+            self.remarks.push(text);
+        }
+    }
+}
+
+/// The metric and the unit of a number. The metric is missing for what is computed from other figures,
+/// the unit where bytes per second have none.
+type Meaning = (Option<Metric>, Option<Unit>);
+
+fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) -> Option<Meaning> {
+    let quantity = unit.map(|unit| unit.quantity);
+    let bandwidth = || Metric::new("bytes_per_second", "B/s", Better::Higher);
+    let time = |name: &str| Metric::new(name, "ns", Better::Lower);
+    let found = match (words, quantity) {
+        (_, Some(Quantity::Derived)) => return Some((None, unit)),
+        (Some(Named::Throughput), Some(Quantity::Bandwidth))
+        | (None, Some(Quantity::Bandwidth)) => (bandwidth(), unit),
+        (Some(Named::Throughput), None) if is_beside_requests => (bandwidth(), None),
+        (Some(Named::Requests | Named::Throughput), None | Some(Quantity::Rate))
+        | (None, Some(Quantity::Rate)) => (Metric::throughput(), unit.or(Some(Unit::PER_SECOND))),
+        (Some(Named::Latency(name)), None | Some(Quantity::Time)) => {
+            (time(name), unit.or(Some(Unit::MS)))
+        }
+        (None, Some(Quantity::Time)) => (time("time"), unit),
+        (None, Some(Quantity::Size)) => (Metric::new("size", "B", Better::Lower), unit),
+        _ => return None,
+    };
+    Some((Some(found.0), found.1))
+}
+
+/// Averages of rates and of bytes over seconds do not divide into whole numbers quite, so a few rows may
+/// miss by chance; the right unit has this many times fewer of them.
+const MUCH_BETTER: usize = 4;
+
+/// Gives the values without a unit their unit. What was assumed is added to `remarks`.
+fn settle_bytes(group: &mut [Figures], remarks: &mut Vec<String>) {
+    let Some(at) = group.iter().position(|table| table.is_vague) else {
+        return;
+    };
+    let misfits = |unit| misfits(group, &group[at], unit);
+    let (decimal, binary) = (misfits(Unit::MB_PER_SECOND), misfits(Unit::MIB_PER_SECOND));
+    let unit = if MUCH_BETTER * binary < decimal {
+        remarks.push(
+            "throughput beside requests has no unit and is read as MiB/s: only so have responses \
+             a whole number of bytes"
+                .to_owned(),
+        );
+        Unit::MIB_PER_SECOND
+    } else {
+        remarks.push(
+            "throughput beside requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
+        );
+        Unit::MB_PER_SECOND
+    };
+    for cell in group
+        .iter_mut()
+        .filter(|table| table.is_vague)
+        .flat_map(|t| &mut t.cells)
+    {
+        cell.value = cell.number.value(unit);
+    }
+}
+
+/// How many cells have no whole number of bytes per response within their rounding.
+fn misfits(group: &[Figures], bytes: &Figures, unit: Unit) -> usize {
+    let step = |cells: &[Cell]| {
+        let decimals = cells.iter().map(|cell| cell.number.decimals()).max();
+        f64::powi(10.0, -(decimals.unwrap_or(0) as i32))
+    };
+    let factor = f64::powi(10.0, unit.tens) * f64::powi(2.0, unit.twos);
+    let half = step(&bytes.cells) / 2.0 * factor;
+    let misfits = |cell: &&Cell| {
+        let same = |other: &&Cell| {
+            other.metric.name == "throughput"
+                && (&other.row, &other.column, other.occurrence)
+                    == (&cell.row, &cell.column, cell.occurrence)
+        };
+        let Some((table, rate)) = group
+            .iter()
+            .find_map(|table| Some((table, table.cells.iter().find(same)?)))
+        else {
+            return false;
+        };
+        let half_rate = step(&table.cells) / 2.0;
+        let value = cell.number.value(unit);
+        let low = (value - half) / (rate.value + half_rate);
+        let high = (value + half) / (rate.value - half_rate);
+        low.ceil() > high
+    };
+    bytes.cells.iter().filter(misfits).count()
+}
