@@ -83,7 +83,7 @@ fn calibrate(
                 status
             });
         }
-        let level = Level::of(n, rates);
+        let level = Level::new(n, rates);
         told::cases(console.stdout, &level, options)?;
         told::overall(console.stdout, &level.spread, options)?;
         let is_best = search.observe(level);
