@@ -10,7 +10,10 @@ use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, Stage
 /// The facts of one load.
 pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
-    let mut facts = vec![fact("load", asked(&run.asked)), fact("requests", sent(run))];
+    let mut facts = vec![
+        fact("load", requested(&run.asked)),
+        fact("requests", sent(run)),
+    ];
     facts.extend(
         run.probe
             .as_ref()
@@ -41,7 +44,7 @@ fn length(ns: u64) -> String {
     duration(ns / 1_000_000)
 }
 
-fn asked(asked: &LoadFacts) -> String {
+fn requested(asked: &LoadFacts) -> String {
     let pace = match &asked.pace {
         PaceFacts::Closed {
             concurrency,

@@ -2,7 +2,7 @@
 //! the requests, charts, and everything that was measured for machines.
 //!
 //! Decides what is said where. Which figures are reported is decided in `analysis::load`. Start at
-//! [`document`]; [`gate`] shows how a load stands to its limits.
+//! [`document`]; [`gate()`] shows how a load stands to its limits.
 
 mod charts;
 mod facts;
