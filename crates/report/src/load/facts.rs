@@ -2,8 +2,7 @@
 
 use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
-use crate::load::tables::requests;
-use crate::load::{rate, spelled_ns};
+use crate::load::words::{rate, requests, spelled_ns};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
