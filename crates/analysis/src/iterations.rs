@@ -27,7 +27,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of the rates of several cases.
-    pub fn of<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> Spread {
+    pub fn new<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> Spread {
         let cases: Vec<f64> = rates.into_iter().map(variation).collect();
         let mean = if cases.is_empty() {
             f64::INFINITY
@@ -75,7 +75,7 @@ pub struct Results {
 
 impl Level {
     /// What `cases` say of `n` iterations.
-    pub fn of(n: u64, cases: IndexMap<String, Results>) -> Level {
+    pub fn new(n: u64, cases: IndexMap<String, Results>) -> Level {
         let length = |results: &Results| {
             let mut lengths_ns = results.lengths_ns.clone();
             lengths_ns.sort_unstable();
@@ -83,7 +83,7 @@ impl Level {
         };
         Level {
             n,
-            spread: Spread::of(cases.values().map(|results| results.rates.as_slice())),
+            spread: Spread::new(cases.values().map(|results| results.rates.as_slice())),
             shortest_ns: cases.values().filter_map(length).min(),
             names: cases.into_keys().collect(),
         }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn deviations_are_those_of_a_population() {
         // numpy.std([2, 4]) / numpy.mean([2, 4]) = 1 / 3
-        let spread = Spread::of([&[2.0, 4.0][..], &[7.0]]);
+        let spread = Spread::new([&[2.0, 4.0][..], &[7.0]]);
         assert!((spread.cases[0] - 1.0 / 3.0).abs() < 1e-15);
         assert_eq!(spread.cases[1], 0.0);
         assert!((spread.mean - 1.0 / 6.0).abs() < 1e-15);
@@ -228,7 +228,7 @@ mod tests {
             ("quick".to_owned(), results(&[5.0], &[40, 80, 10])),
             ("untimed".to_owned(), results(&[5.0], &[])),
         ];
-        let level = Level::of(7, cases.into_iter().collect());
+        let level = Level::new(7, cases.into_iter().collect());
         assert_eq!((level.n, level.shortest_ns), (7, Some(40)));
         let cases: Vec<(&str, f64)> = level.cases().collect();
         assert_eq!(cases.len(), 3);
@@ -314,10 +314,10 @@ mod tests {
         let steady = [100.0, 100.5];
         let unsteady = [100.0, 130.0];
         let many = std::iter::repeat_n(&steady[..], 9).chain([&unsteady[..]]);
-        let spread = Spread::of(many);
+        let spread = Spread::new(many);
         assert!(spread.mean < 0.05 && spread.unsteady(enough) == 1);
         assert!(!spread.is_steady(enough));
-        assert!(Spread::of([&steady[..]]).is_steady(enough));
-        assert!(!Spread::of([]).is_steady(enough), "nothing is not steady");
+        assert!(Spread::new([&steady[..]]).is_steady(enough));
+        assert!(!Spread::new([]).is_steady(enough), "nothing is not steady");
     }
 }

@@ -481,7 +481,7 @@ mod tests {
         profile
     }
 
-    fn told(found: &ExtraCost) -> Vec<String> {
+    fn lines(found: &ExtraCost) -> Vec<String> {
         let row = |row: &CostRow| {
             let new = if row.new { " NEW" } else { "" };
             format!("{} {:.0}{new}", row.frame, row.share * 100.0)
@@ -501,22 +501,22 @@ mod tests {
             &[("main;f;f;f", 200), ("main;g", 150), ("main;g;h", 50)],
         );
         assert_eq!(found.direction, Direction::Costlier);
-        assert_eq!(told(&found), ["main 100", "f 50", "g 50", "h 25 NEW"]);
+        assert_eq!(lines(&found), ["main 100", "f 50", "g 50", "h 25 NEW"]);
     }
 
     #[test]
     fn what_is_in_the_chance_of_sampling_is_still_new() {
         let found = table(&[("m;a", 1000), ("m;b", 1)], &[("m;a", 1000), ("m;b", 500)]);
-        assert_eq!(told(&found), ["m 100", "b 100 NEW"]);
+        assert_eq!(lines(&found), ["m 100", "b 100 NEW"]);
         let found = table(&[("m;a", 1000), ("m;b", 3)], &[("m;a", 1000), ("m;b", 500)]);
-        assert_eq!(told(&found), ["m 100", "b 100"]);
+        assert_eq!(lines(&found), ["m 100", "b 100"]);
     }
 
     #[test]
     fn a_saved_cost_is_divided_the_same_way() {
         let found = table(&[("m;a", 100), ("m;b", 300)], &[("m;a", 120)]);
         assert_eq!(found.direction, Direction::Cheaper);
-        assert_eq!(told(&found), ["b 107 NEW", "m 100"]);
+        assert_eq!(lines(&found), ["b 107 NEW", "m 100"]);
         assert_eq!(found.entry.unwrap().row.frame, "b");
     }
 
@@ -530,7 +530,7 @@ mod tests {
     #[test]
     fn programs_of_other_names_are_the_same_program() {
         let found = table(&[("bench-old;f", 100)], &[("bench-new;f", 300)]);
-        assert_eq!(told(&found), ["bench-old 100", "f 100"]);
+        assert_eq!(lines(&found), ["bench-old 100", "f 100"]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn calibrate(
         } else if rates.is_empty() {
             return Ok(console::REFUSED);
         }
-        let level = Level::of(n, rates);
+        let level = Level::new(n, rates);
         print_cases(console.stdout, &level, options)?;
         print_overall(console.stdout, &level.spread, options)?;
         let is_best = search.observe(level);

@@ -257,7 +257,7 @@ fn levels(
     }
     let level = |(name, cases): (String, IndexMap<String, Results>)| {
         let n = open.iter().find(|file| file.name == name)?.search.n()?;
-        Some((name, Level::of(n, cases)))
+        Some((name, Level::new(n, cases)))
     };
     files.into_iter().filter_map(level).collect()
 }

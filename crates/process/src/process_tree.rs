@@ -24,7 +24,7 @@ struct Stat {
 
 /// The processes of the child `root` that are alive, itself included.
 pub fn family_of(root: i32) -> Vec<i32> {
-    members(&all(), root)
+    members(&processes(), root)
 }
 
 /// The living processes of several families; without any, the machine is not looked at.
@@ -32,14 +32,14 @@ pub(super) fn families_of(roots: &[i32]) -> BTreeSet<i32> {
     if roots.is_empty() {
         return BTreeSet::new();
     }
-    let all = all();
+    let all = processes();
     roots.iter().flat_map(|root| members(&all, *root)).collect()
 }
 
 /// Processor time that the family has used so far, in nanoseconds, ended members aside whose parent
 /// has not waited for them. `None` when nobody is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
-    let all = all();
+    let all = processes();
     let family = members(&all, root);
     // SAFETY: sysconf only reads a setting.
     let ticks_per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
@@ -106,7 +106,7 @@ pub fn names_of(pids: &[i32]) -> String {
     }
 }
 
-fn all() -> BTreeMap<i32, Stat> {
+fn processes() -> BTreeMap<i32, Stat> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return BTreeMap::new();
     };

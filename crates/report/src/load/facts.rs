@@ -2,15 +2,17 @@
 
 use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
-use crate::load::tables::requests;
-use crate::load::{rate, spelled_ns};
+use crate::load::words::{rate, requests, spelled_ns};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
 /// The facts of one load.
 pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
-    let mut facts = vec![fact("load", asked(&run.asked)), fact("requests", sent(run))];
+    let mut facts = vec![
+        fact("load", requested(&run.asked)),
+        fact("requests", sent(run)),
+    ];
     facts.extend(
         run.probe
             .as_ref()
@@ -41,7 +43,7 @@ fn length(ns: u64) -> String {
     duration(ns / 1_000_000)
 }
 
-fn asked(asked: &LoadFacts) -> String {
+fn requested(asked: &LoadFacts) -> String {
     let pace = match &asked.pace {
         PaceFacts::Closed {
             concurrency,

@@ -2,7 +2,7 @@
 
 use crate::document::{Block, Document, Emphasis};
 use crate::figure::{count, share, spell};
-use crate::load::{rate, refusal_reason, spelled_ns, spelled_range};
+use crate::load::words::{rate, refusal_reason, spelled_ns, spelled_range};
 use crate::table::{Cell, Column, Columns, Footnotes, Kind, Table};
 use speedwell_analysis::load::Quantity;
 use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};

@@ -2,7 +2,7 @@
 //! the requests, charts, and everything that was measured for machines.
 //!
 //! Decides what is said where. Which figures are reported is decided in `analysis::load`. Start at
-//! [`document`]; [`gate`] shows how a load stands to its limits.
+//! [`document`]; sentences are in `words.rs`, tables in `tables.rs`, and [`gate()`] shows how a load stands to its limits.
 
 mod charts;
 mod facts;
@@ -16,10 +16,10 @@ pub use search::{level_sort_keys, rate_sort_keys, search};
 pub use tables::sort_keys;
 
 use crate::document::{Block, Document};
-use crate::figure::{Uncertainty, count, quantity, share, spell};
+use crate::figure::count;
 use crate::output::{Output, Verbosity};
 use serde_json::{Value, json};
-use speedwell_analysis::load::{Course, LoadFindings, Quantity, Refusal, Remark, Told, Weight};
+use speedwell_analysis::load::{Course, LoadFindings, Quantity, Remark, Weight};
 
 /// Details of more loads than this are folded away: their rows say what there is to compare.
 const MOST_IN_FULL: usize = 4;
@@ -40,7 +40,7 @@ const OPEN: &str = "response: from the time a request was due to the last byte o
 pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
     let mut document = Document::new("load");
     document.extend(warnings(loads).into_iter().map(Block::Warning));
-    document.push(Block::Headline(headline(loads)));
+    document.push(Block::Headline(words::headline(loads)));
     document.push(Block::Table(tables::summary_table(loads)));
     // Before the details: the course of a load shows at a glance whether its figures mean anything.
     document.push_charts(charts::charts(loads));
@@ -193,145 +193,5 @@ pub fn remark_name(remark: &Remark) -> &'static str {
         Remark::Retried { .. } => "retried",
         Remark::Interim { .. } => "interim",
         Remark::NotReusable { .. } => "not-reusable",
-    }
-}
-
-/// The answer.
-pub fn headline(loads: &[LoadFindings<'_>]) -> String {
-    match loads {
-        [] => "nothing was measured".to_owned(),
-        [load] => single(load),
-        _ => several(loads),
-    }
-}
-
-/// A rate in its unit.
-pub fn rate(per_s: f64) -> String {
-    quantity(per_s, "1/s", Uncertainty::Unknown)
-}
-
-fn single(load: &LoadFindings<'_>) -> String {
-    let counts = &load.run.measured.totals.outcomes;
-    let rate = load.throughput_per_s.map_or("no rate".to_owned(), rate);
-    let pace = match (load.concurrency.asked, load.open) {
-        (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
-        (Some(clients), None) => {
-            format!(" with {} requests in flight", spell(f64::from(clients), 0))
-        }
-        (None, None) => String::new(),
-    };
-    let failed = match counts.all_errors() {
-        0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
-        0 => "no request failed".to_owned(),
-        errors => format!(
-            "{} of {} failed ({})",
-            spell(errors as f64, 0),
-            count(counts.attempts() as usize, "request", "requests"),
-            share(errors as f64 / counts.attempts() as f64)
-        ),
-    };
-    format!(
-        "{}: {rate}{pace}{}{}; {failed}.",
-        load.run.label,
-        latency(load),
-        connections(load)
-    )
-}
-
-/// What is said of the times, as a part of the sentence.
-fn latency(load: &LoadFindings<'_>) -> String {
-    let (principal, group) = load.principal();
-    let name = match principal {
-        Quantity::Response => "response time",
-        _ => "service time",
-    };
-    let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
-    match (median, tail) {
-        (Some(Told::Refused(_)), Some(Told::Refused(_))) => format!("; its {name} is refused"),
-        (Some(median), Some(tail)) => {
-            let words = |told| match told {
-                Told::Refused(_) => "is refused".to_owned(),
-                known => spelled_time(known),
-            };
-            format!("; {name} p50 {}, p99 {}", words(median), words(tail))
-        }
-        _ => String::new(),
-    }
-}
-
-/// What connections had to do with it, if each answer ended one.
-fn connections(load: &LoadFindings<'_>) -> &'static str {
-    let replies = &load.run.measured.totals.replies;
-    let closed = replies.count - replies.reusable.min(replies.count);
-    if load.run.asked.keeps_alive && 2 * closed > replies.count {
-        "; the server closed the connection after most answers"
-    } else {
-        ""
-    }
-}
-
-fn several(loads: &[LoadFindings<'_>]) -> String {
-    let rated = loads
-        .iter()
-        .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
-    let mut rated: Vec<(f64, &str)> = rated.collect();
-    rated.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
-    let failed: u64 = loads.iter().map(errors).sum();
-    let failed = match failed {
-        0 => "no request failed".to_owned(),
-        failed => format!("{} failed", count(failed as usize, "request", "requests")),
-    };
-    match (rated.first(), rated.last()) {
-        (Some((low, slowest)), Some((high, fastest))) => format!(
-            "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
-            count(loads.len(), "load", "loads"),
-            rate(*low),
-            rate(*high)
-        ),
-        _ => format!("{}; {failed}.", count(loads.len(), "load", "loads")),
-    }
-}
-
-/// `1.23 ms`, or `≥ 1.23 ms` where the true time may be longer.
-pub fn spelled_ns(ns: f64, is_lower_bound: bool) -> String {
-    let mark = if is_lower_bound { "≥ " } else { "" };
-    if ns == 0.0 {
-        return format!("{mark}0 ns");
-    }
-    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
-    let step = 10f64.powf(ns.log10().floor() - 2.0);
-    let rounded = (ns / step).round() * step;
-    format!("{mark}{}", quantity(rounded, "ns", Uncertainty::Unknown))
-}
-
-/// Two times between which the true one lies: `14.1-15.9 ms`, or `950 µs-1.20 ms` where their units differ.
-pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (spelled_ns(low_ns, false), spelled_ns(high_ns, false));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
-        _ => format!("{low}-{high}"),
-    }
-}
-
-/// A time, a range, or the word that it is refused.
-pub fn spelled_time(told: Told) -> String {
-    match told {
-        Told::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
-        Told::Range { low, high } => spelled_range(low.ns as f64, high.ns as f64),
-        Told::Refused(_) => "refused".to_owned(),
-    }
-}
-
-/// Why a time is refused, and what to do about it.
-pub fn refusal_reason(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::GeneratorLimited => {
-            "refused: the generator itself was late, and that may be more than half of this time"
-        }
-        Refusal::RateMissed => {
-            "refused: fewer than 98 % of the due requests were sent, and what the others would have met \
-             is not known"
-        }
     }
 }

@@ -6,7 +6,8 @@
 use crate::charts::point_series;
 use crate::document::{Block, Chart, Document};
 use crate::figure::{Uncertainty, count, quantity, share};
-use crate::load::{findings_data, rate, run_data, tables};
+use crate::load::words::rate;
+use crate::load::{findings_data, run_data, tables};
 use crate::output::{Output, Verbosity};
 use crate::scaling::{self, throughput_chart};
 use crate::table::{Cell, Column, Columns, Table};

@@ -4,8 +4,9 @@
 //! [`times_table`].
 
 use crate::document::Block;
-use crate::figure::{Uncertainty, count, place, share, spell};
-use crate::load::{load_name, rate, refusal_reason, spelled_ns, spelled_range, spelled_time};
+use crate::figure::{Uncertainty, place, share, spell};
+use crate::load::load_name;
+use crate::load::words::{rate, refusal_reason, spelled_ns, spelled_range, spelled_time};
 use crate::table::{Cell, Column, Columns, Footnotes, Kind, Row, Table, number};
 use serde_json::Value;
 use speedwell_analysis::load::{
@@ -165,11 +166,6 @@ fn outcomes<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
 fn low(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
     let (quantity, group) = load.principal();
     low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
-}
-
-/// A count of requests.
-pub fn requests(number: u64) -> String {
-    count(number as usize, "request", "requests")
 }
 
 /// Both tables. Where every request was answered well in the same way they say nothing new to people

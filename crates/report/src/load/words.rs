@@ -1,11 +1,157 @@
-//! What a reader should know of a load, as sentences that say what it means for the figures.
+//! A load in words: the answer in a sentence, times and rates as they are spelled, and what a reader should know of a
+//! load, as sentences that say what it means for the figures.
+//!
+//! Start at [`headline`] and [`sentence`].
 
-use crate::figure::{count, share, spell};
-use crate::load::tables::requests;
-use crate::load::{rate, spelled_ns};
-use speedwell_analysis::load::{Course, Halves, LoadFindings, Remark};
+use crate::figure::{Uncertainty, count, quantity, share, spell};
+use speedwell_analysis::load::{Course, Halves, LoadFindings, Quantity, Refusal, Remark, Told};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::outcomes::Imbalance;
+
+/// The answer.
+pub fn headline(loads: &[LoadFindings<'_>]) -> String {
+    match loads {
+        [] => "nothing was measured".to_owned(),
+        [load] => headline_of_one(load),
+        _ => headline_of_several(loads),
+    }
+}
+
+/// A rate in its unit.
+pub fn rate(per_s: f64) -> String {
+    quantity(per_s, "1/s", Uncertainty::Unknown)
+}
+
+fn headline_of_one(load: &LoadFindings<'_>) -> String {
+    let counts = &load.run.measured.totals.outcomes;
+    let rate = load.throughput_per_s.map_or("no rate".to_owned(), rate);
+    let pace = match (load.concurrency.asked, load.open) {
+        (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
+        (Some(clients), None) => {
+            format!(" with {} requests in flight", spell(f64::from(clients), 0))
+        }
+        (None, None) => String::new(),
+    };
+    let failed = match counts.all_errors() {
+        0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
+        0 => "no request failed".to_owned(),
+        errors => format!(
+            "{} of {} failed ({})",
+            spell(errors as f64, 0),
+            count(counts.attempts() as usize, "request", "requests"),
+            share(errors as f64 / counts.attempts() as f64)
+        ),
+    };
+    format!(
+        "{}: {rate}{pace}{}{}; {failed}.",
+        load.run.label,
+        latency_part(load),
+        connections_part(load)
+    )
+}
+
+/// What is said of the times, as a part of the sentence.
+fn latency_part(load: &LoadFindings<'_>) -> String {
+    let (principal, group) = load.principal();
+    let name = match principal {
+        Quantity::Response => "response time",
+        _ => "service time",
+    };
+    let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
+    match (median, tail) {
+        (Some(Told::Refused(_)), Some(Told::Refused(_))) => format!("; its {name} is refused"),
+        (Some(median), Some(tail)) => {
+            let words = |told| match told {
+                Told::Refused(_) => "is refused".to_owned(),
+                known => spelled_time(known),
+            };
+            format!("; {name} p50 {}, p99 {}", words(median), words(tail))
+        }
+        _ => String::new(),
+    }
+}
+
+/// What connections had to do with it, if each answer ended one.
+fn connections_part(load: &LoadFindings<'_>) -> &'static str {
+    let replies = &load.run.measured.totals.replies;
+    let closed = replies.count - replies.reusable.min(replies.count);
+    if load.run.asked.keeps_alive && 2 * closed > replies.count {
+        "; the server closed the connection after most answers"
+    } else {
+        ""
+    }
+}
+
+fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
+    let rated = loads
+        .iter()
+        .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
+    let mut rated: Vec<(f64, &str)> = rated.collect();
+    rated.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
+    let failed: u64 = loads.iter().map(errors).sum();
+    let failed = match failed {
+        0 => "no request failed".to_owned(),
+        failed => format!("{} failed", count(failed as usize, "request", "requests")),
+    };
+    match (rated.first(), rated.last()) {
+        (Some((low, slowest)), Some((high, fastest))) => format!(
+            "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
+            count(loads.len(), "load", "loads"),
+            rate(*low),
+            rate(*high)
+        ),
+        _ => format!("{}; {failed}.", count(loads.len(), "load", "loads")),
+    }
+}
+
+/// `1.23 ms`, or `≥ 1.23 ms` where the true time may be longer.
+pub fn spelled_ns(ns: f64, is_lower_bound: bool) -> String {
+    let mark = if is_lower_bound { "≥ " } else { "" };
+    if ns == 0.0 {
+        return format!("{mark}0 ns");
+    }
+    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
+    let step = 10f64.powf(ns.log10().floor() - 2.0);
+    let rounded = (ns / step).round() * step;
+    format!("{mark}{}", quantity(rounded, "ns", Uncertainty::Unknown))
+}
+
+/// Two times between which the true one lies: `14.1-15.9 ms`, or `950 µs-1.20 ms` where their units differ.
+pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (spelled_ns(low_ns, false), spelled_ns(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// A time, a range, or the word that it is refused.
+pub fn spelled_time(told: Told) -> String {
+    match told {
+        Told::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
+        Told::Range { low, high } => spelled_range(low.ns as f64, high.ns as f64),
+        Told::Refused(_) => "refused".to_owned(),
+    }
+}
+
+/// Why a time is refused, and what to do about it.
+pub fn refusal_reason(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::GeneratorLimited => {
+            "refused: the generator itself was late, and that may be more than half of this time"
+        }
+        Refusal::RateMissed => {
+            "refused: fewer than 98 % of the due requests were sent, and what the others would have met \
+             is not known"
+        }
+    }
+}
+
+/// A count of requests.
+pub fn requests(number: u64) -> String {
+    count(number as usize, "request", "requests")
+}
 
 /// The sentence.
 pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
