@@ -14,7 +14,7 @@ use super::job::{Description, Job, Kind, Parameter, Request, Setting, Source};
 use super::{Attempt, Harness, Message, Observation, own_program, protocol};
 use anyhow::{Context, anyhow};
 use speedwell_model::assignment::{Assignment, Warmup, Work};
-use speedwell_model::performed::{Performed, Stumble};
+use speedwell_model::performed::{Performed, StageFailure};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, Sample};
 use speedwell_process::{Channel, Outcome, Spec, run};
@@ -188,14 +188,14 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
         Ok((outcome, events)) => {
             let told = events.first("performed");
             let performed = told.and_then(performed);
-            let (seen, stumble, fault) = match performed {
+            let (seen, stage_failure, fault) = match performed {
                 None => (None, None, Some(events.error().unwrap_or(Cause::Silent))),
                 Some(performed) => {
                     let load = told.and_then(|told| told.get("load"));
-                    let stumble = performed.stumble.clone();
+                    let stage_failure = performed.failure.clone();
                     (
                         Some(observation(job, &order.metrics, performed, load)),
-                        stumble,
+                        stage_failure,
                         None,
                     )
                 }
@@ -208,11 +208,11 @@ fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
                 job,
                 setting,
             );
-            if let Some(Stumble {
+            if let Some(StageFailure {
                 stage,
                 reason,
                 stderr_tail,
-            }) = stumble
+            }) = stage_failure
             {
                 let cause = Cause::Stage { stage, reason };
                 attempt.failure = Some(failure(cause, stderr_tail, &plain, job, setting));

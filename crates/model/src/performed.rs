@@ -13,7 +13,7 @@ pub struct Performed {
     /// What a reader of the figures should know, as whole sentences.
     pub notes: Vec<String>,
     /// Why the run failed, if it did. What was measured before its end is kept only if nothing but its end failed.
-    pub stumble: Option<Stumble>,
+    pub failure: Option<StageFailure>,
 }
 
 impl Performed {
@@ -61,7 +61,7 @@ impl Measure {
 
 /// Where and why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stumble {
+pub struct StageFailure {
     /// Where.
     pub stage: Stage,
     /// Why, as the end of a sentence about the stage.

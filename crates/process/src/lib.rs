@@ -25,5 +25,5 @@ pub use process_tree::{
 pub use scheduling::{CpuSet, RealTime};
 pub use scratch::{Scratch, user};
 pub use service::Service;
-pub use spec::{Ended, Farewell, Farewelled, Outcome, Spec, replay, resolve};
+pub use spec::{Ended, Outcome, Shutdown, ShutdownOutcome, Spec, replay, resolve};
 pub use stopwatch::{Stopwatch, Timed};

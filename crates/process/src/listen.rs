@@ -3,7 +3,7 @@
 
 use crate::channel::{self, Conversation, Ends, Next};
 use crate::{
-    Ended, Farewell, Farewelled, Outcome, Spec, Stream, family_of, interrupted, process_tree,
+    Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, family_of, interrupted, process_tree,
 };
 use speedwell_model::Usage;
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(super) fn run_until(
     started(group);
     let mut listener = Listener::new(child, begin + spec.limit, conversation);
     let is_held = end.is_some();
-    listener.farewell = spec.farewell;
+    listener.shutdown = spec.shutdown;
     listener.stop_source = match end {
         Some(pipe) => StopSource::Pipe(pipe),
         None => StopSource::User,
@@ -48,7 +48,7 @@ pub(super) fn run_until(
     let (status, usage) = reap(group)?;
     process_tree::forget(group);
     let wall_ns = begin.elapsed().as_nanos() as u64;
-    let farewell = listener.asked.map(|asked| Farewelled {
+    let shutdown = listener.asked.map(|asked| ShutdownOutcome {
         manner: from_status(status),
         took_ns: asked.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
@@ -69,7 +69,7 @@ pub(super) fn run_until(
         stdout: listener.stdout,
         stderr: listener.stderr,
         strays,
-        farewell,
+        shutdown,
     })
 }
 
@@ -95,7 +95,7 @@ struct Listener<'a> {
     conversation: &'a mut dyn Conversation,
     deadline: Instant,
     stop_source: StopSource,
-    farewell: Farewell,
+    shutdown: Shutdown,
     /// When it was asked to end.
     asked: Option<Instant>,
     was_killed: bool,
@@ -117,7 +117,7 @@ impl<'a> Listener<'a> {
             conversation,
             deadline,
             stop_source: StopSource::User,
-            farewell: Farewell::default(),
+            shutdown: Shutdown::default(),
             asked: None,
             was_killed: false,
             stopped: None,
@@ -163,9 +163,9 @@ impl<'a> Listener<'a> {
             },
             StopSource::Pipe(pipe) if is_closed(pipe) => {
                 // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
-                unsafe { libc::kill(-self.child.pid, self.farewell.signal) };
+                unsafe { libc::kill(-self.child.pid, self.shutdown.signal) };
                 self.asked = Some(Instant::now());
-                Some(self.farewell.grace)
+                Some(self.shutdown.grace)
             }
             // Its holder decides what follows; the child only has to bring its answer to an end.
             StopSource::Pipe(_) if interrupted() && !self.notified => {

@@ -125,7 +125,7 @@ mod tests {
     fn shell(script: &str) -> Service {
         let mut spec = Spec::new("/bin/sh").args(["-c", script]);
         // Time enough to say goodbye, even on a busy machine.
-        spec.farewell.grace = Duration::from_secs(30);
+        spec.shutdown.grace = Duration::from_secs(30);
         Service::start(spec).unwrap()
     }
 

@@ -30,21 +30,21 @@ pub struct Spec {
     /// Its private line.
     pub channel: Channel,
     /// How it is asked to end, where somebody decides that it has to.
-    pub farewell: Farewell,
+    pub shutdown: Shutdown,
 }
 
 /// How a child is asked to end before it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Farewell {
+pub struct Shutdown {
     /// The number of the signal that its group gets.
     pub signal: i32,
     /// How long its end may take.
     pub grace: Duration,
 }
 
-impl Default for Farewell {
-    fn default() -> Farewell {
-        Farewell {
+impl Default for Shutdown {
+    fn default() -> Shutdown {
+        Shutdown {
             signal: libc::SIGTERM,
             grace: Duration::from_secs(3),
         }
@@ -63,7 +63,7 @@ impl Spec {
             pin: None,
             limit: Duration::from_secs(60),
             channel: Channel::None,
-            farewell: Farewell::default(),
+            shutdown: Shutdown::default(),
         }
     }
 
@@ -138,12 +138,12 @@ pub struct Outcome {
     /// How many processes it left behind, which we ended.
     pub strays: usize,
     /// What came of asking it to end, where it was asked.
-    pub farewell: Option<Farewelled>,
+    pub shutdown: Option<ShutdownOutcome>,
 }
 
 /// How a child ended that was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Farewelled {
+pub struct ShutdownOutcome {
     /// How it ended: by itself with a status, by the signal it was asked with, or by being killed.
     pub manner: Ended,
     /// From the question to its end.

@@ -37,11 +37,11 @@ fn profile(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> anyhow::Re
     let remark = prepare(&mut assignment, order)?;
     let (outcome, events) = asked(&assignment, seed, setting)?;
     let told = events.first("performed");
-    if let Some(stumble) = told
+    if let Some(failure) = told
         .and_then(performed)
-        .and_then(|performed| performed.stumble)
+        .and_then(|performed| performed.failure)
     {
-        bail!("the run failed at '{}': {}", stumble.stage, stumble.reason);
+        bail!("the run failed at '{}': {}", failure.stage, failure.reason);
     }
     let Some(text) = told.and_then(|told| told.get("profile")) else {
         match outcome.ended {

@@ -3,10 +3,10 @@
 use super::profiling::Profiler;
 use super::proof::Output;
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, counters, figures, stumble, target};
+use super::{Done, Fallible, counters, figures, stage_failure, target};
 use regex::Regex;
 use speedwell_model::assignment::{Assignment, Figure, Origin};
-use speedwell_model::performed::{Measure, Stage, Stumble};
+use speedwell_model::performed::{Measure, Stage, StageFailure};
 use speedwell_process::{self as process, CpuSet, Ended, Outcome, Spec, Stream};
 use std::time::{Instant, SystemTime};
 
@@ -30,10 +30,10 @@ pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fa
         Some(profiler) => profiler.record(spec, &mut output, done)?,
         None => process::run(&spec, &mut output).map_err(|error| {
             let program = spec.program.display();
-            stumble(Stage::Start, format!("'{program}': {error}"))
+            stage_failure(Stage::Start, format!("'{program}': {error}"))
         })?,
     };
-    let tailed = |why: Stumble| Stumble {
+    let tailed = |why: StageFailure| StageFailure {
         stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
         ..why
     };
@@ -56,7 +56,7 @@ pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fa
         let values: Vec<f64> = values.collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
-            let why = stumble(
+            let why = stage_failure(
                 Stage::Figures,
                 format!("'{name}': its figure is too large to be one"),
             );
@@ -88,7 +88,7 @@ fn good_end(assignment: &Assignment, outcome: &Outcome) -> Fallible<()> {
         0 => String::new(),
         wall_s => format!(" after {wall_s} s"),
     };
-    Err(stumble(Stage::Alive, format!("{why}{after}")))
+    Err(stage_failure(Stage::Alive, format!("{why}{after}")))
 }
 
 fn values(
@@ -98,7 +98,7 @@ fn values(
     outcome: &Outcome,
 ) -> Fallible<Vec<f64>> {
     let name = &figure.metric.name;
-    let failed = |why: String| stumble(Stage::Figures, format!("'{name}': {why}"));
+    let failed = |why: String| stage_failure(Stage::Figures, format!("'{name}': {why}"));
     let text = output.text(Stream::Stdout);
     match &figure.from {
         Origin::Regex(pattern) => by_pattern(pattern, &text).map_err(failed),

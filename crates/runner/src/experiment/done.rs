@@ -2,7 +2,7 @@
 
 use crate::load::LoadRun;
 use speedwell_model::Profile;
-use speedwell_model::performed::{Performed, Stage, Stumble};
+use speedwell_model::performed::{Performed, Stage, StageFailure};
 
 /// Everything that came of a run.
 #[derive(Debug, Default)]
@@ -16,11 +16,11 @@ pub struct Done {
 }
 
 /// What ends a run before its time.
-pub type Fallible<T> = Result<T, Stumble>;
+pub type Fallible<T> = Result<T, StageFailure>;
 
 /// A run that failed before anything was written.
-pub fn stumble(stage: Stage, reason: impl Into<String>) -> Stumble {
-    Stumble {
+pub fn stage_failure(stage: Stage, reason: impl Into<String>) -> StageFailure {
+    StageFailure {
         stage,
         reason: reason.into(),
         stderr_tail: String::new(),

@@ -143,9 +143,9 @@ fn tell(figures: &[(&str, &str, Better, Option<f64>)], done: &mut Done) {
 
 /// Figures of the end of a server.
 pub fn of_end(outcome: &Outcome, done: &mut Done) {
-    if let Some(farewell) = outcome.farewell.filter(|farewell| !farewell.was_killed) {
+    if let Some(shutdown) = outcome.shutdown.filter(|shutdown| !shutdown.was_killed) {
         let metric = Metric::new("server_exit", "ns", Better::Lower);
-        done.performed.tell(metric, farewell.took_ns as f64);
+        done.performed.tell(metric, shutdown.took_ns as f64);
     }
     done.performed.notes.extend(outcome.leftovers());
 }

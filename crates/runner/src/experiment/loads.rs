@@ -2,10 +2,10 @@
 //! `speedwell load` does once, with a server of its own if it has one.
 //!
 //! It decides which figures of a load are those of the run, and when a load has failed. Start at [`send`] for the short
-//! form, at [`Life::warm_up`] for a server.
+//! form, at [`ServerLifecycle::warm_up`] for a server.
 
-use super::life::{Life, port_of_run};
-use super::{Done, Fallible, stumble, target};
+use super::lifecycle::{ServerLifecycle, port_of_run};
+use super::{Done, Fallible, stage_failure, target};
 use crate::load::{
     self, Notice, UNLIMITED, as_run, carry_out_beside, generate, load_with_tool,
     load_with_tool_beside,
@@ -15,7 +15,7 @@ use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::assignment::{Target, Warmup};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::{Client, LoadSpec};
-use speedwell_model::performed::{Stage, Stumble};
+use speedwell_model::performed::{Stage, StageFailure};
 use speedwell_model::{Better, Metric, Session};
 use speedwell_process::{self as process, CpuSet, Spec};
 use speedwell_results::formats::measured;
@@ -65,7 +65,7 @@ pub fn send(
     done.performed.notes.extend(notes);
     match sent.map_err(|error| failed(stage, &error))? {
         Sent::ByUs(load) => keep(&load, done),
-        Sent::ByTool(None) => Err(stumble(Stage::Load, "interrupted")),
+        Sent::ByTool(None) => Err(stage_failure(Stage::Load, "interrupted")),
         Sent::ByTool(Some(session)) => {
             all_served_by_tool(&session)?;
             tell_figures(&session, done)
@@ -93,12 +93,12 @@ fn server(target: &Target, line: &str, port: u16, pin: Option<CpuSet>) -> Spec {
 }
 
 /// The reason as one line; hints and what a server wrote last stand behind it.
-fn failed(stage: Stage, error: &anyhow::Error) -> Stumble {
+fn failed(stage: Stage, error: &anyhow::Error) -> StageFailure {
     let texts: Vec<String> = error.chain().map(ToString::to_string).collect();
     let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
     let reasons: Vec<String> = texts.iter().map(first).collect();
     let others = texts.iter().flat_map(|text| text.lines().skip(1));
-    Stumble {
+    StageFailure {
         stage,
         reason: reasons.join(": "),
         stderr_tail: others.collect::<Vec<_>>().join("\n"),
@@ -108,18 +108,18 @@ fn failed(stage: Stage, error: &anyhow::Error) -> Stumble {
 /// A load that did not come to its end is no measurement, and neither is one of which requests failed.
 fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
     if process::interrupted() {
-        return Err(stumble(Stage::Load, "interrupted"));
+        return Err(stage_failure(Stage::Load, "interrupted"));
     }
     if let Some(server) = &load.server
         && let Some(died) = &server.died
     {
-        return Err(Stumble {
+        return Err(StageFailure {
             stderr_tail: server.stderr_tail.clone(),
-            ..stumble(Stage::Load, format!("the server {died} in mid-load"))
+            ..stage_failure(Stage::Load, format!("the server {died} in mid-load"))
         });
     }
     if load.is_partial {
-        return Err(stumble(Stage::Load, load.warnings.join(" ")));
+        return Err(stage_failure(Stage::Load, load.warnings.join(" ")));
     }
     refuse_failed(load)?;
     let session = session_of(load).map_err(|error| failed(Stage::Figures, &error))?;
@@ -130,7 +130,7 @@ fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
 
 /// The figures of a load: its rate first, everything else beside it.
 fn tell_figures(session: &Session, done: &mut Done) -> Fallible<()> {
-    let missing = |what: &str| stumble(Stage::Figures, what);
+    let missing = |what: &str| stage_failure(Stage::Figures, what);
     if let Some(failure) = session.failures.first() {
         return Err(missing(&failure.cause.to_string()));
     }
@@ -184,7 +184,7 @@ const SUCCESS: (u16, u16) = (200, 299);
 /// Between two looks at a server that is being loaded.
 const PULSE: Duration = Duration::from_millis(10);
 
-impl Life<'_> {
+impl ServerLifecycle<'_> {
     /// The load that does not count, always sent by our own generator.
     pub(super) fn warm_up(&self, done: &mut Done) -> Fallible<()> {
         let traffic = &self.serving.load;
@@ -228,7 +228,7 @@ impl Life<'_> {
     }
 
     pub(super) fn load(&self) -> Fallible<(Session, Option<LoadRun>)> {
-        let failed = |error: anyhow::Error| stumble(Stage::Load, format!("{error:#}"));
+        let failed = |error: anyhow::Error| stage_failure(Stage::Load, format!("{error:#}"));
         let spec = self.spec();
         if spec.client != Client::Builtin {
             let spec = LoadSpec {
@@ -236,7 +236,7 @@ impl Life<'_> {
                 ..spec
             };
             let session = load_with_tool(&spec, self.seed, &mut |_| ()).map_err(failed)?;
-            let session = session.ok_or_else(|| stumble(Stage::Load, "interrupted"))?;
+            let session = session.ok_or_else(|| stage_failure(Stage::Load, "interrupted"))?;
             return Ok((session, None));
         }
         let run = self.sent_by_us(Stage::Load, &spec)?;
@@ -257,7 +257,7 @@ impl Life<'_> {
     }
 
     fn sent_by_us(&self, stage: Stage, spec: &LoadSpec) -> Fallible<LoadRun> {
-        let failed = |error: anyhow::Error| stumble(stage, format!("{error:#}"));
+        let failed = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
         let mut job = load::job(spec, self.seed, Part::WHOLE).map_err(failed)?;
         // A name such as 'localhost' has several addresses; the server listens on this one.
         job.load.target.addresses = vec![Address::Internet(self.ready.address)];
@@ -283,8 +283,8 @@ impl Life<'_> {
             self.service.has_ended()
         };
         match has_ended {
-            true => Err(stumble(stage, "it ended in mid-load")),
-            false if run.measured.is_interrupted => Err(stumble(stage, "interrupted")),
+            true => Err(stage_failure(stage, "it ended in mid-load")),
+            false if run.measured.is_interrupted => Err(stage_failure(stage, "interrupted")),
             false => Ok(run),
         }
     }
@@ -299,9 +299,11 @@ impl Life<'_> {
         match self.serving.load.spec.count {
             Some(wanted) if counts.succeeded() != wanted => {
                 let reason = format!("{} requests instead of {wanted}", counts.succeeded());
-                Err(stumble(Stage::Served, reason))
+                Err(stage_failure(Stage::Served, reason))
             }
-            _ if counts.succeeded() == 0 => Err(stumble(Stage::Served, "no request was answered")),
+            _ if counts.succeeded() == 0 => {
+                Err(stage_failure(Stage::Served, "no request was answered"))
+            }
             _ => Ok(()),
         }
     }
@@ -323,7 +325,7 @@ pub(super) fn refuse_failed(load: &LoadRun) -> Fallible<()> {
         counts.attempts(),
         classes.join(", ")
     );
-    Err(stumble(Stage::Served, reason))
+    Err(stage_failure(Stage::Served, reason))
 }
 
 /// What another tool says of requests that failed.
@@ -335,7 +337,7 @@ pub(super) fn all_served_by_tool(session: &Session) -> Fallible<()> {
     match failed {
         Some(sample) => {
             let reason = format!("{}: {} requests", sample.metric, sample.value);
-            Err(stumble(Stage::Served, reason))
+            Err(stage_failure(Stage::Served, reason))
         }
         None => Ok(()),
     }

@@ -3,21 +3,21 @@
 //!
 //! It decides what follows what and what is a failure of which stage. It knows neither definition files nor plans:
 //! an [`Assignment`] says all there is to do, and [`Performed`] what came of it. It is meant for a process of its own,
-//! because it may enter another network. Start at [`perform`]; `life.rs` is the life of a server, stage by stage.
+//! because it may enter another network. Start at [`perform`]; `lifecycle.rs` is the life of a server, stage by stage.
 
 mod command;
 mod counters;
 mod done;
 mod figures;
 mod isolation;
-mod life;
+mod lifecycle;
 mod loads;
 mod profiling;
 mod proof;
 mod target;
 
 pub use done::Done;
-use done::{Fallible, stumble};
+use done::{Fallible, stage_failure};
 use speedwell_model::assignment::{Assignment, Work};
 
 /// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.
@@ -26,9 +26,9 @@ pub fn perform(assignment: &Assignment, seed: u64) -> Done {
     let own = isolation::divide(assignment.processors, &mut done);
     let ended = match &assignment.work {
         Work::Command => command::live(assignment, own, &mut done),
-        Work::Server(service) => life::live(assignment, service, own, seed, &mut done),
+        Work::Server(service) => lifecycle::live(assignment, service, own, seed, &mut done),
         Work::Load(spec) => loads::send(&assignment.target, spec, own, seed, &mut done),
     };
-    done.performed.stumble = ended.err();
+    done.performed.failure = ended.err();
     done
 }

@@ -2,7 +2,7 @@
 //!
 //! It decides which tool may be used and when a server is recorded; how that is done is told in `runner/profile`.
 
-use super::{Done, Fallible, stumble};
+use super::{Done, Fallible, stage_failure};
 use crate::profile::{Attached, Recorder, Recording, Tool};
 use speedwell_model::assignment::{Profiling, ProfilingTool};
 use speedwell_model::performed::Stage;
@@ -38,7 +38,7 @@ impl Profiler {
         output: &mut dyn Conversation,
         done: &mut Done,
     ) -> Fallible<Outcome> {
-        let failed = |error: anyhow::Error| stumble(Stage::Profile, format!("{error:#}"));
+        let failed = |error: anyhow::Error| stage_failure(Stage::Profile, format!("{error:#}"));
         let tool = self.recorder.tool(&spec.program).map_err(failed)?;
         if tool == Tool::V8 && self.wanted.tool == ProfilingTool::Perf {
             // Of another program it says why there is no perf.
@@ -72,12 +72,12 @@ impl Profiler {
         }
         if self.wanted.tool == ProfilingTool::V8 {
             let reason = "V8's profiler records programs that end by themselves; a server is recorded by perf only";
-            return Err(stumble(Stage::Profile, reason));
+            return Err(stage_failure(Stage::Profile, reason));
         }
         let attached = self.recorder.attach(service.pid(), home);
         attached
             .map(Some)
-            .map_err(|error| stumble(Stage::Profile, format!("{error:#}")))
+            .map_err(|error| stage_failure(Stage::Profile, format!("{error:#}")))
     }
 }
 
@@ -87,6 +87,7 @@ impl Profiler {
 /// Nothing was recorded.
 pub fn keep(recording: Recording, done: &mut Done) -> Fallible<()> {
     let profile = recording.profile();
-    done.profile = Some(profile.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?);
+    done.profile =
+        Some(profile.map_err(|error| stage_failure(Stage::Profile, format!("{error:#}")))?);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Whether a variant took effect. A module that silently failed to load would be measured as "no overhead".
 
-use super::{Fallible, stumble};
+use super::{Fallible, stage_failure};
 use regex::Regex;
 use speedwell_model::assignment::{Place, Proof};
 use speedwell_model::performed::Stage;
@@ -41,7 +41,7 @@ pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<(
     let begin = Instant::now();
     for proof in proofs.iter().filter(|proof| proof.at_exit == at_exit) {
         let pattern = Regex::new(&proof.pattern)
-            .map_err(|error| stumble(stage, format!("'{}': {error}", proof.pattern)))?;
+            .map_err(|error| stage_failure(stage, format!("'{}': {error}", proof.pattern)))?;
         loop {
             let why = match seen(&proof.place, evidence) {
                 Ok(text) if pattern.is_match(&text) => break,
@@ -53,7 +53,7 @@ pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<(
             };
             if at_exit || begin.elapsed() > PATIENCE {
                 let reason = format!("{why} '{}': the variant did not take effect", proof.pattern);
-                return Err(stumble(stage, reason));
+                return Err(stage_failure(stage, reason));
             }
             std::thread::sleep(PULSE);
         }

@@ -1,7 +1,7 @@
 //! From a [`Target`] to a program that can be started: words filled in, variables changed.
 
 use speedwell_model::assignment::{Change, Target};
-use speedwell_process::{Farewell, Spec};
+use speedwell_process::{Shutdown, Spec};
 use std::time::Duration;
 
 /// The program as it is started. `{port}` in its words and variables becomes `port`.
@@ -24,8 +24,8 @@ pub fn spec(target: &Target, port: Option<u16>) -> Spec {
 }
 
 /// How a server is asked to end.
-pub fn farewell(stop: &speedwell_model::assignment::Stop) -> Farewell {
-    Farewell {
+pub fn shutdown(stop: &speedwell_model::assignment::Stop) -> Shutdown {
+    Shutdown {
         signal: stop.signal,
         grace: Duration::from_millis(stop.grace_ms),
     }

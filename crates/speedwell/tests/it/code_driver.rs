@@ -315,7 +315,7 @@ impl Conversation {
         (ended, text.lines().map(str::to_owned).collect())
     }
 
-    /// Says farewell and waits for the end.
+    /// Says shutdown and waits for the end.
     pub fn quit(mut self) -> (Ended, Vec<String>) {
         self.say("quit", &[]);
         self.end()

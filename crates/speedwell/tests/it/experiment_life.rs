@@ -79,7 +79,7 @@ pub fn performed(order: &Value) -> Value {
 pub fn failure(order: &Value) -> (String, String) {
     let done = performed(order);
     let text = |key: &str| {
-        done["stumble"][key]
+        done["failure"][key]
             .as_str()
             .unwrap_or_else(|| panic!("{done:#}"))
             .to_owned()
@@ -119,7 +119,7 @@ fn answers_of_the_status_that_a_group_verifies_are_served() {
     let order = with(order(&["status=404"]), "work/ready/status", json!(404));
     let order = with(order, "work/verify/statuses", json!([[404, 404]]));
     let done = performed(&order);
-    assert_eq!(done["stumble"], Value::Null, "{done}");
+    assert_eq!(done["failure"], Value::Null, "{done}");
     assert!(figure(&done, "throughput").is_some(), "{done}");
     assert_eq!(figure(&done, "http_non2xx"), Some(0.0), "{done}");
 }
@@ -130,7 +130,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
         return;
     }
     let done = performed(&order(&[]));
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
     let known = |name: &str| figure(&done, name).unwrap_or_else(|| panic!("no {name} in {done:#}"));
     assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
     // 4 clients without pause: the mean number in flight cannot be more.
@@ -212,7 +212,7 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
     );
     let children = with(order(&["children=3"]), "work/children", json!(3));
     let done = performed(&children);
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_server_that_starts_slowly_is_waited_for() {
         return;
     }
     let done = performed(&order(&["starts=1"]));
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
     assert!(figure(&done, "server_ready").unwrap() > 1e9);
 }
 
@@ -269,16 +269,16 @@ fn a_variant_that_did_not_take_effect_is_an_error() {
         "proof",
         &["its stderr", "'mode:on'", "did not take effect"],
     );
-    assert_eq!(performed(&ready(&["says=mode:on"]))["stumble"], Value::Null);
+    assert_eq!(performed(&ready(&["says=mode:on"]))["failure"], Value::Null);
     let exit = proven(json!("stderr"), true);
     fails(&exit(&[]), "proof-at-exit", &["did not take effect"]);
     assert_eq!(
-        performed(&exit(&["parting=mode:on"]))["stumble"],
+        performed(&exit(&["parting=mode:on"]))["failure"],
         Value::Null
     );
     let asked = proven(json!({ "http": "/mode:on" }), false);
     assert_eq!(
-        performed(&asked(&[]))["stumble"],
+        performed(&asked(&[]))["failure"],
         Value::Null,
         "the answer echoes the path"
     );
@@ -372,9 +372,9 @@ fn a_server_that_does_not_end_is_killed_and_its_figures_are_kept() {
     let order = with(order(&["stubborn=1"]), "work/stop/grace_ms", json!(300));
     let begin = Instant::now();
     let done = performed(&order);
-    assert_eq!(done["stumble"]["stage"], "stop", "{done:#}");
+    assert_eq!(done["failure"]["stage"], "stop", "{done:#}");
     assert!(
-        done["stumble"]["reason"]
+        done["failure"]["reason"]
             .as_str()
             .unwrap()
             .contains("was killed")
@@ -389,7 +389,7 @@ fn what_a_server_leaves_behind_is_ended_and_told() {
         return;
     }
     let done = performed(&order(&["orphan=1"]));
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
     let notes = done["notes"].to_string();
     assert!(notes.contains("left 1 other process"), "{notes}");
 }
@@ -407,7 +407,7 @@ fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
         eprintln!("skipped: networks of their own are not permitted here");
         return;
     }
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
     assert!(figure(&done, "throughput").is_some());
 }
 
@@ -427,7 +427,7 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
     let order = with(command(script), "figures", figures);
     let order = with(order, "target/expected_exit", json!(7));
     let done = performed(&order);
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
     assert_eq!(figure(&done, "time"), Some(12.5e6));
     // Whoever is held up as a mark comes sees it late.
     eventually(2, || {
@@ -445,14 +445,14 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
 #[test]
 fn a_command_that_fails_is_told_with_its_end_and_last_words() {
     let done = performed(&command("echo out of cheese >&2; exit 3"));
-    assert_eq!(done["stumble"]["stage"], "alive");
+    assert_eq!(done["failure"]["stage"], "alive");
     assert!(
-        done["stumble"]["reason"]
+        done["failure"]["reason"]
             .as_str()
             .unwrap()
             .contains("exited with status 3")
     );
-    assert_eq!(done["stumble"]["stderr_tail"], "out of cheese");
+    assert_eq!(done["failure"]["stderr_tail"], "out of cheese");
     fails(&command("kill -SEGV $$"), "alive", &["signal 11"]);
     let figures = json!([{
         "metric": { "name": "time", "unit": "ms", "better": "lower" },

@@ -141,7 +141,7 @@ fn the_target_keeps_to_its_share_of_the_processors() {
     }
     order["processors"] = json!({ "target": 1, "load": 1 });
     let done = performed(&order);
-    assert_eq!(done["stumble"], Value::Null, "{done:#}");
+    assert_eq!(done["failure"], Value::Null, "{done:#}");
     order["processors"] = json!({ "target": 1, "load": 100_000 });
     let (stage, reason) = failure(&order);
     assert_eq!(stage, "verify", "it may use all of them: {reason}");

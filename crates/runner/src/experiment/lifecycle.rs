@@ -8,7 +8,7 @@ use super::figures::{Ready, Served};
 use super::profiling::{self, Profiler};
 use super::proof::Output;
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, counters, figures, isolation, stumble, target};
+use super::{Done, Fallible, counters, figures, isolation, stage_failure, target};
 use crate::profile::Attached;
 use crate::server::{
     Listener, Look, NotReady, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready,
@@ -16,7 +16,7 @@ use crate::server::{
 use crate::verify;
 use speedwell_load::load::Address;
 use speedwell_model::assignment::{Assignment, Service as Serving};
-use speedwell_model::performed::{Stage, Stumble};
+use speedwell_model::performed::{Stage, StageFailure};
 use speedwell_process::{self as process, CpuSet, Service, Spec, family_of};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -43,9 +43,9 @@ pub fn live(
     let port = port_of_run(serving.port)?;
     let counter = counters::wanted(assignment, done);
     let mut spec = target::spec(&assignment.target, Some(port));
-    spec.farewell = target::farewell(&serving.stop);
+    spec.shutdown = target::shutdown(&serving.stop);
     spec.pin = pin;
-    let mut life = Life::start(assignment, serving, seed, (port, spec))?;
+    let mut life = ServerLifecycle::start(assignment, serving, seed, (port, spec))?;
     let ended = life.measured(counter.as_ref(), done);
     let mut served = match ended {
         Ok(served) => served,
@@ -61,7 +61,7 @@ pub fn live(
 }
 
 /// A server that lives.
-pub(super) struct Life<'a> {
+pub(super) struct ServerLifecycle<'a> {
     assignment: &'a Assignment,
     pub(super) serving: &'a Serving,
     pub(super) seed: u64,
@@ -76,14 +76,14 @@ pub(super) struct Life<'a> {
     attached: Option<Attached>,
 }
 
-impl<'a> Life<'a> {
+impl<'a> ServerLifecycle<'a> {
     /// Starts the target and waits until it is ready.
     fn start(
         assignment: &'a Assignment,
         serving: &'a Serving,
         seed: u64,
         (port, mut spec): (u16, Spec),
-    ) -> Fallible<Life<'a>> {
+    ) -> Fallible<ServerLifecycle<'a>> {
         let profiler = Profiler::wanted(assignment.profile.as_ref());
         if let Some(profiler) = &profiler {
             profiler.prepare(&mut spec);
@@ -92,8 +92,8 @@ impl<'a> Life<'a> {
         let (started, begin) = (SystemTime::now(), Instant::now());
         let program = spec.program.display().to_string();
         let service = Service::conversing(spec, output.clone())
-            .map_err(|error| stumble(Stage::Start, format!("'{program}': {error}")))?;
-        let mut life = Life {
+            .map_err(|error| stage_failure(Stage::Start, format!("'{program}': {error}")))?;
+        let mut life = ServerLifecycle {
             url: serving.load.spec.url.replace("{port}", &port.to_string()),
             ready: Ready {
                 took_ns: 0,
@@ -130,7 +130,7 @@ impl<'a> Life<'a> {
                 NotReady::Never(reason) => reason,
                 NotReady::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
             };
-            stumble(Stage::Ready, reason)
+            stage_failure(Stage::Ready, reason)
         })?;
         Ok(Ready { took_ns, address })
     }
@@ -191,7 +191,8 @@ impl<'a> Life<'a> {
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
         let recording = attached.map(Attached::stop).transpose();
         let (session, load) = sent?;
-        let recording = recording.map_err(|error| stumble(Stage::Profile, format!("{error:#}")))?;
+        let recording =
+            recording.map_err(|error| stage_failure(Stage::Profile, format!("{error:#}")))?;
         self.all_served(&session, load.as_ref())?;
         self.verify(Stage::VerifyAgain)?;
         self.is_unchanged(&before)?;
@@ -220,13 +221,13 @@ impl<'a> Life<'a> {
 
     fn verify(&self, stage: Stage) -> Fallible<()> {
         let (rule, traffic) = (&self.serving.verify, &self.serving.load);
-        verify::check(rule, &traffic.spec, &self.url).map_err(|why| stumble(stage, why))
+        verify::check(rule, &traffic.spec, &self.url).map_err(|why| stage_failure(stage, why))
     }
 
     /// It lives, and its children are those that it had before the load.
     fn is_unchanged(&self, before: &BTreeSet<i32>) -> Fallible<()> {
         if self.service.has_ended() {
-            return Err(stumble(Stage::Alive, "it ended after the load"));
+            return Err(stage_failure(Stage::Alive, "it ended after the load"));
         }
         let now = self.children();
         if now == *before {
@@ -237,11 +238,11 @@ impl<'a> Life<'a> {
             now.difference(before).count(),
         );
         let reason = format!("{lost} of its children ended during the load, {new} new ones began");
-        Err(stumble(Stage::Alive, reason))
+        Err(stage_failure(Stage::Alive, reason))
     }
 
     /// The target failed: it is ended, and what it said last goes with the reason.
-    fn fallen(self, mut why: Stumble) -> Stumble {
+    fn fallen(self, mut why: StageFailure) -> StageFailure {
         let has_ended = self.service.has_ended();
         if let Ok(outcome) = self.service.stop() {
             if has_ended {
@@ -261,13 +262,13 @@ impl<'a> Life<'a> {
         let outcome = self
             .service
             .stop()
-            .map_err(|error| stumble(Stage::Stop, error.to_string()))?;
+            .map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
         let tail = || outcome.stderr.last_lines(TAIL_LINES);
         if has_ended {
             let reason = format!("it ended by itself: {}", outcome.ended);
-            return Err(Stumble {
+            return Err(StageFailure {
                 stderr_tail: tail(),
-                ..stumble(Stage::Alive, reason)
+                ..stage_failure(Stage::Alive, reason)
             });
         }
         figures::of_end(&outcome, done);
@@ -277,25 +278,25 @@ impl<'a> Life<'a> {
             since: started,
             ask: &|_| Err(format!("'{url}' has ended")),
         };
-        proof::check(&assignment.proofs, true, &evidence).map_err(|why| Stumble {
+        proof::check(&assignment.proofs, true, &evidence).map_err(|why| StageFailure {
             stderr_tail: tail(),
             ..why
         })?;
-        let was_killed = outcome.farewell.is_some_and(|farewell| farewell.was_killed);
+        let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
         if was_killed {
             let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
             let reason = format!(
                 "it did not end within {grace} s of signal {} and was killed",
                 self.serving.stop.signal
             );
-            return Err(Stumble {
+            return Err(StageFailure {
                 stderr_tail: tail(),
-                ..stumble(Stage::Stop, reason)
+                ..stage_failure(Stage::Stop, reason)
             });
         }
         if places(port).iter().any(|place| in_use_by(place).is_some()) {
             let reason = format!("port {port} is still in use");
-            return Err(stumble(Stage::Stop, reason));
+            return Err(stage_failure(Stage::Stop, reason));
         }
         Ok(())
     }
@@ -304,13 +305,13 @@ impl<'a> Life<'a> {
 /// The port of the run: the given one if nobody has it, else one that is free.
 pub(super) fn port_of_run(port: Option<u16>) -> Fallible<u16> {
     let Some(port) = port else {
-        let failed = |error| stumble(Stage::Port, format!("no port is free: {error}"));
+        let failed = |error| stage_failure(Stage::Port, format!("no port is free: {error}"));
         return free_port().map_err(failed);
     };
     match places(port).iter().find_map(in_use_by) {
         Some(names) => {
             let reason = format!("{port} is in use already, by {names}");
-            Err(stumble(Stage::Port, reason))
+            Err(stage_failure(Stage::Port, reason))
         }
         None => Ok(port),
     }
