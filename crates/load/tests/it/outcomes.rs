@@ -85,7 +85,7 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
     (events, in_flight)
 }
 
-fn books_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
+fn outcomes_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
     let mut outcomes = OutcomeCounts::new();
     for event in events {
         enter(&mut outcomes, *event);
@@ -98,7 +98,7 @@ fn books_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
 fn every_load_balances() {
     for seed in 0..300 {
         let (events, in_flight) = load(seed);
-        let outcomes = books_of(&events, in_flight);
+        let outcomes = outcomes_of(&events, in_flight);
         assert_eq!(outcomes.balance(), Ok(()), "seed {seed}");
         let rows: u64 = outcomes.rows().map(|row| row.count).sum();
         assert_eq!(rows, outcomes.attempts());
@@ -125,7 +125,7 @@ fn a_lost_event_is_found_whichever_it_is() {
             }
             let mut rest = events.clone();
             rest.remove(lost);
-            let wrong = books_of(&rest, in_flight).balance().unwrap_err();
+            let wrong = outcomes_of(&rest, in_flight).balance().unwrap_err();
             assert_eq!(
                 wrong[0].left.abs_diff(wrong[0].right),
                 1,
@@ -133,12 +133,12 @@ fn a_lost_event_is_found_whichever_it_is() {
                 events[lost]
             );
         }
-        assert!(books_of(&events, in_flight + 1).balance().is_err());
+        assert!(outcomes_of(&events, in_flight + 1).balance().is_err());
     }
 }
 
 #[test]
-fn the_books_say_what_does_not_add_up() {
+fn the_counts_say_what_does_not_add_up() {
     let mut outcomes = OutcomeCounts::new();
     (0..40).for_each(|_| outcomes.attempt());
     (0..20).for_each(|_| outcomes.ok(200));
@@ -169,10 +169,10 @@ fn the_books_say_what_does_not_add_up() {
 }
 
 #[test]
-fn merged_books_are_those_of_one_recording_in_any_grouping() {
+fn merged_outcomes_are_those_of_one_recording_in_any_grouping() {
     for seed in 0..50 {
         let (events, in_flight) = load(seed);
-        let whole = books_of(&events, in_flight);
+        let whole = outcomes_of(&events, in_flight);
         let mut parts = [
             OutcomeCounts::new(),
             OutcomeCounts::new(),
@@ -195,10 +195,10 @@ fn merged_books_are_those_of_one_recording_in_any_grouping() {
 }
 
 #[test]
-fn books_survive_a_file_and_refuse_unknown_classes() {
+fn outcomes_survive_a_file_and_refuse_unknown_classes() {
     for seed in 0..20 {
         let (events, in_flight) = load(seed);
-        let outcomes = books_of(&events, in_flight);
+        let outcomes = outcomes_of(&events, in_flight);
         let text = serde_json::to_string(&outcomes).unwrap();
         assert_eq!(
             serde_json::from_str::<OutcomeCounts>(&text).unwrap(),

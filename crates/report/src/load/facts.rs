@@ -19,7 +19,7 @@ pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
             .map(|probe| fact("server", server(probe))),
     );
     facts.extend(process(run));
-    facts.push(fact("books", counts(load)));
+    facts.push(fact("outcomes", counts(load)));
     facts.push(fact("connections", connections(load)));
     facts.extend(under_way(load));
     facts.extend(schedule(load));

@@ -278,7 +278,7 @@ fn answers(number: u64) -> String {
 fn imbalance(wrong: &[Imbalance]) -> String {
     let sums: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     format!(
-        "ERROR OF SPEEDWELL: the books of this load do not balance, so none of its figures can be \
+        "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can be \
          trusted: {}. Please report it together with the JSON of this load.",
         sums.join("; ")
     )

@@ -21,7 +21,7 @@ fn first(server: &WebServer) -> Request {
 }
 
 #[test]
-fn so_many_requests_are_sent_as_asked_for_and_all_are_in_the_books() {
+fn so_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
     let (project, server) = (Project::new(), WebServer::start());
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);

@@ -268,7 +268,7 @@ fn failures_are_told_with_the_most_frequent_class() {
 }
 
 #[test]
-fn books_that_do_not_balance_are_an_error_of_ours_and_come_first() {
+fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
     let made = thousand().with(|run| run.measured.totals.outcomes.attempt());
     let found = analyse(&made.run);
     assert_eq!(found.remarks[0].weight(), Weight::Wrong);
