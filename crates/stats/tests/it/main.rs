@@ -10,6 +10,7 @@ mod design_limits;
 mod distributions_r;
 mod mann_whitney_scipy;
 mod saturation_search_simulated;
+mod signed_rank_scipy;
 mod simulation;
 mod stratified_exact;
 mod stratified_properties;

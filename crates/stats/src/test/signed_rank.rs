@@ -1,0 +1,274 @@
+//! Wilcoxon's signed-rank test of pairs: one value of either side, measured under the same conditions.
+//!
+//! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule out. Which member of a
+//! pair is the candidate was drawn at random, so that under equal sides every logarithm of a ratio has either sign with
+//! the same probability: the null distribution follows from the drawing and assumes nothing about the noise. It must not
+//! know when to stop measuring. Start at [`signed_rank`].
+
+use crate::distribution::normal;
+use crate::interval::Interval;
+use crate::test::Tails;
+use std::fmt;
+
+/// Pairs up to which the distribution is counted exactly: 200 take 4 million additions.
+const MOST_EXACT: usize = 200;
+
+/// Logarithms this close count as equal: they differ only by the rounding of a shift or of a unit.
+const TIE: f64 = 1e-13;
+
+/// Why the test cannot be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedRankError {
+    /// A value of the pair at this index is not a positive finite number, so it has no logarithm.
+    NotPositive {
+        /// Index into the pairs.
+        index: usize,
+    },
+    /// There is no pair.
+    NoPair,
+}
+
+impl fmt::Display for SignedRankError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SignedRankError::NotPositive { index } => {
+                write!(f, "a value of pair {index} is not a positive finite number")
+            }
+            SignedRankError::NoPair => f.write_str("there is no pair"),
+        }
+    }
+}
+
+impl std::error::Error for SignedRankError {}
+
+/// Result of the signed-rank test, which can be asked for the ratio and its intervals.
+#[derive(Debug, Clone)]
+pub struct SignedRank {
+    /// Two-sided p-value: twice the smaller of the two tails, at most 1.
+    pub p: f64,
+    /// Logarithms of the ratios, candidate over baseline, ascending.
+    differences: Vec<f64>,
+    /// Means of all differences taken two by two, each also with itself, ascending: the shifts at which the sum of ranks
+    /// changes (Walsh averages).
+    averages: Vec<f64>,
+}
+
+/// Tests whether the two sides of `pairs` differ; each pair is baseline and candidate.
+///
+/// Differences of zero are left out and equal sizes share their ranks (Wilcoxon, Biometrics Bulletin 1, 1945). The
+/// distribution is exact, with ties as they are, up to 200 pairs, beyond which the normal approximation with a
+/// correction for continuity is taken.
+///
+/// # Errors
+///
+/// See [`SignedRankError`].
+pub fn signed_rank(pairs: &[(f64, f64)]) -> Result<SignedRank, SignedRankError> {
+    let is_positive = |value: f64| value.is_finite() && value > 0.0;
+    let lacks_logarithm = |&(a, b): &(f64, f64)| !(is_positive(a) && is_positive(b));
+    if let Some(index) = pairs.iter().position(lacks_logarithm) {
+        return Err(SignedRankError::NotPositive { index });
+    }
+    if pairs.is_empty() {
+        return Err(SignedRankError::NoPair);
+    }
+    let mut differences: Vec<f64> = pairs.iter().map(|(a, b)| b.ln() - a.ln()).collect();
+    differences.sort_unstable_by(f64::total_cmp);
+    Ok(SignedRank {
+        p: tails(&differences, 0.0).both(),
+        averages: walsh_averages(&differences),
+        differences,
+    })
+}
+
+impl SignedRank {
+    /// Typical candidate value over typical baseline value: exp of the Hodges-Lehmann estimate, which is the median of
+    /// the differences' means taken two by two.
+    pub fn ratio(&self) -> f64 {
+        let middle = self.averages.len() / 2;
+        let upper = self.averages[middle];
+        let median = if self.averages.len() % 2 == 1 {
+            upper
+        } else {
+            0.5 * (self.averages[middle - 1] + upper)
+        };
+        median.exp()
+    }
+
+    /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most `p_limit`.
+    ///
+    /// Too few pairs cannot reject any ratio: the ends are then 0 and infinite.
+    pub fn interval_at(&self, p_limit: f64) -> Interval {
+        let level = 0.5 * p_limit;
+        let steps = &self.averages;
+        // Between two neighbouring averages the test is constant. Its tails are monotone from gap to gap.
+        let gap = |index: usize| match (index.checked_sub(1), steps.get(index)) {
+            (None, _) => steps[0] - 1.0,
+            (Some(before), None) => steps[before] + 1.0,
+            (Some(before), Some(after)) => 0.5 * (steps[before] + after),
+        };
+        let gaps: Vec<usize> = (0..=steps.len()).collect();
+        let first = gaps.partition_point(|&g| tails(&self.differences, gap(g)).upper <= level);
+        let beyond = gaps.partition_point(|&g| tails(&self.differences, gap(g)).lower > level);
+        let low = first.checked_sub(1).map(|before| steps[before]);
+        let high = (beyond <= steps.len()).then(|| steps[beyond.max(1) - 1]);
+        Interval {
+            low: low.map_or(0.0, f64::exp),
+            high: high.map_or(f64::INFINITY, f64::exp),
+        }
+    }
+
+    /// The tails with `theta` subtracted from every difference: the test of a ratio of exp(theta).
+    pub fn shifted(&self, theta: f64) -> Tails {
+        tails(&self.differences, theta)
+    }
+}
+
+/// Means of all pairs of values, each also with itself, ascending.
+fn walsh_averages(values: &[f64]) -> Vec<f64> {
+    let of_first = |(at, first): (usize, &f64)| {
+        let first = *first;
+        values[at..]
+            .iter()
+            .map(move |second| 0.5 * (first + second))
+    };
+    let mut averages: Vec<f64> = values.iter().enumerate().flat_map(of_first).collect();
+    averages.sort_unstable_by(f64::total_cmp);
+    averages
+}
+
+/// Probabilities of sums of positive ranks at most and at least the observed one.
+fn tails(differences: &[f64], theta: f64) -> Tails {
+    let ranks = signed_ranks(differences, theta);
+    let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
+    let observed: usize = observed.map(|(rank, _)| rank).sum();
+    let ranks: Vec<usize> = ranks.iter().map(|(rank, _)| *rank).collect();
+    if ranks.len() > MOST_EXACT {
+        return approximate(&ranks, observed);
+    }
+    let distribution = distribution(&ranks);
+    Tails {
+        lower: distribution[..=observed].iter().sum::<f64>().min(1.0),
+        upper: distribution[observed..].iter().sum::<f64>().min(1.0),
+    }
+}
+
+/// Doubled mid-ranks of the sizes of all differences from `theta` but zeros, and whether each is positive.
+fn signed_ranks(differences: &[f64], theta: f64) -> Vec<(usize, bool)> {
+    let mut moved: Vec<f64> = differences.iter().map(|value| value - theta).collect();
+    moved.retain(|value| value.abs() > TIE);
+    moved.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let mut ranks = Vec::with_capacity(moved.len());
+    for tied in moved.chunk_by(|a, b| b.abs() - a.abs() <= TIE) {
+        let rank = 2 * ranks.len() + tied.len() + 1;
+        ranks.extend(tied.iter().map(|value| (rank, *value > 0.0)));
+    }
+    ranks
+}
+
+/// The probability of each sum of positive ranks when every sign is drawn anew.
+fn distribution(ranks: &[usize]) -> Vec<f64> {
+    let mut sums = vec![0.0; ranks.iter().sum::<usize>() + 1];
+    sums[0] = 1.0;
+    let mut largest = 0;
+    for &rank in ranks {
+        largest += rank;
+        for sum in (0..=largest).rev() {
+            let with = if sum >= rank { sums[sum - rank] } else { 0.0 };
+            sums[sum] = 0.5 * (sums[sum] + with);
+        }
+    }
+    sums
+}
+
+/// The normal approximation, with half a step of the sum as correction for continuity.
+fn approximate(ranks: &[usize], observed: usize) -> Tails {
+    let total: usize = ranks.iter().sum();
+    let squares: f64 = ranks.iter().map(|&rank| (rank as f64).powi(2)).sum();
+    let deviation = 0.5 * squares.sqrt();
+    let excess = observed as f64 - 0.5 * total as f64;
+    Tails {
+        lower: normal::upper_tail((-excess - 1.0) / deviation),
+        upper: normal::upper_tail((excess - 1.0) / deviation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs with these logarithms of their ratios.
+    fn test(differences: &[f64]) -> SignedRank {
+        let pairs: Vec<(f64, f64)> = differences.iter().map(|d| (3.0, 3.0 * d.exp())).collect();
+        signed_rank(&pairs).unwrap()
+    }
+
+    #[test]
+    fn ten_pairs_of_one_sign_have_the_smallest_p_value() {
+        let found = test(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]);
+        assert_eq!(found.p, 2.0 / 1024.0);
+        assert_eq!(found.shifted(0.0).upper, 1.0 / 1024.0);
+        assert_eq!(found.shifted(0.0).lower, 1.0);
+    }
+
+    #[test]
+    fn exchanging_the_sides_exchanges_the_tails_and_turns_the_interval_over() {
+        let differences = [0.02, -0.01, 0.05, 0.03, 0.011, 0.07, -0.02, 0.04];
+        let found = test(&differences);
+        let turned = test(&differences.map(|d| -d));
+        assert_eq!(found.shifted(0.01).upper, turned.shifted(-0.01).lower);
+        assert!((found.ratio() * turned.ratio() - 1.0).abs() < 1e-12);
+        let (one, other) = (found.interval_at(0.1), turned.interval_at(0.1));
+        assert!((one.low * other.high - 1.0).abs() < 1e-12);
+        assert!((one.high * other.low - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_interval_holds_the_ratios_that_are_not_rejected() {
+        let found = test(&[0.02, -0.01, 0.05, 0.03, 0.011, 0.07, -0.02, 0.04, 0.033]);
+        for limit in [0.01, 0.05, 0.2] {
+            let interval = found.interval_at(limit);
+            for step in -200..200 {
+                let theta = f64::from(step) * 5.3e-4;
+                let is_kept = found.shifted(theta).both() > limit;
+                assert_eq!(interval.contains(theta.exp()), is_kept, "{limit} {theta}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_few_pairs_bound_nothing() {
+        let interval = test(&[0.1, 0.2, 0.3, 0.4]).interval_at(0.05);
+        assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn equal_sides_are_never_called_different() {
+        let found = test(&[0.0; 12]);
+        assert_eq!((found.p, found.ratio()), (1.0, 1.0));
+    }
+
+    #[test]
+    fn senseless_pairs_are_refused() {
+        assert_eq!(signed_rank(&[]).unwrap_err(), SignedRankError::NoPair);
+        let index = 1;
+        let error = signed_rank(&[(1.0, 2.0), (0.0, 1.0)]).unwrap_err();
+        assert_eq!(error, SignedRankError::NotPositive { index });
+    }
+
+    #[test]
+    fn the_approximation_meets_the_exact_distribution() {
+        let differences: Vec<f64> = (0..200)
+            .map(|i| f64::from(i * 7919 % 211) / 211.0 - 0.44)
+            .collect();
+        let ranks: Vec<usize> = (1..=200).map(|rank| 2 * rank).collect();
+        let signs = signed_ranks(&differences, 0.0);
+        let observed = signs.iter().filter(|(_, positive)| *positive);
+        let observed: usize = observed.map(|(rank, _)| rank).sum();
+        let exact = tails(&differences, 0.0).both();
+        let approximate = approximate(&ranks, observed).both();
+        assert!(
+            (approximate / exact - 1.0).abs() < 0.02,
+            "{approximate} {exact}"
+        );
+    }
+}
