@@ -84,9 +84,16 @@ pub struct Slot {
     pub ordinal: u32,
     /// Whether it is the last of its block, after which the case may be decided.
     pub closes_block: bool,
+    /// Whether it is executed at the same time as the other half of its pair, the slot before or after it.
+    pub is_at_once: bool,
 }
 
 impl Slot {
+    /// Whether the two are executed at the same time.
+    pub fn is_paired_with(&self, other: &Slot) -> bool {
+        self.is_at_once && other.is_at_once && self.index / 2 == other.index / 2
+    }
+
     /// What random choices of its run follow from, the same for all runs of a block.
     pub fn seed(&self, seed: u64) -> u64 {
         seed_of_step(seed, self.block)
@@ -117,6 +124,9 @@ impl Plan {
     /// All slots in order of execution: block by block, and within a block case by case, so that
     /// every case is spread over the whole session and its two sides stay close in time.
     pub fn slots(&self) -> Vec<Slot> {
+        if self.design.order == Order::Paired {
+            return self.paired_slots();
+        }
         let runs = self.runs_per_variant();
         let mut shuffle = Shuffle::new(self.design.seed);
         let mut slots = Vec::new();
@@ -128,32 +138,61 @@ impl Plan {
                     Order::Blocks => shuffle.block(self.variants.len(), repeats),
                     _ => (0..repeats).flat_map(|_| 0..self.variants.len()).collect(),
                 };
-                self.push_block(&mut slots, block, job, first, &order);
+                push_block(
+                    &mut slots,
+                    block,
+                    job,
+                    vec![first; self.variants.len()],
+                    &order,
+                );
             }
         }
         slots
     }
 
-    fn push_block(
-        &self,
-        slots: &mut Vec<Slot>,
-        block: u32,
-        job: usize,
-        first: u32,
-        order: &[usize],
-    ) {
-        let mut done = vec![first; self.variants.len()];
-        for (at, &variant) in order.iter().enumerate() {
-            slots.push(Slot {
-                index: slots.len() as u32,
-                block,
-                job,
-                variant,
-                ordinal: done[variant],
-                closes_block: at + 1 == order.len(),
-            });
-            done[variant] += 1;
+    /// Rounds of pairs, until every candidate has as many pairs at once as runs are wanted: slots 2k and 2k + 1 are a
+    /// candidate and the baseline, in random order. The baseline, the first variant, has a run of its own for every
+    /// candidate. Each round of a case is a block.
+    fn paired_slots(&self) -> Vec<Slot> {
+        let mut shuffle = Shuffle::new(self.design.seed);
+        let mut slots: Vec<Slot> = Vec::new();
+        let (mut block, mut at_once) = (0, 0);
+        while at_once < self.runs_per_variant() {
+            let is_apart = self.design.is_apart(block);
+            for job in 0..self.jobs.len() {
+                let order = (1..self.variants.len()).flat_map(|candidate| {
+                    let pair = shuffle.block(2, 1);
+                    pair.into_iter().map(move |side| side * candidate)
+                });
+                let order: Vec<usize> = order.collect();
+                let first = slots.len();
+                let mut done = vec![block; self.variants.len()];
+                done[0] = block * (done.len() as u32 - 1);
+                push_block(&mut slots, block, job, done, &order);
+                for slot in &mut slots[first..] {
+                    slot.is_at_once = !is_apart;
+                }
+            }
+            block += 1;
+            at_once += u32::from(!is_apart);
         }
+        slots
+    }
+}
+
+/// Adds the slots of one block of a job; `done` are the runs of each variant before it.
+fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>, order: &[usize]) {
+    for (at, &variant) in order.iter().enumerate() {
+        slots.push(Slot {
+            index: slots.len() as u32,
+            block,
+            job,
+            variant,
+            ordinal: done[variant],
+            closes_block: at + 1 == order.len(),
+            is_at_once: false,
+        });
+        done[variant] += 1;
     }
 }
 
@@ -271,6 +310,45 @@ mod tests {
                 .collect();
             assert_eq!(ordinals, [0, 1, 2, 3, 4]);
         }
+    }
+
+    #[test]
+    fn every_candidate_is_paired_with_a_run_of_the_baseline_of_its_own() {
+        let plan = plan(2, &["a", "b", "c"], 14, Order::Paired);
+        let slots = plan.slots();
+        let pairs: Vec<&[Slot]> = slots.chunks(2).collect();
+        for (pair, number) in pairs.iter().zip(0..) {
+            let candidate = 1 + number % 2;
+            let mut variants = [pair[0].variant, pair[1].variant];
+            variants.sort_unstable();
+            assert_eq!(variants, [0, candidate]);
+            assert_eq!((pair[0].block, pair[0].job), (pair[1].block, pair[1].job));
+            assert_eq!(pair[0].is_at_once, !plan.design.is_apart(pair[0].block));
+            assert_eq!(pair[0].is_at_once, pair[1].is_at_once);
+        }
+        let at_once = |job: usize, variant: usize| {
+            let is_one = |s: &&Slot| s.is_at_once && s.job == job && s.variant == variant;
+            slots.iter().filter(is_one).count()
+        };
+        assert_eq!([at_once(0, 1), at_once(1, 2), at_once(0, 0)], [14, 14, 28]);
+        let baseline_first = pairs.iter().filter(|pair| pair[0].variant == 0).count();
+        assert!((10..54).contains(&baseline_first), "{baseline_first}");
+    }
+
+    #[test]
+    fn of_eight_rounds_one_is_measured_apart() {
+        let design = plan(1, &["a", "b"], 32, Order::Paired).design;
+        for group in 0..50 {
+            let rounds = (0..8).filter(|place| design.is_apart(8 * group + place));
+            assert_eq!(rounds.count(), 1);
+        }
+        let places: std::collections::BTreeSet<u32> = (0..400)
+            .filter(|&block| design.is_apart(block))
+            .map(|block| block % 8)
+            .collect();
+        assert_eq!(places.len(), 8, "the place is drawn");
+        let blocks = plan(1, &["a", "b"], 32, Order::Blocks).design;
+        assert!(!(0..400).any(|block| blocks.is_apart(block)));
     }
 
     #[test]

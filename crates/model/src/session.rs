@@ -140,8 +140,18 @@ pub enum Order {
     Alternate,
     /// All variants at the same time.
     Parallel,
+    /// Pairs of a candidate and a run of the baseline of its own, both at once on one processor: what slows the machine
+    /// slows both. What is compared is processor time.
+    Paired,
     /// Unknown: the runs were imported.
     Imported,
+}
+
+impl Order {
+    /// Whether the order of the sides was drawn at random, so that a test of its own is valid.
+    pub fn is_randomised(self) -> bool {
+        matches!(self, Order::Blocks | Order::Paired)
+    }
 }
 
 /// When measuring a case ends.
@@ -189,6 +199,19 @@ pub struct Design {
     /// What must not be so of HTTP loads, as it was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
+}
+
+/// Of so many consecutive rounds of pairs, one is measured without sharing the processor.
+const ROUNDS_WITH_ONE_APART: u32 = 8;
+
+impl Design {
+    /// Whether the two sides of the pairs in this block (a round of pairs) are measured one after the other, to see
+    /// whether sharing the processor changes their ratio. Which one of eight follows from the seed alone.
+    pub fn is_apart(&self, block: u32) -> bool {
+        let (group, place) = (block / ROUNDS_WITH_ONE_APART, block % ROUNDS_WITH_ONE_APART);
+        let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_APART);
+        self.order == Order::Paired && u64::from(place) == drawn
+    }
 }
 
 /// A definition file as it was read, once for the whole session. A later change of the file changes no session.

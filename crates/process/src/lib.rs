@@ -22,7 +22,7 @@ pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
     Identity, adopt_orphans, cpu_ns_of, family_of, name_of, names_of, peak_rss_bytes_of,
 };
-pub use scheduling::{CpuSet, RealTime};
+pub use scheduling::{CpuSet, RealTime, TimeSlice};
 pub use scratch::{Scratch, user};
 pub use service::Service;
 pub use spec::{Ended, Outcome, Shutdown, ShutdownOutcome, Spec, replay, resolve};

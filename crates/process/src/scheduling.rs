@@ -1,10 +1,12 @@
-//! Where and before whom threads run: sets of processors, as in `--pin 0,2-4`, and real-time priority.
+//! Where, how long and before whom threads run: sets of processors, as in `--pin 0,2-4`, time slices, and real-time
+//! priority.
 //!
-//! Start at [`CpuSet`] and [`RealTime`].
+//! Start at [`CpuSet`], [`TimeSlice`] and [`RealTime`].
 
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Processors that a measured process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +64,48 @@ impl CpuSet {
                 libc::CPU_SET(cpu, &mut mask);
             }
             mask
+        }
+    }
+}
+
+/// How long a thread may use a processor before another one that waits for it gets its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeSlice(pub Duration);
+
+/// The kernel's `struct sched_attr` in its first version.
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+impl TimeSlice {
+    /// Gives it to this thread, and to all threads and processes that it starts from now on.
+    ///
+    /// # Errors
+    /// The kernel does not know it: Linux before 6.12 ignores it or refuses.
+    pub fn apply(self) -> io::Result<()> {
+        let mut attributes = SchedulingAttributes::default();
+        let size = size_of::<SchedulingAttributes>() as u32;
+        // SAFETY: the kernel fills in at most `size` bytes of a plain struct.
+        let read =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        if read != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        attributes.size = size;
+        attributes.runtime = self.0.as_nanos() as u64;
+        // SAFETY: the kernel reads `size` bytes of the same struct.
+        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The loop over the slots of a plan.
 
+use crate::pairs;
 use speedwell_harness::code::Shared;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
 use speedwell_model::{Cause, Event, Failure, Observer, Order, Run, Step};
-use speedwell_process::interrupted;
+use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -64,16 +65,21 @@ pub fn execute(
     execution.tell(&started)?;
     execution.restore(orders.earlier, &slots)?;
     let mut ended = Ended::Complete;
-    for slot in &slots {
+    for together in slots.chunk_by(Slot::is_paired_with) {
         if interrupted() {
             ended = Ended::Interrupted;
             break;
         }
-        if orders.done.contains(&slot.index) {
+        let [.., slot] = together else { continue };
+        // Half a pair is worth nothing, and cannot be completed later.
+        if together
+            .iter()
+            .any(|slot| orders.done.contains(&slot.index))
+        {
             continue;
         }
-        if !execution.is_over(slot) {
-            match execution.step(slot)? {
+        if !together.iter().any(|slot| execution.is_over(slot)) {
+            match execution.step(together)? {
                 Stepped::Interrupted => ended = Ended::Interrupted,
                 Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
                 _ => {}
@@ -178,40 +184,24 @@ impl<'a, 'o> Execution<'a, 'o> {
         failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
     }
 
-    /// Executes one slot.
-    pub fn step(&mut self, slot: &Slot) -> anyhow::Result<Stepped> {
-        let job = &self.plan.jobs[slot.job];
-        let variant = &self.plan.variants[slot.variant];
-        self.tell(&Event::RunStarted {
-            slot: slot.index,
-            label: &job.label,
-            variant: &variant.name,
-        })?;
-        let harness = harness::of(job.source.kind);
-        let program = variant
-            .program
-            .clone()
-            .unwrap_or_else(|| harness.usual_program(&job.source));
-        let setting = Setting {
-            variant,
-            program,
-            slot: slot.index,
-            ordinal: slot.ordinal,
-            seed: slot.seed(self.plan.design.seed),
-            limit: Duration::from_millis(self.plan.sampling.timeout_ms),
-            samples: self.plan.sampling.samples,
-            pin: self.plan.pin.as_ref(),
-            experiment: self.experiment,
-        };
-        let attempt = match &mut self.shared {
-            Some(shared) => shared.perform(job, &setting),
-            None => harness.perform(job, &setting),
-        };
-        if attempt.interrupted {
+    /// Executes one slot, or the two of a pair at the same time.
+    pub fn step(&mut self, together: &[Slot]) -> anyhow::Result<Stepped> {
+        for slot in together {
+            self.tell(&Event::RunStarted {
+                slot: slot.index,
+                label: &self.plan.jobs[slot.job].label,
+                variant: &self.plan.variants[slot.variant].name,
+            })?;
+        }
+        let attempts = self.perform(together);
+        if attempts.iter().any(|attempt| attempt.interrupted) {
             return Ok(Stepped::Interrupted);
         }
-        let failed = self.keep(slot, attempt)?;
-        self.tell(&Event::SlotDone(slot.index))?;
+        let mut failed = false;
+        for (slot, attempt) in together.iter().zip(attempts) {
+            failed |= self.keep(slot, attempt)?;
+            self.tell(&Event::SlotDone(slot.index))?;
+        }
         Ok(if failed {
             Stepped::Failed
         } else {
@@ -219,12 +209,30 @@ impl<'a, 'o> Execution<'a, 'o> {
         })
     }
 
+    fn perform(&mut self, together: &[Slot]) -> Vec<Attempt> {
+        let pair_processor = pairs::processor(self.plan, together[0].block);
+        let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
+        let (plan, experiment) = (self.plan, self.experiment);
+        let setting = |slot: &Slot| setting(plan, slot, pin, experiment);
+        match (together, &mut self.shared) {
+            ([slot], Some(shared)) => vec![shared.perform(&plan.jobs[slot.job], &setting(slot))],
+            ([slot], None) => vec![perform(plan, slot, &setting(slot))],
+            _ => pairs::at_once(together, |slot| perform(plan, slot, &setting(slot))),
+        }
+    }
+
     /// Hands on what an attempt gave; whether it failed.
     fn keep(&mut self, slot: &Slot, mut attempt: Attempt) -> anyhow::Result<bool> {
         let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
         let mut failure = attempt.failure.take();
-        for seen in std::mem::take(&mut attempt.observations) {
+        for mut seen in std::mem::take(&mut attempt.observations) {
             if seen.samples.is_empty() {
+                continue;
+            }
+            if self.plan.design.order == Order::Paired
+                && let Err(cause) = pairs::keep_processor_time(&mut seen)
+            {
+                failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
                 continue;
             }
             if let Some(cause) = self.answers.check(&seen, &variant) {
@@ -369,6 +377,34 @@ impl<'a, 'o> Execution<'a, 'o> {
         };
         !is_code || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
     }
+}
+
+/// The circumstances of one slot.
+fn setting<'a>(
+    plan: &'a Plan,
+    slot: &Slot,
+    pin: Option<&'a CpuSet>,
+    experiment: Option<&'a Experiment>,
+) -> Setting<'a> {
+    let variant = &plan.variants[slot.variant];
+    let source = &plan.jobs[slot.job].source;
+    let usual = || harness::of(source.kind).usual_program(source);
+    Setting {
+        variant,
+        program: variant.program.clone().unwrap_or_else(usual),
+        slot: slot.index,
+        ordinal: slot.ordinal,
+        seed: slot.seed(plan.design.seed),
+        limit: Duration::from_millis(plan.sampling.timeout_ms),
+        samples: plan.sampling.samples,
+        pin,
+        experiment,
+    }
+}
+
+fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
+    let job = &plan.jobs[slot.job];
+    harness::of(job.source.kind).perform(job, setting)
 }
 
 /// The runs of one job by case.

@@ -3,6 +3,7 @@
 mod execute;
 pub mod experiment;
 pub mod load;
+mod pairs;
 pub mod profile;
 mod server;
 mod trial;

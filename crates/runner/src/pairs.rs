@@ -1,0 +1,65 @@
+//! The two sides of a pair at the same time, on one processor.
+//!
+//! Whatever slows the machine while a pair runs slows both sides within milliseconds, and waiting for the processor is
+//! not part of processor time. Decides which processor the two share, how long their turns are, and what of their figures
+//! means anything. Start at [`at_once`].
+
+use speedwell_harness::plan::{Plan, Slot};
+use speedwell_harness::{Attempt, Observation};
+use speedwell_model::{Cause, Metric, Order, seed_of_step};
+use speedwell_process::{CpuSet, TimeSlice};
+use std::thread;
+use std::time::Duration;
+
+/// How long one side computes before it is the other's turn: long enough that caches are warm again for most of it.
+const TURN: TimeSlice = TimeSlice(Duration::from_millis(20));
+
+/// The processor that the runs of this block share, drawn from those that they may use; `None` where runs are no pairs.
+pub(super) fn processor(plan: &Plan, block: u32) -> Option<CpuSet> {
+    if plan.design.order != Order::Paired {
+        return None;
+    }
+    let usable = plan.pin.clone().or_else(|| CpuSet::usable().ok())?;
+    let drawn = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
+    usable
+        .cpus()
+        .get(drawn)
+        .map(|&cpu| CpuSet::from_iter([cpu]))
+}
+
+/// Performs all slots at once; they are begun in their order.
+pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync) -> Vec<Attempt> {
+    let perform = &perform;
+    let in_turns = |slot| {
+        // Children inherit it from the thread that starts them. Where the kernel knows only its own, turns are shorter.
+        let _ = TURN.apply();
+        perform(slot)
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> = slots
+            .iter()
+            .map(|slot| scope.spawn(move || in_turns(slot)))
+            .collect();
+        let ended = running.into_iter().map(|thread| match thread.join() {
+            Ok(attempt) => attempt,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect()
+    })
+}
+
+/// Leaves nothing but processor time: on a processor that is shared, every other time measures the turns.
+///
+/// # Errors
+/// Processor time is not among the figures.
+pub(super) fn keep_processor_time(seen: &mut Observation) -> Result<(), Cause> {
+    seen.samples
+        .retain(|sample| *sample.metric == *Metric::CPU_TIME);
+    seen.metrics
+        .retain(|metric| metric.name == Metric::CPU_TIME);
+    if seen.samples.is_empty() {
+        let reason = "reports no processor time, which '--order paired' compares".to_owned();
+        return Err(Cause::Invalid { reason });
+    }
+    Ok(())
+}
