@@ -3,6 +3,16 @@
 /* No line may be longer than 1 MiB; a point has at most two numbers of 20 letters. */
 enum { POINTS_OF_A_LINE = 20000 };
 
+static void put_list(struct text *event, const char *key, const int64_t *numbers, int64_t begin, int64_t end) {
+  text_say(event, "\t");
+  text_say(event, key);
+  text_say(event, "=");
+  for (int64_t at = begin; at < end; ++at) {
+    if (at > begin) text_say(event, ",");
+    text_number(event, numbers[at]);
+  }
+}
+
 static void send_worker(struct control *control, const char *line, int number) {
   const struct worker *worker = team[number];
   for (int64_t begin = 0; begin == 0 || begin < worker->taken; begin += POINTS_OF_A_LINE) {
@@ -14,6 +24,7 @@ static void send_worker(struct control *control, const char *line, int number) {
     put_number(&event, "epoch_ns", control->run->epoch_ns);
     put_number(&event, "batch", (int64_t)worker->batch);
     if (begin == 0) put_histogram(&event, &worker->times);
+    if (begin == 0 && worker->taken > 1) put_number(&event, "cpu_ns", worker->cpu_ns);
     text_say(&event, "\tt_ns=");
     for (int64_t at = begin; at < end; ++at) {
       if (at > begin) text_say(&event, ",");
@@ -42,11 +53,8 @@ static void send_timed(struct control *control, const char *line) {
     put_number(&event, "workers", team_size);
     put_number(&event, "loop", run->loop);
     if (begin == 0) put_histogram(&event, all);
-    text_say(&event, "\tns=");
-    for (int64_t at = begin; at < end; ++at) {
-      if (at > begin) text_say(&event, ",");
-      text_number(&event, run->sample_ns[at]);
-    }
+    put_list(&event, "ns", run->sample_ns, begin, end);
+    put_list(&event, "cpu_ns", run->sample_cpu_ns, begin, end);
     if (end < run->sampled) put_number(&event, "more", 1);
     send_event(control, &event);
   }
@@ -79,11 +87,14 @@ static void prepare(struct run *run) {
   for (int at = 0; at < team_size; ++at) {
     struct worker *worker = team[at];
     histogram_clear(&worker->times);
-    worker->taken = worker->late_ns = 0;
+    worker->taken = worker->late_ns = worker->cpu_ns = 0;
     if (run->mode == CONTINUOUS)
       worker->points = (struct point *)room_for(worker->points, count * sizeof(struct point));
   }
-  if (run->mode == TIMED) run->sample_ns = (int64_t *)room_for(NULL, count * sizeof(int64_t));
+  if (run->mode == TIMED) {
+    run->sample_ns = (int64_t *)room_for(NULL, count * sizeof(int64_t));
+    run->sample_cpu_ns = (int64_t *)room_for(NULL, count * sizeof(int64_t));
+  }
   run->workers = team_size;
   /* Several threads take some time to wake, and begin together. */
   run->epoch_ns = now_ns() + (team_size > 1 ? 200000 : 0);
@@ -169,5 +180,6 @@ static void run_job(struct control *control, const char *line) {
   control->stopped_ns = 0;
   if (!came_back) return; /* Workers that are lost still look at it. */
   free(run->sample_ns);
+  free(run->sample_cpu_ns);
   free(run);
 }

@@ -21,9 +21,9 @@ type run struct {
 	// Workers that have all their points, and workers that have ended.
 	complete, finished atomic.Int64
 	// Of a timed run: whether the warm-up is over, and everything.
-	warm, over     atomic.Bool
-	sampleNs       []int64
-	arrived, round atomic.Int64
+	warm, over            atomic.Bool
+	sampleNs, sampleCpuNs []int64
+	arrived, round        atomic.Int64
 }
 
 // The run that a command asks for; or what is wrong with the command.
@@ -72,13 +72,16 @@ func (r *run) gate() {
 // The first worker's part while the others wait: the sample that has ended, and whether it was the last.
 func (r *run) endSample(counts bool) {
 	beginNs, endNs := r.team[0].beginNs, r.team[0].endNs
+	beginCpuNs, endCpuNs := r.team[0].beginCpuNs, r.team[0].endCpuNs
 	for _, worker := range r.team {
+		beginCpuNs, endCpuNs = min(beginCpuNs, worker.beginCpuNs), max(endCpuNs, worker.endCpuNs)
 		beginNs, endNs = min(beginNs, worker.beginNs), max(endNs, worker.endNs)
 	}
 	if r.ends() {
 		r.over.Store(true)
 	} else if counts {
 		r.sampleNs = append(r.sampleNs, endNs-beginNs)
+		r.sampleCpuNs = append(r.sampleCpuNs, endCpuNs-beginCpuNs)
 	}
 	if int64(len(r.sampleNs)) == r.samples {
 		r.over.Store(true)
@@ -110,6 +113,10 @@ func (r *run) worker(job string, number int) []*event {
 			with("epoch_ns", r.epochNs).with("batch", worker.batch)
 		if begin == 0 {
 			made.with("batches", worker.times.total).list("q_ps", worker.times.summary())
+			// Of several workers nobody could say whose time it was.
+			if len(r.team) == 1 && taken > 1 {
+				made.with("cpu_ns", worker.endCpuNs-worker.beginCpuNs)
+			}
 		}
 		made.list("t_ns", worker.tNs[begin:end]).list("count", worker.count[begin:end])
 		if end < taken {
@@ -133,7 +140,7 @@ func (r *run) samplesTaken(job string) []*event {
 		if begin == 0 {
 			made.with("batches", all.total).list("q_ps", all.summary())
 		}
-		made.list("ns", r.sampleNs[begin:end])
+		made.list("ns", r.sampleNs[begin:end]).list("cpu_ns", r.sampleCpuNs[begin:end])
 		if end < taken {
 			made.with("more", 1)
 		}

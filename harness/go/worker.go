@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -17,6 +18,16 @@ const (
 var begin = time.Now()
 
 func nowNs() int64 { return int64(time.Since(begin)) }
+
+// The processor time of the process: a goroutine has no thread of its own whose time could be read. It takes a call of the
+// system, and is read outside of what the other clock measures, or once in a window.
+func cpuNowNs() int64 {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return usage.Utime.Nano() + usage.Stime.Nano()
+}
 
 // Worker is a goroutine that performs iterations. Its loop belongs to the generated code; it asks Next how
 // many iterations to go through.
@@ -41,10 +52,13 @@ type Worker struct {
 	lateNs  int64
 	beginNs int64
 	endNs   int64
-	before  int64
-	dueNs   int64
-	left    int64
-	counts  bool
+	// The process's processor time at the begin of a sample, or at the first point, and at its end, or at the last point.
+	beginCpuNs int64
+	endCpuNs   int64
+	before     int64
+	dueNs      int64
+	left       int64
+	counts     bool
 }
 
 // Next ends a batch and begins the next one; false when the worker has to end. It waits between runs. The
@@ -123,6 +137,10 @@ func (w *Worker) takePoint(nowNs, dueNs int64) {
 	w.tNs = append(w.tNs, nowNs-w.run.epochNs)
 	w.count = append(w.count, w.total.Load()-w.before)
 	w.lateNs = max(w.lateNs, nowNs-dueNs)
+	w.endCpuNs = cpuNowNs()
+	if w.taken.Load() == 0 {
+		w.beginCpuNs = w.endCpuNs
+	}
 	if w.taken.Add(1) == w.run.samples+1 {
 		w.run.complete.Add(1)
 	}
@@ -152,6 +170,7 @@ func (w *Worker) nextOfSample() bool {
 		w.left -= int64(w.Left)
 		if w.left == 0 || run.ends() {
 			w.endNs = w.nowNs
+			w.endCpuNs = cpuNowNs()
 			w.left = 0
 			run.gate()
 			if w == run.team[0] {
@@ -166,6 +185,7 @@ func (w *Worker) nextOfSample() bool {
 		}
 		run.gate()
 		w.left = run.loop
+		w.beginCpuNs = cpuNowNs()
 		w.nowNs = nowNs()
 		w.beginNs = w.nowNs
 	}

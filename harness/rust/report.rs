@@ -62,7 +62,8 @@ impl Run {
                 all.join(times);
             }
             if self.mode == Mode::Continuous {
-                self.tell_worker(command, job, number, &own, &mut events);
+                let cpu_ns = figures.cpu_ns.load(Acquire);
+                self.tell_worker(command, job, (number, cpu_ns), &own, &mut events);
             }
         }
         if self.mode == Mode::Timed {
@@ -75,7 +76,7 @@ impl Run {
         &self,
         command: &Command,
         job: &str,
-        number: usize,
+        (number, cpu_ns): (usize, i64),
         own: &Own,
         events: &mut Vec<Event>,
     ) {
@@ -92,6 +93,9 @@ impl Run {
                 event = event
                     .with("batches", times.total)
                     .list("q_ps", times.summary().into_iter());
+                if own.points.len() > 1 {
+                    event = event.with("cpu_ns", cpu_ns);
+                }
             }
             event = event.list("t_ns", points.iter().map(|point| point.0 as u64));
             event = event.list("count", points.iter().map(|point| point.1 as u64));
@@ -120,7 +124,9 @@ impl Run {
                     .with("batches", all.total)
                     .list("q_ps", all.summary().into_iter());
             }
-            event = event.list("ns", parts.next().unwrap_or_default().iter().copied());
+            let samples = parts.next().unwrap_or_default();
+            event = event.list("ns", samples.iter().map(|sample| sample.0));
+            event = event.list("cpu_ns", samples.iter().map(|sample| sample.1));
             if parts.peek().is_some() {
                 event = event.with("more", 1);
             }

@@ -31,7 +31,8 @@ pub struct Run {
     /// Of a timed run: whether the warm-up is over, and everything.
     pub warm: AtomicBool,
     pub over: AtomicBool,
-    pub sample_ns: Mutex<Vec<u64>>,
+    /// Length and processor time of each sample.
+    pub sample_ns: Mutex<Vec<(u64, u64)>>,
     arrived: AtomicUsize,
     round: AtomicUsize,
 }
@@ -106,6 +107,7 @@ impl Run {
             .map(|one| one.end_ns.load(Acquire))
             .max()
             .unwrap_or(0);
+        let cpu_ns = self.team.iter().map(|one| one.cpu_ns.load(Acquire)).sum::<i64>();
         let mut samples = self
             .sample_ns
             .lock()
@@ -113,7 +115,8 @@ impl Run {
         if self.ends() {
             self.over.store(true, Release);
         } else if counts {
-            samples.push((end_ns - begin_ns.unwrap_or(0)).max(1) as u64);
+            let elapsed_ns = (end_ns - begin_ns.unwrap_or(0)).max(1);
+            samples.push((elapsed_ns as u64, cpu_ns.max(0) as u64));
         }
         if samples.len() == self.samples {
             self.over.store(true, Release);

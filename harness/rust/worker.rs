@@ -1,6 +1,7 @@
 //! Workers: threads that wait between runs, with their state, and what they do in a run.
 
 use crate::histogram::Histogram;
+use crate::process::cpu_now_ns;
 use crate::run::{Mode, Run};
 use crate::{guarded, Code, Fault};
 use std::any::Any;
@@ -36,6 +37,8 @@ pub struct Figures {
     pub taken: AtomicUsize,
     pub begin_ns: AtomicI64,
     pub end_ns: AtomicI64,
+    /// Processor time of the sample, or from the first point to the last.
+    pub cpu_ns: AtomicI64,
     pub own: Mutex<Own>,
 }
 
@@ -114,6 +117,7 @@ fn work(code: &dyn Code, figures: &Arc<Figures>, orders: &Receiver<Arc<Run>>, ne
             batch,
             times: Histogram::new(),
             late_ns: 0,
+            begin_cpu_ns: 0,
         };
         let fault = match run.mode {
             Mode::Continuous => part.continuous(),
@@ -142,6 +146,7 @@ struct Part<'a> {
     batch: u64,
     times: Histogram,
     late_ns: i64,
+    begin_cpu_ns: i64,
 }
 
 impl Part<'_> {
@@ -185,6 +190,10 @@ impl Part<'_> {
         let taken = own.points.len();
         drop(own);
         self.late_ns = self.late_ns.max(t_ns - due_ns);
+        if taken == 1 {
+            self.begin_cpu_ns = cpu_now_ns();
+        }
+        self.note_cpu();
         self.figures.taken.store(taken, Release);
         if taken == self.run.samples + 1 {
             self.run.complete.fetch_add(1, AcqRel);
@@ -193,6 +202,11 @@ impl Part<'_> {
             let _ = self.news.send(News::Point);
         }
         taken
+    }
+
+    fn note_cpu(&self) {
+        let cpu_ns = cpu_now_ns() - self.begin_cpu_ns;
+        self.figures.cpu_ns.store(cpu_ns, Release);
     }
 
     fn continuous(&mut self) -> Result<(), Fault> {
@@ -225,6 +239,7 @@ impl Part<'_> {
     fn take_share(&mut self, counts: bool) -> Result<(), Fault> {
         let run = self.run;
         let mut left = run.loop_count;
+        self.begin_cpu_ns = cpu_now_ns();
         let mut now = Instant::now();
         self.figures
             .begin_ns
@@ -237,6 +252,7 @@ impl Part<'_> {
             left -= batch;
         }
         self.figures.end_ns.store(run.since_epoch_ns(now), Release);
+        self.note_cpu();
         Ok(())
     }
 

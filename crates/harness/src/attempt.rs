@@ -74,6 +74,16 @@ impl Observation {
             self.metrics.push(metric);
         }
     }
+
+    /// Adds processor times per iteration, in nanoseconds, unless the benchmark reports such a metric itself.
+    pub(crate) fn add_cpu_times(&mut self, times_ns: &[f64]) {
+        let metric = Metric::cpu_time();
+        if self.metrics.iter().all(|known| known.name != metric.name) {
+            times_ns
+                .iter()
+                .for_each(|&value| self.add(metric.clone(), value));
+        }
+    }
 }
 
 /// A cause that is a sentence's fragment.

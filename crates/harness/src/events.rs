@@ -48,6 +48,12 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
     for metric in events.all("metric") {
         add_metric(&mut seen, metric);
     }
+    let iterations = once
+        .number::<f64>("iterations")
+        .filter(|count| *count > 0.0);
+    if let (Some(cpu_ns), Some(count)) = (once.number::<u64>("cpu_ns"), iterations) {
+        seen.add_cpu_times(&[cpu_ns as f64 / count]);
+    }
     seen.check = events.first("check").and_then(|check| check.get("text"));
     let logs = events.all("log").filter_map(|log| log.get("text"));
     seen.notes.extend(logs);
@@ -76,9 +82,12 @@ fn observe_timed(
         let texts = timed.list(key);
         texts.iter().filter_map(|text| text.parse().ok()).collect()
     };
-    let (times, counts) = (numbers("ns"), numbers("loop"));
+    let (times, counts, cpu_times) = (numbers("ns"), numbers("loop"), numbers("cpu_ns"));
     let workers = timed.number::<f64>("workers").unwrap_or(1.0);
-    let is_wrong = times.len() != timed.list("ns").len() || counts.is_empty();
+    let is_wrong = times.len() != timed.list("ns").len()
+        || counts.is_empty()
+        || !timed.list("cpu_ns").is_empty() && cpu_times.len() != times.len();
+    let mut each_cpu_ns = Vec::new();
     let mut fault = is_wrong.then(|| invalid("reported samples that are not numbers"));
     for (at, &elapsed_ns) in times.iter().enumerate() {
         // One count stands for all samples, several are one for each.
@@ -95,10 +104,13 @@ fn observe_timed(
             elapsed_ns: Some(elapsed_ns),
             iterations: Some(iterations),
         });
+        let cpu_ns = cpu_times.get(at);
+        each_cpu_ns.extend(cpu_ns.map(|&cpu_ns| cpu_ns as f64 / iterations));
     }
     for metric in events.all("metric") {
         add_metric(&mut seen, metric);
     }
+    seen.add_cpu_times(&each_cpu_ns);
     (Some(seen), events.error().or(fault))
 }
 
@@ -278,11 +290,23 @@ mod tests {
     }
 
     #[test]
+    fn processor_time_is_that_of_an_iteration_and_is_never_compared_unasked() {
+        let (seen, fault) = observed(&["timed\tns=1000,2000\tloop=5\tworkers=2\tcpu_ns=500,800"]);
+        assert_eq!(values(&seen, Metric::CPU_TIME), [50.0, 80.0]);
+        assert_eq!((seen.metrics[0].name.as_str(), fault), ("throughput", None));
+        let once = "once\titerations=4\telapsed_ns=1000\trate=4e6\tcpu_ns=600";
+        assert_eq!(values(&observed(&[once]).0, Metric::CPU_TIME), [150.0]);
+        let own = "metric\tname=cpu_time\tunit=ns\tbetter=lower\tvalue=7";
+        assert_eq!(values(&observed(&[once, own]).0, Metric::CPU_TIME), [7.0]);
+    }
+
+    #[test]
     fn a_sample_that_took_no_time_is_a_fault() {
         for line in [
             "timed\tns=0\tloop=9",
             "timed\tns=5\tloop=",
             "timed\tns=x\tloop=1",
+            "timed\tns=5,6\tloop=1\tcpu_ns=5",
         ] {
             let (_, fault) = observed(&[line]);
             assert!(matches!(fault, Some(Cause::Invalid { .. })), "{line}");

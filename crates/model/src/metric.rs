@@ -40,6 +40,10 @@ impl Metric {
     /// The same in the batch that a twentieth is quicker than.
     pub const TIME_P5: &'static str = "time_p5";
 
+    /// Processor time per iteration, of all workers together: what of [`Metric::TIME`] was work, and no waiting for the
+    /// processor or for anything else.
+    pub const CPU_TIME: &'static str = "cpu_time";
+
     /// What a shell takes that is given nothing to do, where an iteration is a command that a shell executes. The times
     /// of iterations contain it.
     pub const SHELL_TIME: &'static str = "shell_time";
@@ -47,6 +51,11 @@ impl Metric {
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
         Metric::new(Metric::THROUGHPUT, "1/s", Better::Higher)
+    }
+
+    /// Processor time per iteration in nanoseconds, lower is better.
+    pub fn cpu_time() -> Metric {
+        Metric::new(Metric::CPU_TIME, "ns", Better::Lower)
     }
 
     /// A metric from its three parts.

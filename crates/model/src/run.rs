@@ -141,6 +141,8 @@ pub struct Measured {
     pub per_s: Option<f64>,
     /// What single batches took; absent if there was none after the warm-up.
     pub batches: Option<Batches>,
+    /// Processor time per iteration in nanoseconds, of all workers together; absent where the harness has no clock for it.
+    pub cpu_ns: Option<f64>,
 }
 
 /// One interval.

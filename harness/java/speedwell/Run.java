@@ -1,7 +1,6 @@
 package speedwell;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -29,6 +28,7 @@ final class Run {
   private final AtomicInteger arrived = new AtomicInteger();
   private final AtomicInteger round = new AtomicInteger();
   private final long[] sampleNs;
+  private final long[] sampleCpuNs;
   private int sampled;
 
   Run(Command command, List<? extends Worker<?, ?>> team) {
@@ -49,6 +49,8 @@ final class Run {
     }
     samples = (int) count;
     sampleNs = new long[timed ? samples : 0];
+    // Asked now, because whoever asks first waits; continuous runs have no processor time for that reason.
+    sampleCpuNs = new long[timed && Gauges.haveClocks() ? samples : 0];
     warm = warmupNs == 0;
     // Several workers take some time to wake, and begin together.
     epochNs = System.nanoTime() + (team.size() > 1 ? 200_000 : 0);
@@ -77,11 +79,16 @@ final class Run {
   void endSample(boolean counts) {
     long beginNs = Long.MAX_VALUE;
     long endNs = Long.MIN_VALUE;
+    long cpuNs = 0;
     for (Worker<?, ?> worker : team) {
       beginNs = Math.min(beginNs, worker.beginNs);
       endNs = Math.max(endNs, worker.endNs);
+      cpuNs += worker.cpuNs;
     }
     if (!ends() && counts) {
+      if (sampleCpuNs.length > 0) {
+        sampleCpuNs[sampled] = cpuNs;
+      }
       sampleNs[sampled++] = endNs - beginNs;
     }
     over = ends() || sampled == samples;
@@ -147,7 +154,6 @@ final class Run {
     for (Worker<?, ?> worker : team) {
       all.join(worker.times);
     }
-    long[] taken = Arrays.copyOf(sampleNs, sampled);
     for (int begin = 0; begin == 0 || begin < sampled; begin += POINTS_OF_A_LINE) {
       int end = Math.min(begin + POINTS_OF_A_LINE, sampled);
       Event event = new Event("timed", command).with("job", job).with("workers", team.size());
@@ -155,7 +161,10 @@ final class Run {
       if (begin == 0) {
         event.with("batches", all.total).list("q_ps", all.summary());
       }
-      event.list("ns", taken, begin, end);
+      event.list("ns", sampleNs, begin, end);
+      if (sampleCpuNs.length > 0) {
+        event.list("cpu_ns", sampleCpuNs, begin, end);
+      }
       events.add(end < sampled ? event.with("more", 1) : event);
     }
   }

@@ -28,6 +28,7 @@ final class Worker<S, T> extends Thread {
   volatile int taken;
   volatile long beginNs;
   volatile long endNs;
+  volatile long cpuNs;
   long[] pointNs;
   long[] pointCount;
   Histogram times;
@@ -157,6 +158,8 @@ final class Worker<S, T> extends Thread {
 
   /** What one worker does of a sample: {@code loop} iterations, in batches whose last one is shorter. */
   private void takeShare(boolean isSample) throws Throwable {
+    // Read outside of what the other clock measures.
+    long beginCpuNs = Gauges.cpuNowNs();
     long now = System.nanoTime();
     beginNs = now;
     for (long left = run.loop; left > 0 && !run.ends(); ) {
@@ -167,6 +170,7 @@ final class Worker<S, T> extends Thread {
       left -= iterations;
     }
     endNs = now;
+    cpuNs = Gauges.cpuNowNs() - beginCpuNs;
   }
 
   private void performSamples() throws Throwable {

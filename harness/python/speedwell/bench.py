@@ -1,7 +1,7 @@
 """What a benchmark's function talks to."""
 
 from itertools import chain, repeat
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
 
 class Skipped(Exception):
@@ -21,6 +21,7 @@ class Bench:
         self.worker = worker
         self.workers = workers
         self.begun_ns = self.ended_ns = self.loops = 0
+        self.begun_cpu_ns = self.ended_cpu_ns = 0
         self.paused_ns = 0
         self.manual_ns = None
         self.readings = {}
@@ -31,6 +32,8 @@ class Bench:
         # The end is noticed by `chain` asking for its second part, so that nothing written in
         # Python happens between two iterations.
         turns = chain(repeat(None, self.iterations), _End(self))
+        # Outside of what the other clock measures, because it takes a call of the system.
+        self.begun_cpu_ns = thread_time_ns()
         self.begun_ns = perf_counter_ns()
         return turns
 
@@ -86,4 +89,5 @@ class _End:
 
     def __iter__(self):
         self.bench.ended_ns = perf_counter_ns()
+        self.bench.ended_cpu_ns = thread_time_ns()
         return iter(())

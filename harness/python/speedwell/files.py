@@ -131,14 +131,18 @@ class Files:
         common = {"id": command.text("id"), "job": job}
         if not figures.elapsed_ns:
             return
+        # Where some samples have none, nothing says which.
+        cpu_ns = figures.cpu_ns if len(figures.cpu_ns) == len(figures.elapsed_ns) else []
         if mode == "once":
             iterations, elapsed_ns = figures.workers, max(figures.elapsed_ns[0], 1)
             self.channel.send("once", **common, iterations=iterations, elapsed_ns=elapsed_ns,
-                              rate=iterations / (elapsed_ns / 1e9))
+                              rate=iterations / (elapsed_ns / 1e9),
+                              **({"cpu_ns": cpu_ns[0]} if cpu_ns else {}))
         else:
             same = len(set(figures.iterations)) == 1
             self.channel.send("timed", **common, workers=figures.workers, ns=figures.elapsed_ns,
-                              loop=figures.iterations[:1] if same else figures.iterations)
+                              loop=figures.iterations[:1] if same else figures.iterations,
+                              **({"cpu_ns": cpu_ns} if cpu_ns else {}))
         for name, (unit, better, given) in figures.metrics.items():
             self.channel.send("metric", **common, name=name, unit=unit, better=better, value=given)
         if figures.answer is not None:

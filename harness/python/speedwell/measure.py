@@ -5,7 +5,7 @@ import gc
 import inspect
 from functools import partial
 from itertools import repeat
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
 from .bench import Bench
 
@@ -36,6 +36,7 @@ class Figures:
     def __init__(self, workers):
         self.workers = workers
         self.elapsed_ns = []
+        self.cpu_ns = []
         self.iterations = []
         self.metrics = {}
         self.answer = None
@@ -89,6 +90,7 @@ class Sampler:
         elapsed_ns, benches = self._pass(count)
         figures = self.figures
         figures.elapsed_ns.append(elapsed_ns)
+        figures.cpu_ns.extend(_cpu_ns(benches))
         figures.iterations.append(count)
         for name, (unit, better, value) in _readings(benches, elapsed_ns).items():
             figures.metrics.setdefault(name, (unit, better, []))[2].append(value)
@@ -136,10 +138,12 @@ def _call(declared, bench, values):
     call = _ready_to_call(declared, values)
     turns = repeat(None, bench.iterations)
     bench.loops = 1
+    bench.begun_cpu_ns = thread_time_ns()
     bench.begun_ns = perf_counter_ns()
     for _ in turns:
         call()
     bench.ended_ns = perf_counter_ns()
+    bench.ended_cpu_ns = thread_time_ns()
 
 
 async def _call_async(declared, bench, values):
@@ -151,10 +155,12 @@ async def _call_async(declared, bench, values):
     call = _ready_to_call(declared, values)
     turns = repeat(None, bench.iterations)
     bench.loops = 1
+    bench.begun_cpu_ns = thread_time_ns()
     bench.begun_ns = perf_counter_ns()
     for _ in turns:
         await call()
     bench.ended_ns = perf_counter_ns()
+    bench.ended_cpu_ns = thread_time_ns()
 
 
 def _ready_to_call(declared, values):
@@ -179,6 +185,14 @@ def _elapsed_ns(benches):
     begun_ns = min(bench.begun_ns for bench in benches)
     return max(bench.ended_ns - begun_ns - bench.paused_ns
                if bench.manual_ns is None else round(bench.manual_ns) for bench in benches)
+
+
+def _cpu_ns(benches):
+    """The processor time from the first start to the last end, by the clock of the thread that all
+    share; nothing if that is not what was measured."""
+    if any(bench.paused_ns or bench.manual_ns is not None for bench in benches):
+        return []
+    return [max(bench.ended_cpu_ns for bench in benches) - min(bench.begun_cpu_ns for bench in benches)]
 
 
 def _readings(benches, elapsed_ns):

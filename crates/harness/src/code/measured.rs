@@ -43,23 +43,44 @@ fn of_timed(event: &Message) -> Option<Measured> {
     };
     let windows: Option<Vec<Window>> = times.iter().enumerate().map(window).collect();
     let windows = windows?;
+    let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
+    let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
     Some(Measured {
         workers,
         per_s: rate(&windows),
         windows,
         batches: batches(&[event]),
+        cpu_ns: cpu_times.and_then(|own| each(own.iter().sum(), iterations)),
     })
+}
+
+/// A total for each of so many iterations.
+fn each(total_ns: u64, iterations: f64) -> Option<f64> {
+    (iterations > 0.0).then(|| total_ns as f64 / iterations)
 }
 
 fn of_workers(events: &[&Message], samples: &Samples) -> Option<Measured> {
     let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
-    let windows = windows(&points?, samples);
+    let points = points?;
+    let windows = windows(&points, samples);
+    let cpu_times = events.iter().map(|event| event.number::<u64>("cpu_ns"));
+    let cpu_times: Option<u64> = cpu_times.sum();
+    let counts = points.iter().map(|own| counted(own)).sum::<u64>() as f64;
     Some(Measured {
         workers: events.len() as u32,
         per_s: rate(&windows),
         windows,
         batches: batches(events),
+        cpu_ns: cpu_times.and_then(|total_ns| each(total_ns, counts)),
     })
+}
+
+/// Iterations between the first and the last point.
+fn counted(points: &[(u64, u64)]) -> u64 {
+    match points {
+        [first, .., last] => last.1 - first.1,
+        _ => 0,
+    }
 }
 
 /// Iterations per second over windows together; `None` if nothing was completed.
@@ -234,6 +255,20 @@ mod tests {
         let measured = measured(&timed).unwrap();
         assert_eq!(measured.windows[0].per_s, 1e8);
         assert_eq!(measured.windows[1].iterations, 200.0);
+        assert_eq!(measured.cpu_ns, None);
+    }
+
+    #[test]
+    fn processor_time_is_divided_by_the_iterations_that_it_was_taken_of() {
+        let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tcpu_ns=3000,5000"];
+        assert_eq!(measured(&timed).unwrap().cpu_ns, Some(20.0));
+        let workers = [
+            "worker\tjob=a\tw=0\tt_ns=5,1000,3000\tcount=4,10,34\tcpu_ns=900",
+            "worker\tjob=a\tw=1\tt_ns=5,2000,3000\tcount=4,10,14\tcpu_ns=300",
+        ];
+        assert_eq!(measured(&workers).unwrap().cpu_ns, Some(30.0));
+        let one_is_silent = [workers[0], "worker\tjob=a\tw=1\tt_ns=5,9\tcount=4,9"];
+        assert_eq!(measured(&one_is_silent).unwrap().cpu_ns, None);
     }
 
     #[test]

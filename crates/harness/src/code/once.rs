@@ -128,6 +128,7 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
     if let Some(time_ns) = measured.time_ns() {
         seen.add(time(Metric::TIME), time_ns);
     }
+    seen.add_cpu_times(measured.cpu_ns.as_slice());
     seen
 }
 

@@ -74,6 +74,16 @@ impl CodeHarness {
         matches!(self.way, Way::Told(_))
     }
 
+    /// Whether the language has a clock of processor time that its workers do not share with what idles.
+    pub fn has_cpu_clock(&self) -> bool {
+        !matches!(self.language, "erlang" | "elixir")
+    }
+
+    /// Whether continuous runs are without processor time, because they would begin later by what it takes to find it out.
+    pub fn is_slow_to_find_its_cpu_clock(&self) -> bool {
+        self.language == "java"
+    }
+
     /// Starts a process that can be told any code; for a compiled language, one that has `code`.
     /// What the compiler says against it is the error.
     pub fn start(&self, code: Code) -> Result<Conversation, Answer> {
@@ -164,6 +174,11 @@ fn compiled(language: &str, code: Code, modules: Option<PathBuf>) -> Result<Vec<
 }
 
 impl Conversation {
+    /// The number of its process.
+    pub fn pid(&self) -> i32 {
+        self.talk.pid()
+    }
+
     /// Says a command without waiting; gives its id.
     pub fn say(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
         self.commands += 1;

@@ -306,6 +306,12 @@ fn stops_with_what_it_has(harness: &Harness) {
     });
 }
 
+fn tells_the_processor_time_of_what_it_measured(harness: &Harness) {
+    let load = harness.load("a", "answer", "\tvalue.n=3000000");
+    let ended = harness.converse(&[load, ONCE.into()]);
+    assert!(ended.only("once").number("cpu_ns") > 0.0, "{ended:#?}");
+}
+
 fn times_a_known_sleep(harness: &Harness) {
     if is_timed(harness) {
         // A busy machine makes sleeping longer, at times by milliseconds.
@@ -326,6 +332,12 @@ fn sleep_of_20_ms(harness: &Harness) -> Result<(), String> {
             timed.text("workers").as_str()
         ),
         (6, vec!["3".to_owned()], "1")
+    );
+    let (cpu_ns, wall_ns): (f64, f64) = (timed.numbers("cpu_ns").iter().sum(), times.iter().sum());
+    assert_eq!(timed.list("cpu_ns").len(), times.len());
+    assert!(
+        cpu_ns < wall_ns / 2.0,
+        "{cpu_ns} ns of work in {wall_ns} ns of sleep"
     );
     // The smallest is the one that others disturbed least.
     let least = times.iter().copied().fold(f64::INFINITY, f64::min) / 3e6;
@@ -424,6 +436,7 @@ suite! {
     ends_with_the_commands_when_idle
     ends_with_the_commands_in_a_run_without_end
     stops_with_what_it_has
+    tells_the_processor_time_of_what_it_measured
     times_a_known_sleep
     adapts_the_iterations_to_the_time
     undoes_what_it_prepared_when_the_commands_end

@@ -48,6 +48,8 @@ suite! {
         figures:
             times_a_sleep_longer_than_its_windows
             times_a_sleep_by_passes
+            tells_processor_time_from_waiting
+            tells_the_processor_time_of_its_process
             adds_up_its_workers
             awaits_each_iteration
             costs_the_same_in_both_modes

@@ -169,6 +169,11 @@ impl Talk {
         }
     }
 
+    /// The number of its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
     /// Ends the process as the system would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

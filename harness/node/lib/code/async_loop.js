@@ -4,7 +4,7 @@
 // Promises that are resolved at once would keep the event loop from ever turning, so every 20 ms all workers let it
 // turn once, together: none of them goes on meanwhile.
 
-const { Passes, Size, Windows } = require('./batches.js');
+const { Passes, Size, Windows, cpuNow_ns } = require('./batches.js');
 const { LOOK_NS } = require('./sync_loop.js');
 
 /** The turn of the event loop that all are waiting for. */
@@ -72,13 +72,14 @@ class AsyncLoop {
       await meeting.arrive();
       if (passes.begun_ns.length >= plan.samples || signals.isOver(job)) break;
       const keeps = signals.keeps(job);
+      const begun_cpu_ns = cpuNow_ns();
       const begun_ns = Number(process.hrtime.bigint() - epoch_ns);
       const ended_ns = await this._pass(plan.loop, begun_ns, epoch_ns, keeps ? passes.histogram : null, signals, job);
+      const ended_cpu_ns = cpuNow_ns();
       await meeting.arrive();
       if (signals.isOver(job)) break;
       if (keeps) {
-        passes.begun_ns.push(begun_ns);
-        passes.ended_ns.push(ended_ns);
+        passes.add(begun_ns, ended_ns, begun_cpu_ns, ended_cpu_ns);
       } else if (leads && ended_ns >= plan.warmup_ns) {
         signals.keep(job);
       }

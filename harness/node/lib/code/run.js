@@ -5,6 +5,7 @@
 
 const { decodeList } = require('../wire.js');
 const { HarnessError, atStage } = require('../harness/session.js');
+const { HAS_THREAD_CLOCK } = require('./batches.js');
 const { Histogram } = require('./histogram.js');
 const { codeJob } = require('./job.js');
 const { Signals } = require('./signals.js');
@@ -219,22 +220,35 @@ class Run {
     }
   }
 
-  _reportWorker(job, { t_ns, count, late_ns, batch, q_ps, batches }, w) {
+  _reportWorker(job, { t_ns, count, late_ns, batch, q_ps, batches, cpu_ns }, w) {
     this.late_ns = Math.max(this.late_ns, late_ns);
-    this.session.channel.send('worker', { id: this.id, job: job.name, w, epoch_ns: 0, batch, t_ns, count, q_ps, batches });
+    this.session.channel.send('worker', {
+      id: this.id, job: job.name, w, epoch_ns: 0, batch, t_ns, count, q_ps, batches,
+      // Of several workers nobody could say whose time it was.
+      cpu_ns: job.workers.length === 1 || haveClocks(job) ? cpu_ns : undefined,
+    });
   }
 
   _reportTimed(job, results) {
     const histogram = new Histogram();
     for (const result of results) histogram.merge(result.histogram);
     const samples = Math.min(...results.map(({ ended_ns }) => ended_ns.length));
-    const ns = Array.from({ length: samples }, (_, at) => (
-      Math.max(...results.map(({ ended_ns }) => ended_ns[at])) - Math.min(...results.map(({ begun_ns }) => begun_ns[at]))));
+    const fromFirstToLast = (begun, ended, at) => (
+      Math.max(...results.map((result) => result[ended][at])) - Math.min(...results.map((result) => result[begun][at])));
+    const ns = Array.from({ length: samples }, (_, at) => fromFirstToLast('begun_ns', 'ended_ns', at));
+    const cpu_ns = ns.map((_, at) => (haveClocks(job)
+      ? results.reduce((sum, { begun_cpu_ns, ended_cpu_ns }) => sum + ended_cpu_ns[at] - begun_cpu_ns[at], 0)
+      : fromFirstToLast('begun_cpu_ns', 'ended_cpu_ns', at)));
     this.session.channel.send('timed', {
-      id: this.id, job: job.name, ns, loop: [this.plan.loop], workers: results.length, q_ps: histogram.quantiles_ps(),
+      id: this.id, job: job.name, ns, cpu_ns, loop: [this.plan.loop], workers: results.length, q_ps: histogram.quantiles_ps(),
       batches: histogram.count,
     });
   }
+}
+
+/** Whether each worker of a job has a clock of processor time for itself: those that are awaited share their thread. */
+function haveClocks({ workers }) {
+  return HAS_THREAD_CLOCK && workers.every(({ blocks, thread }) => blocks || thread);
 }
 
 exports.run = run;

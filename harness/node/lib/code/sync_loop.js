@@ -3,7 +3,7 @@
 // A worker whose iterations are not awaited. It has its thread to itself while it measures: nothing else happens there
 // but `look`, which is called between two batches, at most every 20 ms, and whose time belongs to no batch.
 
-const { Passes, Size, Windows } = require('./batches.js');
+const { Passes, Size, Windows, cpuNow_ns } = require('./batches.js');
 
 /**
  * Looking whether a command has come costs 12 µs on the machine where this was measured, so this is 0.06 % of the time
@@ -79,12 +79,13 @@ class SyncLoop {
     if (leads && plan.warmup_ns === 0) signals.keep(job);
     while (passes.begun_ns.length < plan.samples && signals.meet(job, workers)) {
       const keeps = signals.keeps(job);
+      const begun_cpu_ns = cpuNow_ns();
       const begun_ns = Number(process.hrtime.bigint() - epoch_ns);
       const ended_ns = this._pass(plan.loop, begun_ns, epoch_ns, keeps ? passes.histogram : null, signals, job);
+      const ended_cpu_ns = cpuNow_ns();
       if (!signals.meet(job, workers)) break;
       if (keeps) {
-        passes.begun_ns.push(begun_ns);
-        passes.ended_ns.push(ended_ns);
+        passes.add(begun_ns, ended_ns, begun_cpu_ns, ended_cpu_ns);
       } else if (leads && ended_ns >= plan.warmup_ns) {
         signals.keep(job);
       }

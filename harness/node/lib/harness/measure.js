@@ -154,9 +154,9 @@ function hooks(state) {
 }
 
 /** Iterations are whole on the wire; `rate` is exact. A tool's own time is better than the life of its process. */
-function onceFields({ rate, elapsed_ns, iterations, http }) {
+function onceFields({ rate, elapsed_ns, iterations, cpu_ns, http }) {
   const time_ns = http ? Math.round(http.seconds * 1e9) : elapsed_ns;
-  return { iterations: Math.round(iterations), elapsed_ns: time_ns, rate, tool: http && http.tool };
+  return { iterations: Math.round(iterations), elapsed_ns: time_ns, rate, cpu_ns, tool: http && http.tool };
 }
 
 function httpMetrics(http) {

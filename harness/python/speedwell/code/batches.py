@@ -1,6 +1,7 @@
 """The rules of measuring: how long a batch is, which points are noted, what belongs to the histogram."""
 
 from math import log2
+from time import thread_time_ns
 
 # A batch shorter than this is doubled, a longer one than that is halved (docs/reference/protocol.md).
 SHORT_NS = 50_000
@@ -64,6 +65,7 @@ class Windows:
         self.counts = []
         self.count = 0
         self.late_ns = 0
+        self.begun_cpu_ns = self.cpu_ns = 0
         self.histogram = Histogram()
         if not order.warmup_ns:
             self._note(0)
@@ -88,14 +90,21 @@ class Windows:
     def _note(self, now_ns):
         self.t_ns.append(now_ns)
         self.counts.append(self.count)
+        # Once in a window: a call of the system, which takes some 300 ns.
+        if len(self.counts) == 1:
+            self.begun_cpu_ns = thread_time_ns()
+        else:
+            self.cpu_ns = thread_time_ns() - self.begun_cpu_ns
         order = self.order
         passed = (now_ns - order.warmup_ns) // order.interval_ns
         self.deadline_ns = order.warmup_ns + (passed + 1) * order.interval_ns
 
 
 class Passes:
-    """The samples of one worker in one timed run: (begin, end) in ns since the epoch."""
+    """The samples of one worker in one timed run: (begin, end) in ns since the epoch, and by its thread's clock of
+    processor time, which is read outside of what the other clock measures."""
 
     def __init__(self):
         self.ends_ns = []
+        self.cpu_ns = []
         self.histogram = Histogram()

@@ -1,7 +1,7 @@
 """A worker: its state, and how it measures, awaited or not."""
 
 from itertools import repeat
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
 from .batches import Passes, Windows, adapted
 
@@ -136,6 +136,7 @@ class Worker:
         passes = Passes()
         while len(passes.ends_ns) < run.order.samples and part.meet():
             keeps = part.keeps
+            begun_cpu_ns = thread_time_ns()
             begun_ns = before_ns = perf_counter_ns() - epoch_ns
             left = run.order.loop
             while left and not part.over:
@@ -145,9 +146,10 @@ class Worker:
                 self._counted(passes, keeps, iterations, now_ns - before_ns)
                 left -= iterations
                 before_ns = now_ns
+            cpu_ns = begun_cpu_ns, thread_time_ns()
             if not part.meet():
                 break
-            self._kept(run, part, passes, keeps, begun_ns, before_ns)
+            self._kept(run, part, passes, keeps, (begun_ns, before_ns), cpu_ns)
         return passes
 
     async def timed_awaited(self, run, part, epoch_ns):
@@ -155,6 +157,7 @@ class Worker:
         turned_ns = 0
         while len(passes.ends_ns) < run.order.samples and await part.meet_awaited():
             keeps = part.keeps
+            begun_cpu_ns = thread_time_ns()
             begun_ns = before_ns = ended_ns = perf_counter_ns() - epoch_ns
             left = run.order.loop
             while left and not part.over:
@@ -166,9 +169,10 @@ class Worker:
                 if left and ended_ns - turned_ns > TURN_NS:
                     await turn()
                     ended_ns = turned_ns = perf_counter_ns() - epoch_ns
+            cpu_ns = begun_cpu_ns, thread_time_ns()
             if not await part.meet_awaited():
                 break
-            self._kept(run, part, passes, keeps, begun_ns, ended_ns)
+            self._kept(run, part, passes, keeps, (begun_ns, ended_ns), cpu_ns)
         return passes
 
     def _counted(self, passes, keeps, iterations, took_ns):
@@ -177,8 +181,9 @@ class Worker:
         if iterations == self.iterations:
             self.iterations = adapted(iterations, took_ns)
 
-    def _kept(self, run, part, passes, keeps, begun_ns, ended_ns):
+    def _kept(self, run, part, passes, keeps, ends_ns, cpu_ns):
         if keeps:
-            passes.ends_ns.append((begun_ns, ended_ns))
-        elif self.number == 0 and ended_ns >= run.order.warmup_ns:
+            passes.ends_ns.append(ends_ns)
+            passes.cpu_ns.append(cpu_ns)
+        elif self.number == 0 and ends_ns[1] >= run.order.warmup_ns:
             part.keeps = True

@@ -252,10 +252,13 @@ class Run:
 
     def _report_worker(self, part, number, windows):
         self.late_ns = max(self.late_ns, windows.late_ns)
+        # Workers that share a thread share its processor time.
+        alone = not part.job.awaited or len(part.results) == 1
+        cpu_ns = {"cpu_ns": windows.cpu_ns} if alone and len(windows.counts) > 1 else {}
         self.host.channel.send(
             "worker", id=self.id, job=part.job.name, w=number, epoch_ns=0,
             batch=part.job.workers[number].iterations, t_ns=windows.t_ns, count=windows.counts,
-            q_ps=windows.histogram.quantiles_ps(), batches=windows.histogram.count)
+            q_ps=windows.histogram.quantiles_ps(), batches=windows.histogram.count, **cpu_ns)
 
     def _report_timed(self, part, results):
         histogram = Histogram()
@@ -263,6 +266,14 @@ class Run:
             histogram.merge(passes.histogram)
         samples = zip(*(passes.ends_ns for passes in results))
         times_ns = [max(end for _, end in ends) - min(begin for begin, _ in ends) for ends in samples]
+        cpu_ns = [_cpu_ns(ends, part.job.awaited) for ends in zip(*(passes.cpu_ns for passes in results))]
         self.host.channel.send(
-            "timed", id=self.id, job=part.job.name, ns=times_ns, loop=[self.order.loop],
+            "timed", id=self.id, job=part.job.name, ns=times_ns, cpu_ns=cpu_ns, loop=[self.order.loop],
             workers=len(results), q_ps=histogram.quantiles_ps(), batches=histogram.count)
+
+
+def _cpu_ns(ends, shared):
+    """The processor time of a sample by the clocks of its workers, or by the one that they share."""
+    if shared:
+        return max(end for _, end in ends) - min(begin for begin, _ in ends)
+    return sum(end - begin for begin, end in ends)

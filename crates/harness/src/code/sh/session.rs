@@ -445,6 +445,11 @@ impl Session {
             let shell_ns = self.jobs[job].work.shell_ns;
             let shell = shell_ns.map(|ns| (Metric::SHELL_TIME, "ns", ns as f64));
             let metrics = [
+                (
+                    Metric::CPU_TIME,
+                    "ns",
+                    sum(|report| report.user_ns + report.system_ns),
+                ),
                 ("user_time", "ns", sum(|report| report.user_ns)),
                 ("system_time", "ns", sum(|report| report.system_ns)),
                 ("max_rss", "B", rss.unwrap_or(0) as f64),

@@ -54,6 +54,65 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
     });
 }
 
+pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.sleep_20_ms);
+    let answer = talk.timed("a", 3, 4);
+    let timed = answer.only("timed");
+    let cpu_ns = timed.numbers("cpu_ns");
+    if !harness.has_cpu_clock() {
+        assert_eq!(cpu_ns, [0.0; 0], "nothing is made up");
+        return;
+    }
+    assert_eq!(cpu_ns.len(), 4);
+    assert!(cpu_ns.iter().all(|ns| *ns >= 0.0), "{timed:?}");
+    let sum = |times: &[f64]| times.iter().sum::<f64>();
+    assert!(
+        sum(&cpu_ns) < sum(&timed.numbers("ns")) / 2.0,
+        "{timed:?} slept"
+    );
+}
+
+/// The process's own clock, read by another process, is the measure: it cannot have used less than its worker did, and
+/// has little else to do. A busy machine changes neither.
+pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
+    if !harness.has_cpu_clock() {
+        return;
+    }
+    let mut talk = harness.with(harness.snippets.pure);
+    // What it takes to begin is over, and an iteration takes its usual time.
+    let ns_each = quick(windows_ns(talk.windows("a", 20, 10).only("worker")));
+    let count = ((50e6 / ns_each) as u64).max(1);
+    talk.timed("a", count, 2);
+    let pid = talk.pid();
+    let used_ns = || speedwell_process::cpu_ns_of(pid).unwrap() as f64;
+    let before_ns = used_ns();
+    let cpu_ns: f64 = talk
+        .timed("a", count, 6)
+        .only("timed")
+        .numbers("cpu_ns")
+        .iter()
+        .sum();
+    let within_ns = used_ns() - before_ns;
+    assert!(
+        cpu_ns > within_ns / 2.0 && cpu_ns <= within_ns * 1.01,
+        "{cpu_ns} ns of {within_ns} ns"
+    );
+    let answer = talk.windows("a", 20, 10);
+    let worker = answer.only("worker");
+    // It takes tens of milliseconds to get at the clock of Java, longer than a run is to be delayed by.
+    if harness.is_slow_to_find_its_cpu_clock() {
+        assert_eq!(worker.text("cpu_ns"), "");
+        return;
+    }
+    let counts = worker.numbers("count");
+    let each_ns = worker.number("cpu_ns") / (counts[10] - counts[0]);
+    let timed_each_ns = cpu_ns / (6 * count) as f64;
+    assert!(
+        (0.2..5.0).contains(&(each_ns / timed_each_ns)),
+        "{each_ns} ns in windows, {timed_each_ns} ns in samples"
+    );
+}
+
 pub fn adds_up_its_workers(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
     assert_eq!(talk.workers("a", 4).only("workers").number("n"), 4.0);
