@@ -6,6 +6,7 @@
 
 mod attached;
 mod channel;
+mod kernel;
 mod listen;
 mod listening;
 mod process_tree;
