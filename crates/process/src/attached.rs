@@ -1,24 +1,27 @@
-//! The user's wish to stop (Ctrl-C, or a polite kill of ourselves), and a child that talks to the user itself: it has
-//! our own streams, and we only wait for its end.
+//! A child that talks to the user itself: it has our own streams, and we only wait for its end.
 //!
 //! Such a child stays in our process group, so that the terminal treats it like us. Nothing is captured and
-//! there is no time limit. Start at [`run_attached`] and [`on_interrupt`].
+//! there is no time limit. Start at [`run_attached`].
 
-use crate::{Ended, listen, process_tree};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::low_level;
+use crate::interrupt::interrupted;
+use crate::process_tree;
+use crate::spec::Ended;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal,
+};
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often we look up while nothing happens: often enough for Ctrl-C, too rare to disturb.
-const PULSE: Duration = Duration::from_millis(250);
+const PULSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
 
 /// How long a child may take to end itself after the user asked us to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -34,102 +37,44 @@ pub fn run_attached<S: AsRef<OsStr>>(
 ) -> io::Result<Ended> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory);
-    // SAFETY: prctl is async-signal-safe and touches no memory.
+    // SAFETY: one system call, which is async-signal-safe and touches no memory.
     unsafe {
         command.pre_exec(|| {
             // If we are killed without a chance to clean up, the kernel ends the child for us.
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
             Ok(())
         });
     }
     let mut child = process_tree::spawn(&mut command)?;
     let ended = wait(&mut child);
-    process_tree::forget(child.id() as i32);
+    process_tree::forget(Pid::from_child(&child));
     ended
 }
 
 fn wait(child: &mut Child) -> io::Result<Ended> {
-    let pid = child.id() as i32;
-    let end = listen::pidfd_open(pid)?;
+    let pid = Pid::from_child(child);
+    let end = pidfd_open(pid, PidfdFlags::empty())?;
     let mut kill_at: Option<Instant> = None;
     loop {
-        let mut polled = libc::pollfd {
-            fd: end.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: the entry outlives the call, and there is one.
-        unsafe { libc::poll(&mut polled, 1, PULSE.as_millis() as i32) };
+        // Whatever it says, the child is looked at.
+        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&PULSE));
         if let Some(status) = child.try_wait()? {
-            let by_itself = match status.signal() {
-                Some(signal) => Ended::Signal(signal),
-                None => Ended::Exit(status.code().unwrap_or_default()),
-            };
             return Ok(if interrupted() {
                 Ended::Interrupted
             } else {
-                by_itself
+                status.into()
             });
         }
         if interrupted() {
             let deadline = kill_at.get_or_insert_with(|| Instant::now() + GRACE);
             let signal = if Instant::now() < *deadline {
-                libc::SIGTERM
+                Signal::TERM
             } else {
-                libc::SIGKILL
+                Signal::KILL
             };
-            // SAFETY: kill only sends a signal, to a child we have not reaped.
-            unsafe { libc::kill(pid, signal) };
+            let _ = kill_process(pid, signal);
         }
     }
-}
-
-/// Signals this close together are one wish: `timeout`, `npm` and `make` pass on a Ctrl-C that the terminal has
-/// already sent to us. Nobody presses the key twice as fast.
-const SAME_WISH: Duration = Duration::from_millis(100);
-
-static REQUESTED: AtomicBool = AtomicBool::new(false);
-/// When the wish that is being honoured came, in ns since [`START`].
-static REQUESTED_AT: AtomicU64 = AtomicU64::new(0);
-static START: OnceLock<Instant> = OnceLock::new();
-
-/// From now on SIGINT, SIGTERM and SIGHUP set [`interrupted`] instead of ending us at once; a
-/// second one, while the first is being honoured, ends us with status 130.
-///
-/// # Errors
-/// The handlers could not be installed.
-pub fn on_interrupt() -> io::Result<()> {
-    let start = *START.get_or_init(Instant::now);
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // SAFETY: the handler reads the clock, touches atomics and may end the process: all of it is safe in a handler.
-        unsafe { low_level::register(signal, move || request(start))? };
-    }
-    Ok(())
-}
-
-fn request(start: Instant) {
-    let now = start.elapsed();
-    if !REQUESTED.load(Ordering::Relaxed) {
-        REQUESTED_AT.store(now.as_nanos() as u64, Ordering::Relaxed);
-        REQUESTED.store(true, Ordering::Relaxed);
-    } else if now > Duration::from_nanos(REQUESTED_AT.load(Ordering::Relaxed)) + SAME_WISH {
-        low_level::exit(130);
-    }
-}
-
-/// Whether the user wants us to stop.
-pub fn interrupted() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
-}
-
-/// The flag behind [`interrupted`], for loops that look at it themselves.
-pub fn interrupt_flag() -> &'static AtomicBool {
-    &REQUESTED
-}
-
-/// Forgets a wish that has been honoured.
-pub fn forget_interrupt() {
-    REQUESTED.store(false, Ordering::Relaxed);
 }
 
 #[cfg(test)]

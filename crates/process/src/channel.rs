@@ -1,7 +1,10 @@
 //! The private line between us and a child, apart from its standard streams.
 
+use rustix::io::ioctl_fionbio;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 /// Which private line a child gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +114,7 @@ impl Channel {
             Channel::Stdout => {
                 let (ours, theirs) = pipe()?;
                 ends.read = Some(ours);
-                ends.child.push((theirs, libc::STDOUT_FILENO));
+                ends.child.push((theirs, 1));
             }
             Channel::Pipe(variable) => {
                 let (ours, theirs) = pipe()?;
@@ -121,7 +124,7 @@ impl Channel {
             }
         }
         for ours in [&ends.read, &ends.write].into_iter().flatten() {
-            set_nonblocking(ours.as_raw_fd())?;
+            set_nonblocking(ours)?;
         }
         Ok(ends)
     }
@@ -129,36 +132,15 @@ impl Channel {
 
 /// A pipe: (read end, write end), close-on-exec.
 pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: pipe2 writes two descriptors into the array, which we own from then on.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
+    Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: socketpair writes two descriptors into the array, which we own from then on.
-    unsafe {
-        if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
+    let (domain, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+    Ok(socketpair(domain, SocketType::STREAM, flags, None)?)
 }
 
 /// Reading must never block: one child must not stall the whole session.
-pub(super) fn set_nonblocking(fd: RawFd) -> io::Result<()> {
-    // SAFETY: fcntl on a descriptor we own touches no memory.
-    unsafe {
-        let flags = libc::fcntl(fd, libc::F_GETFL);
-        if flags < 0 || libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
+pub(super) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    Ok(ioctl_fionbio(fd, true)?)
 }

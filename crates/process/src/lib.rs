@@ -5,7 +5,10 @@
 //! and [`Outcome`] the outcome of it.
 
 mod attached;
+mod capture;
 mod channel;
+mod interrupt;
+mod kernel;
 mod listen;
 mod listening;
 mod process_tree;
@@ -15,9 +18,11 @@ mod service;
 mod spec;
 mod stopwatch;
 
-pub use attached::{forget_interrupt, interrupt_flag, interrupted, on_interrupt, run_attached};
+pub use attached::run_attached;
+pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next, Stream};
-pub use listen::{Capture, run, unix_ms};
+pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};
+pub use listen::{run, unix_ms};
 pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
     Identity, adopt_orphans, cpu_ns_of, family_of, name_of, names_of, peak_rss_bytes_of,

@@ -1,14 +1,21 @@
 //! One child from start to end: descriptors in place, own group, bound to our life; the loop that listens, and the
-//! decisions it takes; and what it wrote, of which the beginning and the end are kept. Start at [`run`].
+//! decisions it takes. Start at [`run`].
 
+use crate::capture::Capture;
 use crate::channel::{self, Conversation, Ends, Next};
+use crate::kernel::reap;
 use crate::{
     Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, family_of, interrupted, process_tree,
 };
-use speedwell_model::Usage;
-use std::collections::VecDeque;
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, dup2, fcntl_dupfd_cloexec, read, write};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
+};
+use rustix::thread;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -36,7 +43,7 @@ pub(super) fn run_until(
     let begin = Instant::now();
     let child = start(spec)?;
     let group = child.pid;
-    started(group);
+    started(group.as_raw_pid());
     let mut listener = Listener::new(child, begin + spec.limit, conversation);
     let is_held = end.is_some();
     listener.shutdown = spec.shutdown;
@@ -48,21 +55,22 @@ pub(super) fn run_until(
     let (status, usage) = reap(group)?;
     process_tree::forget(group);
     let wall_ns = begin.elapsed().as_nanos() as u64;
+    let by_itself = Ended::from(status);
     let shutdown = listener.asked.map(|asked| ShutdownOutcome {
-        manner: from_status(status),
+        manner: by_itself,
         took_ns: asked.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
     });
     listener.drain();
     // A look at all processes of the machine takes time that a run of microseconds would notice.
     let left = if is_held {
-        family_of(group)
+        family_of(group.as_raw_pid())
     } else {
         Vec::new()
     };
     let strays = left.len() + process_tree::clear(group, &left);
     Ok(Outcome {
-        ended: ended.unwrap_or_else(|| from_status(status)),
+        ended: ended.unwrap_or(by_itself),
         wall_ns,
         started_unix_ms,
         usage,
@@ -137,15 +145,13 @@ impl<'a> Listener<'a> {
                 .extend(self.conversation.waiting().into_iter().flatten());
             self.send();
             if let Some(reason) = self.overdue() {
-                // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
-                unsafe { libc::kill(-self.child.pid, libc::SIGKILL) };
+                let _ = kill_process_group(self.child.pid, Signal::KILL);
                 self.was_killed = true;
                 self.wait(Duration::from_secs(10));
                 return Some(reason);
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
-            // Rounded up to a whole millisecond, so that the last wait is not a busy loop.
-            if self.wait(left.min(PULSE) + Duration::from_millis(1)) {
+            if self.wait(left.min(PULSE)) {
                 return self.stopped;
             }
         }
@@ -162,8 +168,7 @@ impl<'a> Listener<'a> {
                 }
             },
             StopSource::Pipe(pipe) if is_closed(pipe) => {
-                // SAFETY: kill only sends a signal, to the group of a child we have not reaped.
-                unsafe { libc::kill(-self.child.pid, self.shutdown.signal) };
+                let _ = kill_process_group(self.child.pid, self.shutdown.signal);
                 self.asked = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
@@ -199,32 +204,33 @@ impl<'a> Listener<'a> {
             .write
             .as_ref()
             .filter(|_| !self.unsent.is_empty());
-        let mut polled = [
-            entry(Some(&self.child.pidfd), libc::POLLIN),
-            entry(self.child.stdout.as_ref(), libc::POLLIN),
-            entry(self.child.stderr.as_ref(), libc::POLLIN),
-            entry(self.child.read.as_ref(), libc::POLLIN),
-            entry(writing, libc::POLLOUT),
-            entry(self.stop_source.pipe(), libc::POLLIN),
+        let watched = [
+            (Some(&self.child.pidfd), PollFlags::IN),
+            (self.child.stdout.as_ref(), PollFlags::IN),
+            (self.child.stderr.as_ref(), PollFlags::IN),
+            (self.child.read.as_ref(), PollFlags::IN),
+            (writing, PollFlags::OUT),
+            (self.stop_source.pipe(), PollFlags::IN),
         ];
-        // SAFETY: the array outlives the call and its length is given.
-        let ready = unsafe {
-            libc::poll(
-                polled.as_mut_ptr(),
-                polled.len() as _,
-                longest.as_millis() as i32,
-            )
-        };
-        if ready <= 0 {
+        let open = watched
+            .iter()
+            .filter_map(|(fd, flags)| Some(PollFd::new(*fd.as_ref()?, *flags)));
+        let mut polled: Vec<PollFd<'_>> = open.collect();
+        if !matches!(
+            poll(&mut polled, Timespec::try_from(longest).ok().as_ref()),
+            Ok(1..)
+        ) {
             return false;
         }
+        let mut happened = polled.iter().map(|one| !one.revents().is_empty());
+        let ready = watched.map(|(fd, _)| fd.is_some() && happened.next() == Some(true));
         let mut any_output = false;
-        for (at, polled) in polled[1..=3].iter().enumerate() {
-            if polled.revents != 0 {
+        for (at, ready) in ready[1..=3].iter().enumerate() {
+            if *ready {
                 any_output |= self.read_stream(at);
             }
         }
-        polled[0].revents != 0 && !any_output
+        ready[0] && !any_output
     }
 
     /// Reads what there is on stdout (0), stderr (1) or the line (2); whether there was anything.
@@ -236,14 +242,14 @@ impl<'a> Listener<'a> {
             _ => &mut self.child.read,
         };
         let Some(fd) = stream else { return false };
-        // SAFETY: the buffer is writable for its whole length.
-        let count = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-        if count == 0 {
-            // Closed: a closed stream left in the poll would wake us up for ever.
-            *stream = None;
-        }
-        let Ok(count @ 1..) = usize::try_from(count) else {
-            return false;
+        let count = match read(&*fd, &mut buffer[..]) {
+            Ok(0) => {
+                // Closed: a closed stream left in the poll would wake us up for ever.
+                *stream = None;
+                return false;
+            }
+            Ok(count) => count,
+            Err(_) => return false,
         };
         let bytes = &buffer[..count];
         match which {
@@ -289,17 +295,9 @@ impl<'a> Listener<'a> {
         else {
             return;
         };
-        let mut pipe = std::fs::File::from(match fd.try_clone() {
-            Ok(fd) => fd,
-            Err(_) => return,
-        });
-        match pipe.write(&self.unsent) {
+        match write(fd, &self.unsent) {
             Ok(count) => drop(self.unsent.drain(..count)),
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) => {}
+            Err(Errno::AGAIN | Errno::INTR) => {}
             // The child closed its end: it will tell by its exit status why.
             Err(_) => self.unsent.clear(),
         }
@@ -329,59 +327,15 @@ impl StopSource {
 
 /// Whether nobody holds the other end of a pipe any more.
 fn is_closed(pipe: &OwnedFd) -> bool {
-    let mut polled = entry(Some(pipe), libc::POLLIN);
-    // SAFETY: the entry outlives the call, and there is one.
-    let ready = unsafe { libc::poll(&mut polled, 1, 0) };
-    ready > 0 && polled.revents & libc::POLLHUP != 0
-}
-
-/// A place in the poll; without descriptor the kernel skips it.
-fn entry(fd: Option<&OwnedFd>, events: i16) -> libc::pollfd {
-    libc::pollfd {
-        fd: fd.map_or(-1, AsRawFd::as_raw_fd),
-        events,
-        revents: 0,
-    }
-}
-
-/// Waits for the process and takes its status and resource usage.
-pub(super) fn reap(pid: i32) -> io::Result<(i32, Usage)> {
-    let mut status = 0;
-    // SAFETY: both pointers are valid for the call; rusage is plain data.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        while libc::wait4(pid, &mut status, 0, &mut usage) < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
-        usage
-    };
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    Ok((
-        status,
-        Usage {
-            user_ns: ns(usage.ru_utime),
-            system_ns: ns(usage.ru_stime),
-            max_rss_bytes: usage.ru_maxrss as u64 * 1024,
-            involuntary_switches: usage.ru_nivcsw as u64,
-        },
-    ))
-}
-
-pub(super) fn from_status(status: i32) -> Ended {
-    if libc::WIFSIGNALED(status) {
-        Ended::Signal(libc::WTERMSIG(status))
-    } else {
-        Ended::Exit(libc::WEXITSTATUS(status))
-    }
+    let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+    let now = Timespec::default();
+    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// A running child and our ends of its streams.
 pub(super) struct Running {
     /// Process id, which is also the number of its process group.
-    pub pid: i32,
+    pub pid: Pid,
     /// Becomes readable when the process ends.
     pub pidfd: OwnedFd,
     /// Our end of its stdout, until it is closed.
@@ -404,8 +358,8 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     } = spec.channel.open()?;
     let (stdout, stdout_child) = channel::pipe()?;
     let (stderr, stderr_child) = channel::pipe()?;
-    channel::set_nonblocking(stdout.as_raw_fd())?;
-    channel::set_nonblocking(stderr.as_raw_fd())?;
+    channel::set_nonblocking(&stdout)?;
+    channel::set_nonblocking(&stderr)?;
 
     let mut command = Command::new(&spec.program);
     command
@@ -421,21 +375,19 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
     if let Some(folder) = &spec.directory {
         command.current_dir(folder);
     }
-    let pairs = clear_of_targets(child)?;
-    let moves: Vec<(RawFd, RawFd)> = pairs.iter().map(|(fd, to)| (fd.as_raw_fd(), *to)).collect();
+    let moves = clear_of_targets(child)?;
     let mask = spec.pin.as_ref().map(crate::CpuSet::mask);
     // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions;
     // all it uses was allocated before.
     unsafe {
         command.pre_exec(move || prepare(&moves, mask.as_ref()));
     }
-    let pid = process_tree::spawn(&mut command)?.id() as i32;
-    // The command still holds the child's ends of the standard streams; `pairs` the others.
+    let pid = Pid::from_child(&process_tree::spawn(&mut command)?);
+    // The command still holds the child's ends of its streams.
     drop(command);
-    drop(pairs);
     Ok(Running {
         pid,
-        pidfd: pidfd_open(pid)?,
+        pidfd: pidfd_open(pid, PidfdFlags::empty())?,
         stdout: Some(stdout),
         stderr: Some(stderr),
         read,
@@ -449,123 +401,24 @@ fn clear_of_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, Ra
     child
         .into_iter()
         .map(|(fd, target)| {
-            // SAFETY: F_DUPFD_CLOEXEC makes a new descriptor, which we own from then on.
-            let high = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 10) };
-            if high < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // SAFETY: `high` was just made and belongs to nobody else.
-            Ok((unsafe { OwnedFd::from_raw_fd(high) }, target))
+            let high = fcntl_dupfd_cloexec(fd, 10)?;
+            Ok((high, target))
         })
         .collect()
 }
 
-/// Runs in the child before exec.
-fn prepare(moves: &[(RawFd, RawFd)], mask: Option<&libc::cpu_set_t>) -> io::Result<()> {
-    // SAFETY: plain system calls on descriptors that are valid in this process.
-    unsafe {
-        for &(from, to) in moves {
-            if libc::dup2(from, to) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        // If we are killed without a chance to clean up, the kernel ends the child for us.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if let Some(mask) = mask
-            && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), mask) != 0
-        {
-            return Err(io::Error::last_os_error());
-        }
+/// Runs in the child before exec: system calls only, which rustix makes without the C library.
+fn prepare(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
+    for (from, to) in moves {
+        // SAFETY: the number is this descriptor's from now on, or another's that nobody will use before exec. It is
+        // not closed when the value goes.
+        let mut to = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(*to) });
+        dup2(from, &mut to)?;
+    }
+    // If we are killed without a chance to clean up, the kernel ends the child for us.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if let Some(mask) = mask {
+        thread::sched_setaffinity(None, mask)?;
     }
     Ok(())
-}
-
-/// A descriptor that becomes readable when the process ends (Linux 5.3 and newer).
-pub(super) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open returns a new descriptor or -1 and touches no memory.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
-}
-
-/// Bytes kept of the beginning, and as many of the end.
-const KEPT_BYTES: usize = 64 * 1024;
-
-/// The captured beginning and end of a stream. A child may write gigabytes; we keep 128 KiB.
-#[derive(Debug, Default, Clone)]
-pub struct Capture {
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    total_bytes: u64,
-}
-
-impl Capture {
-    /// Adds what was read.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.total_bytes += bytes.len() as u64;
-        let space = KEPT_BYTES - self.head.len().min(KEPT_BYTES);
-        let (head, rest) = bytes.split_at(space.min(bytes.len()));
-        self.head.extend_from_slice(head);
-        // Only the last KEPT_BYTES of what is left can survive, however much came at once.
-        let rest = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(KEPT_BYTES);
-        self.tail.drain(..excess);
-        self.tail.extend(rest);
-    }
-
-    /// How much the child wrote in all.
-    pub fn total_bytes(&self) -> u64 {
-        self.total_bytes
-    }
-
-    /// Everything kept, with a remark where the middle is missing.
-    pub fn text(&self) -> String {
-        let kept = (self.head.len() + self.tail.len()) as u64;
-        let mut bytes = self.head.clone();
-        if kept < self.total_bytes {
-            let missing = self.total_bytes - kept;
-            bytes.extend_from_slice(format!("\n[... {missing} bytes left out ...]\n").as_bytes());
-        }
-        bytes.extend(&self.tail);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// The last `lines` lines, without trailing blank ones.
-    pub fn last_lines(&self, lines: usize) -> String {
-        let text = self.text();
-        let all: Vec<&str> = text.trim_end().lines().collect();
-        all[all.len().saturating_sub(lines)..].join("\n")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flood_keeps_its_beginning_and_its_end() {
-        let mut capture = Capture::default();
-        capture.push(b"first\n");
-        for _ in 0..1000 {
-            capture.push(&[b'x'; 4096]);
-        }
-        capture.push(b"\nlast\n");
-        let text = capture.text();
-        assert!(text.starts_with("first\n") && text.ends_with("last\n"));
-        assert!(text.contains("bytes left out"));
-        assert!(text.len() < 3 * KEPT_BYTES);
-        assert_eq!(capture.total_bytes(), 6 + 1000 * 4096 + 6);
-        assert_eq!(capture.last_lines(1), "last");
-    }
-
-    #[test]
-    fn a_short_stream_is_kept_whole() {
-        let mut capture = Capture::default();
-        capture.push(b"one\ntwo\n\n");
-        assert_eq!(capture.text(), "one\ntwo\n\n");
-        assert_eq!(capture.last_lines(5), "one\ntwo");
-    }
 }

@@ -5,6 +5,12 @@
 //! daemon). As "subreaper" we become the parent of such orphans, so the kernel tells us of them. Start at
 //! [`family_of`], [`clear`] and [`Identity::own`].
 
+use crate::kernel::cpu_ns_of_process;
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
+    waitpid,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command};
 use std::sync::Mutex;
@@ -41,33 +47,16 @@ pub(super) fn families_of(roots: &[i32]) -> BTreeSet<i32> {
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let all = processes();
     let family = members(&all, root);
-    // SAFETY: sysconf only reads a setting.
-    let ticks_per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let ticks_per_second = clock_ticks_per_second();
     if family.is_empty() || ticks_per_second == 0 {
         return None;
     }
     let in_ns = |ticks: u64| ticks.saturating_mul(1_000_000_000) / ticks_per_second;
     let spent = family.iter().map(|pid| {
         let stat = &all[pid];
-        clock_ns_of(*pid).unwrap_or_else(|| in_ns(stat.own_ticks)) + in_ns(stat.waited_ticks)
+        cpu_ns_of_process(*pid).unwrap_or_else(|| in_ns(stat.own_ticks)) + in_ns(stat.waited_ticks)
     });
     Some(spent.sum())
-}
-
-/// The processor time of one process, whose ended threads count, too. Its clock is far finer than the ticks in
-/// /proc, which last 10 ms (clock_getcpuclockid(3)).
-fn clock_ns_of(pid: i32) -> Option<u64> {
-    let mut clock = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: both pointers are valid for their calls, which only write to them.
-    let is_read = unsafe {
-        libc::clock_getcpuclockid(pid, &mut clock) == 0
-            && libc::clock_gettime(clock, &mut time) == 0
-    };
-    is_read.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// The largest resident memory that each living member of the family has had so far, added up, in bytes.
@@ -162,23 +151,22 @@ static ADOPTING: AtomicBool = AtomicBool::new(false);
 ///
 /// Called once by the command before it measures; libraries that embed us may prefer not to.
 pub fn adopt_orphans() {
-    // SAFETY: prctl with these arguments only sets an attribute of this process.
-    if unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } == 0 {
+    if set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTING.store(true, Ordering::Relaxed);
     }
 }
 
 /// Kills the process group `group` and every adopted orphan; returns how many orphans there were besides the
 /// members of the group that are `known`.
-pub(super) fn clear(group: i32, known: &[i32]) -> usize {
+pub(super) fn clear(group: Pid, known: &[i32]) -> usize {
     // Counted while they live: what is killed with its group is no longer there to be seen.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         families_of(&orphans())
     } else {
         BTreeSet::new()
     };
-    // SAFETY: kill only sends a signal. The group is that of a child we started ourselves.
-    unsafe { libc::kill(-group, libc::SIGKILL) };
+    // Mostly nobody of it is left.
+    let _ = kill_process_group(group, Signal::KILL);
     if !ADOPTING.load(Ordering::Relaxed) {
         return 0;
     }
@@ -208,10 +196,9 @@ fn end(pid: i32) -> bool {
             .trim_start()
             .starts_with('Z')
     });
-    // SAFETY: the process is our own child by adoption; waitpid gets no pointer.
-    unsafe {
-        libc::kill(pid, libc::SIGKILL);
-        libc::waitpid(pid, std::ptr::null_mut(), 0);
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, Signal::KILL);
+        let _ = waitpid(Some(pid), WaitOptions::empty());
     }
     alive
 }
@@ -255,9 +242,9 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Takes a child off the register after it was reaped.
-pub(super) fn forget(pid: i32) {
+pub(super) fn forget(pid: Pid) {
     if let Ok(mut watched) = WATCHED.lock() {
-        watched.retain(|&known| known != pid);
+        watched.retain(|&known| known != pid.as_raw_pid());
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! Start at [`CpuSet`], [`TimeSlice`] and [`RealTime`].
 
+use crate::kernel::Scheduling;
+use rustix::thread;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::str::FromStr;
@@ -28,43 +30,27 @@ impl CpuSet {
     ///
     /// # Errors
     /// The system does not tell.
-    pub fn usable() -> std::io::Result<CpuSet> {
-        let all = 0..libc::CPU_SETSIZE as usize;
-        // SAFETY: cpu_set_t is a plain array of integers; the kernel fills in at most its size, and CPU_ISSET is
-        // asked about no number beyond it.
-        unsafe {
-            let mut mask: libc::cpu_set_t = std::mem::zeroed();
-            match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut mask) {
-                0 => Ok(all.filter(|cpu| libc::CPU_ISSET(*cpu, &mask)).collect()),
-                _ => Err(std::io::Error::last_os_error()),
-            }
-        }
+    pub fn usable() -> io::Result<CpuSet> {
+        let mask = thread::sched_getaffinity(None)?;
+        let all = 0..thread::CpuSet::MAX_CPU;
+        Ok(all.filter(|cpu| mask.is_set(*cpu)).collect())
     }
 
     /// Binds this thread, and all threads and processes that it starts from now on.
     ///
     /// # Errors
     /// The system does not allow it.
-    pub fn bind(&self) -> std::io::Result<()> {
-        let mask = self.mask();
-        // SAFETY: the mask lives until the call returns.
-        match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &mask) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
+    pub fn bind(&self) -> io::Result<()> {
+        Ok(thread::sched_setaffinity(None, &self.mask())?)
     }
 
     /// The kernel's form of the set.
-    pub(super) fn mask(&self) -> libc::cpu_set_t {
-        // SAFETY: cpu_set_t is a plain array of integers, for which all zeroes is the empty set;
-        // FromStr keeps every number below CPU_SETSIZE, so CPU_SET stays inside it.
-        unsafe {
-            let mut mask: libc::cpu_set_t = std::mem::zeroed();
-            for &cpu in &self.0 {
-                libc::CPU_SET(cpu, &mut mask);
-            }
-            mask
+    pub(super) fn mask(&self) -> thread::CpuSet {
+        let mut mask = thread::CpuSet::new();
+        for &cpu in &self.0 {
+            mask.set(cpu);
         }
+        mask
     }
 }
 
@@ -129,7 +115,7 @@ impl FromStr for CpuSet {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let first: usize = first.parse().map_err(|_| wrong())?;
             let last: usize = last.parse().map_err(|_| wrong())?;
-            if first > last || last >= libc::CPU_SETSIZE as usize {
+            if first > last || last >= thread::CpuSet::MAX_CPU {
                 return Err(wrong());
             }
             cpus.extend(first..=last);
@@ -153,26 +139,14 @@ impl From<CpuSet> for String {
 }
 
 /// The priority among real-time processes: above ordinary ones, below most threads of the kernel.
-const PRIORITY: libc::c_int = 10;
+const PRIORITY: i32 = 10;
 
 /// While it lives, the thread that made it, and threads that it starts, run before every process
 /// without real-time priority (`SCHED_FIFO`, sched(7)).
 #[derive(Debug)]
 pub struct RealTime {
-    policy: libc::c_long,
-    parameters: Parameters,
+    before: Scheduling,
 }
-
-/// What the kernel takes (sched_setscheduler(2)). The calls are made directly: musl's functions of these names only
-/// report that the system does not have them, because POSIX means processes and Linux means threads.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Parameters {
-    priority: libc::c_int,
-}
-
-/// The calling thread.
-const THIS: libc::c_long = 0;
 
 impl RealTime {
     /// Changes the priority of the calling thread.
@@ -180,40 +154,16 @@ impl RealTime {
     /// # Errors
     /// The operating system does not permit it.
     pub fn enter() -> io::Result<RealTime> {
-        let mut parameters = Parameters { priority: 0 };
-        // SAFETY: the calls read and write the structure given, which outlives them.
-        unsafe {
-            let policy = libc::syscall(libc::SYS_sched_getscheduler, THIS);
-            if policy < 0 || libc::syscall(libc::SYS_sched_getparam, THIS, &raw mut parameters) != 0
-            {
-                return Err(io::Error::last_os_error());
-            }
-            set(libc::SCHED_FIFO.into(), Parameters { priority: PRIORITY })?;
-            Ok(RealTime { policy, parameters })
-        }
+        let before = Scheduling::current()?;
+        Scheduling::real_time(PRIORITY).enter()?;
+        Ok(RealTime { before })
     }
 }
 
 impl Drop for RealTime {
     fn drop(&mut self) {
         // A thread may always give up a priority.
-        let _ = set(self.policy, self.parameters);
-    }
-}
-
-fn set(policy: libc::c_long, parameters: Parameters) -> io::Result<()> {
-    // SAFETY: the call reads the structure given, which outlives it.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setscheduler,
-            THIS,
-            policy,
-            &raw const parameters,
-        )
-    };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        let _ = self.before.enter();
     }
 }
 
@@ -242,23 +192,23 @@ mod tests {
         }
     }
 
-    fn policy() -> libc::c_int {
-        // SAFETY: only asks about the calling thread.
-        unsafe { libc::syscall(libc::SYS_sched_getscheduler, THIS) as libc::c_int }
-    }
-
     #[test]
     fn the_priority_is_inherited_by_threads_and_given_back() {
-        let before = policy();
+        let before = Scheduling::current().unwrap();
         match RealTime::enter() {
             Err(error) => eprintln!("skipped: no real-time priority here: {error}"),
             Ok(guard) => {
-                assert_eq!(policy(), libc::SCHED_FIFO);
-                let inherited = std::thread::spawn(policy).join().unwrap();
-                assert_eq!(inherited, libc::SCHED_FIFO);
+                assert_eq!(
+                    Scheduling::current().unwrap(),
+                    Scheduling::real_time(PRIORITY)
+                );
+                let inherited = std::thread::spawn(|| Scheduling::current().unwrap())
+                    .join()
+                    .unwrap();
+                assert_eq!(inherited, Scheduling::real_time(PRIORITY));
                 drop(guard);
             }
         }
-        assert_eq!(policy(), before);
+        assert_eq!(Scheduling::current().unwrap(), before);
     }
 }

@@ -72,8 +72,7 @@ impl Drop for Scratch {
 
 /// The user on whose behalf files are made.
 pub fn user() -> u32 {
-    // SAFETY: only asks for a number.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Removes folders of this user that no process holds any more.

@@ -4,10 +4,13 @@
 
 use crate::{Capture, Channel, CpuSet};
 use anyhow::{Context, bail};
+use rustix::process::Signal;
 use speedwell_model::{Cause, Usage, quote};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 /// A program to start once.
@@ -36,8 +39,8 @@ pub struct Spec {
 /// How a child is asked to end before it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shutdown {
-    /// The number of the signal that its group gets.
-    pub signal: i32,
+    /// The signal that its group gets.
+    pub signal: Signal,
     /// How long its end may take.
     pub grace: Duration,
 }
@@ -45,7 +48,7 @@ pub struct Shutdown {
 impl Default for Shutdown {
     fn default() -> Shutdown {
         Shutdown {
-            signal: libc::SIGTERM,
+            signal: Signal::TERM,
             grace: Duration::from_secs(3),
         }
     }
@@ -107,6 +110,16 @@ pub enum Ended {
     Lingered,
     /// By us, because the user asked us to stop.
     Interrupted,
+}
+
+/// Of a process that nobody of us ended.
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Ended {
+        match status.signal() {
+            Some(signal) => Ended::Signal(signal),
+            None => Ended::Exit(status.code().unwrap_or_default()),
+        }
+    }
 }
 
 /// As the end of a sentence about the process.

@@ -3,7 +3,9 @@
 //! Nothing listens to it and nobody waits beside it: what is measured is what the operating system takes to start,
 //! execute and end it. Start at [`Stopwatch::time`].
 
+use crate::kernel::reap;
 use crate::spec::Ended;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -39,13 +41,13 @@ impl Stopwatch {
     pub fn time(&self, command: &mut Command) -> io::Result<Timed> {
         let begin = Instant::now();
         let child = command.spawn()?;
-        let pid = child.id() as i32;
-        self.running.store(pid, Ordering::SeqCst);
+        let pid = Pid::from_child(&child);
+        self.running.store(pid.as_raw_pid(), Ordering::SeqCst);
         if self.is_stopped() {
             kill(pid);
         }
         // The process is its own group's leader only if the command says so; it is waited for by number.
-        let waited = crate::listen::reap(pid);
+        let waited = reap(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
         let (status, usage) = waited?;
@@ -54,15 +56,14 @@ impl Stopwatch {
             user_ns: usage.user_ns,
             system_ns: usage.system_ns,
             max_rss_bytes: usage.max_rss_bytes,
-            ended: crate::listen::from_status(status),
+            ended: status.into(),
         })
     }
 
     /// Ends the running process, and every one that is started later.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        let pid = self.running.load(Ordering::SeqCst);
-        if pid > 0 {
+        if let Some(pid) = Pid::from_raw(self.running.load(Ordering::SeqCst)) {
             kill(pid);
         }
     }
@@ -78,12 +79,9 @@ impl Stopwatch {
     }
 }
 
-/// Kills the group that the process leads.
-fn kill(pid: i32) {
-    // SAFETY: kill only sends a signal, to a child of ours that is not yet waited for or has just ended; its
-    // number cannot have been given away within so short a time.
-    unsafe {
-        libc::kill(-pid, libc::SIGKILL);
-        libc::kill(pid, libc::SIGKILL);
-    }
+/// Kills the process and the group that it leads. It is a child of ours that is not yet waited for or has just ended;
+/// its number cannot have been given away within so short a time.
+fn kill(pid: Pid) {
+    let _ = kill_process_group(pid, Signal::KILL);
+    let _ = kill_process(pid, Signal::KILL);
 }

@@ -7,9 +7,8 @@
 //! `unit.rs`.
 
 use crate::unit::{Dimension, Scale, dimension_of};
+use jiff::Timestamp;
 use speedwell_model::{Better, Estimate, Metric};
-use time::OffsetDateTime;
-use time::macros::format_description;
 
 /// The 95 % quantile of the normal distribution, two-sided, by which a standard error becomes half
 /// the width of an interval.
@@ -333,10 +332,8 @@ pub fn duration(milliseconds: u64) -> String {
 
 /// A point of time in UTC, to the minute: `2026-01-31 14:05`. Empty for times no calendar has.
 pub fn moment(unix_ms: i64) -> String {
-    let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
-    OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1_000))
-        .ok()
-        .and_then(|time| time.format(&format).ok())
+    Timestamp::from_millisecond(unix_ms)
+        .map(|time| time.strftime("%Y-%m-%d %H:%M").to_string())
         .unwrap_or_default()
 }
 

@@ -5,11 +5,10 @@
 use super::format::Format;
 use super::unit::Scale;
 use crate::figure::{Uncertainty, quantity, share};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use speedwell_model::{Measured, Snapshot};
 use std::collections::BTreeMap;
-use time::OffsetDateTime;
-use time::macros::format_description;
 
 /// Lines of text below one header.
 const LINES_PER_HEADER: usize = 30;
@@ -64,19 +63,19 @@ impl WatchLines {
     /// The line, with its header where one is due, and its line feed.
     pub fn line(&mut self, line: &WatchLine) -> String {
         let figures = self.figures(line);
-        let now = OffsetDateTime::now_utc();
+        let now = Timestamp::now();
         let at = self.written;
         self.written += 1;
         match self.format {
             Format::Json => {
                 let mut object = Map::new();
-                let unix_ms = (now.unix_timestamp_nanos() / 1_000_000) as i64;
+                let unix_ms = now.as_millisecond();
                 object.insert("unix_ms".into(), unix_ms.into());
                 object.extend(figures.into_iter().map(|one| (one.key, one.value)));
                 format!("{}\n", Value::Object(object))
             }
             Format::Csv => {
-                let unix_ms = (now.unix_timestamp_nanos() / 1_000_000).to_string();
+                let unix_ms = now.as_millisecond().to_string();
                 let cell = |value: &Value| match value {
                     Value::Null => String::new(),
                     other => other.to_string(),
@@ -201,7 +200,7 @@ fn machine(snapshot: &Snapshot) -> Vec<Figure> {
     ]
 }
 
-fn text(figures: &[Figure], now: OffsetDateTime, at: usize) -> String {
+fn text(figures: &[Figure], now: Timestamp, at: usize) -> String {
     let width = |one: &Figure| WIDTH.max(one.header.chars().count());
     let mut text = String::new();
     if at.is_multiple_of(LINES_PER_HEADER) {
@@ -210,8 +209,7 @@ fn text(figures: &[Figure], now: OffsetDateTime, at: usize) -> String {
             .map(|one| format!("{:>1$}", one.header, width(one)));
         text = format!("time      {}\n", headers.collect::<Vec<_>>().join("  "));
     }
-    let format = format_description!("[hour]:[minute]:[second]");
-    let time = now.format(&format).unwrap_or_default();
+    let time = now.strftime("%H:%M:%S");
     let cells = figures
         .iter()
         .map(|one| format!("{:>1$}", one.words, width(one)));

@@ -1,5 +1,6 @@
 //! From a [`Target`] to a program that can be started: words filled in, variables changed.
 
+use rustix::process::Signal;
 use speedwell_model::assignment::{Change, Target};
 use speedwell_process::{Shutdown, Spec};
 use std::time::Duration;
@@ -23,10 +24,10 @@ pub fn spec(target: &Target, port: Option<u16>) -> Spec {
     spec
 }
 
-/// How a server is asked to end.
+/// How a server is asked to end. Definition files know only signals that have a name.
 pub fn shutdown(stop: &speedwell_model::assignment::Stop) -> Shutdown {
     Shutdown {
-        signal: stop.signal,
+        signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
         grace: Duration::from_millis(stop.grace_ms),
     }
 }

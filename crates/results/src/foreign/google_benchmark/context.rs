@@ -5,9 +5,8 @@
 
 use crate::foreign::json::Node;
 use anyhow::Result;
+use jiff::Timestamp;
 use speedwell_model::{Environment, Program};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// Keys that are read here or that mean nothing for a comparison. All other texts are facts: the
 /// library writes custom context (`--benchmark_context`) at the same level.
@@ -83,8 +82,8 @@ fn load(context: &Node<'_>) -> Result<Option<[f64; 3]>> {
 /// When the program ran, unless the date has no offset from UTC, as in old files.
 pub fn started_unix_ms(context: &Node<'_>) -> Option<i64> {
     let date = context.get("date")?.text().ok()?;
-    let date = OffsetDateTime::parse(date, &Rfc3339).ok()?;
-    Some(date.unix_timestamp() * 1_000)
+    let date: Timestamp = date.parse().ok()?;
+    Some(date.as_second() * 1_000)
 }
 
 /// What spoils all figures. The library itself warns of the same when it runs.
