@@ -5,23 +5,24 @@
 //! know how cases are judged. Start at [`compare_sources`].
 
 use crate::comparison::{self, Source, compare_matched, match_cases};
+use crate::grid::Grid;
 use crate::policy::Policy;
-use crate::session::{Grid, metrics};
+use crate::session::{metrics, warnings_of};
 use crate::{Findings, Settings, validity, warnings};
-use speedwell_model::Session;
+use speedwell_model::{Environment, Metric, Program, Session};
 use std::collections::HashSet;
 
 /// One side of a comparison across sessions.
-pub(super) struct SelectedSource<'a> {
-    pub label: &'a str,
-    pub session: &'a Session,
+struct SelectedSource<'a> {
+    label: &'a str,
+    session: &'a Session,
     grid: Grid<'a>,
     variant: usize,
 }
 
 impl SelectedSource<'_> {
     /// The name of the variant that takes part.
-    pub fn variant(&self) -> &str {
+    fn variant(&self) -> &str {
         &self.grid.variants[self.variant]
     }
 }
@@ -41,9 +42,7 @@ pub fn compare_sources(
     for (label, session, variant) in sources {
         if !chosen.iter().any(|known| known.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
-            findings
-                .warnings
-                .extend(warnings::of_session(session, Some(label)));
+            findings.warnings.extend(warnings_of(session, Some(label)));
         }
         let taken = choose(label, session, variant.as_deref(), &mut findings.warnings);
         chosen.extend(taken);
@@ -51,7 +50,7 @@ pub fn compare_sources(
     let Some((baseline, candidates)) = chosen.split_first() else {
         return findings;
     };
-    findings.warnings.extend(warnings::of_environments(&chosen));
+    findings.warnings.extend(of_environments(&chosen));
     let sides: Vec<_> = chosen
         .iter()
         .map(|side| (side.label, side.session, side.variant()))
@@ -67,7 +66,7 @@ pub fn compare_sources(
     let mut matched = Vec::new();
     for metric in metrics(baseline.session, settings, &mut findings.warnings) {
         for (candidate, policy) in candidates.iter().zip(&policies) {
-            let differs = warnings::of_metric(metric, candidate.session, candidate.label);
+            let differs = of_metric(metric, candidate.session, candidate.label);
             warnings::add(&mut findings.warnings, differs);
             let (old, new) = (source(baseline), source(candidate));
             let apart = relation(baseline, candidate) == Relation::Apart;
@@ -75,7 +74,7 @@ pub fn compare_sources(
         }
     }
     for found in compare_matched(matched, settings) {
-        warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
+        warnings::add(&mut findings.warnings, found.warnings());
         findings.comparisons.push(found.comparison);
     }
     comparison::locate(&mut findings.comparisons);
@@ -173,4 +172,114 @@ fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
         cases: &chosen.grid.cases,
         variant: chosen.variant,
     }
+}
+
+/// Whether another session means the same by a metric.
+fn of_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> {
+    let name = &metric.name;
+    match session.metric(name) {
+        None => Some(format!("'{label}' has no metric '{name}'.")),
+        Some(other) if other.unit != metric.unit => Some(format!(
+            "'{label}' gives '{name}' in '{}' instead of '{}'.",
+            other.unit, metric.unit
+        )),
+        Some(other) if other.better != metric.better => Some(format!(
+            "'{label}' takes the other direction of '{name}' for the better one."
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Circumstances in which the sources differ from the first.
+fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
+    let Some((first, others)) = sources.split_first() else {
+        return Vec::new();
+    };
+    let mut warnings = Vec::new();
+    for other in others
+        .iter()
+        .filter(|other| other.session.id != first.session.id)
+    {
+        let (a, b) = (&first.session.environment, &other.session.environment);
+        let differences = differences(a, b);
+        if !differences.is_empty() {
+            warnings.push(format!(
+                "'{}' and '{}' were measured under different circumstances: {}.",
+                first.label,
+                other.label,
+                differences.join(", ")
+            ));
+        }
+        warnings.extend(changed_program(first, other));
+    }
+    warnings
+}
+
+fn differences(a: &Environment, b: &Environment) -> Vec<String> {
+    let number = |value: Option<u32>| value.map(|number| number.to_string());
+    let aslr = |value: Option<bool>| value.map(|on| if on { "on" } else { "off" }.to_owned());
+    let governors = |e: &Environment| (!e.governors.is_empty()).then(|| e.governors.join("+"));
+    let known = [
+        ("host", a.host.clone(), b.host.clone()),
+        ("processor", a.cpu.clone(), b.cpu.clone()),
+        ("processors", number(a.cpus), number(b.cpus)),
+        ("kernel", a.kernel.clone(), b.kernel.clone()),
+        ("clock governor", governors(a), governors(b)),
+        ("address randomisation", aslr(a.aslr), aslr(b.aslr)),
+    ];
+    let known = known
+        .into_iter()
+        .map(|(name, a, b)| (name.to_owned(), a, b));
+    let facts = a.facts.iter().filter(|(name, _)| !is_of_the_moment(name));
+    let facts = facts.map(|(name, value)| {
+        let other = b.facts.get(name).cloned();
+        (name.replace('_', " "), Some(value.clone()), other)
+    });
+    let differ = |(name, a, b): (String, Option<String>, Option<String>)| {
+        let (a, b) = a.zip(b)?;
+        (a != b).then(|| format!("{name} '{a}' and '{b}'"))
+    };
+    known.chain(facts).filter_map(differ).collect()
+}
+
+/// What changes from minute to minute, such as the memory that is free: it differs between any two sessions.
+fn is_of_the_moment(fact: &str) -> bool {
+    fact.starts_with("now_") || fact == "mhz_per_cpu"
+}
+
+/// The same path may hold another build today.
+fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
+    let (a, b) = (program(first)?, program(other)?);
+    let build = |p: &Program| (p.version.clone(), p.size_bytes, p.modified_unix_ms);
+    if a.path != b.path || build(a) == build(b) {
+        return None;
+    }
+    let version = |p: &Program| {
+        p.version
+            .clone()
+            .unwrap_or_else(|| "unknown version".into())
+    };
+    let path = a.path.display();
+    Some(if a.version == b.version {
+        format!(
+            "'{path}' was another build of {} in '{}'.",
+            version(a),
+            other.label
+        )
+    } else {
+        format!(
+            "'{path}' was {} in '{}', {} in '{}'.",
+            version(a),
+            first.label,
+            version(b),
+            other.label
+        )
+    })
+}
+
+fn program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a Program> {
+    let programs = &source.session.environment.programs;
+    programs
+        .iter()
+        .find(|program| program.variant == source.variant())
 }

@@ -4,13 +4,14 @@
 //! expected. It must not know where the result is kept. Start at [`calibrate`].
 
 use super::findings::{Calibrated, CalibratedCase, CalibrationFindings};
-use crate::comparison::finite;
-use crate::correction::Precision;
 use crate::evidence::{self, standard_error};
+use crate::grid::{CaseRuns, Grid, values_of};
 use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
 use crate::policy::Policy;
-use crate::session::{CaseRuns, Grid, metrics, values_of};
-use crate::{Method, Settings, warnings};
+use crate::power::Precision;
+use crate::session::{metrics, warnings_of};
+use crate::summary::finite;
+use crate::{Method, Settings};
 use speedwell_model::{Calibration, Estimate, Metric, Session};
 use speedwell_stats::describe::coefficient_of_variation;
 use speedwell_stats::distribution::binomial;
@@ -35,7 +36,7 @@ struct Alarm {
 pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> CalibrationFindings {
     let grid = Grid::new(session);
     let policy = Policy::new(&session.design, settings);
-    let mut warnings = warnings::of_session(session, None);
+    let mut warnings = warnings_of(session, None);
     let metric = metrics(session, settings, &mut warnings).into_iter().next();
     let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();

@@ -4,14 +4,14 @@
 //! Start at [`figures`] and [`levels`].
 
 use super::scaling::{self, Level, Scaling};
-use super::{Comparison, Findings, Settings};
-use crate::session::distinct;
+use super::{Findings, Settings};
+use crate::code_runs::{Group, groups, is_folded, ordered};
+use crate::grid::distinct;
 use crate::summary::estimate;
 use crate::warnings::list;
 use speedwell_model::{Case, Code, Estimate, Metric, Run, Session, Value, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
-use std::sync::Arc;
 
 /// Iterations that take longer in the mean than in the median batch by more than this were disturbed.
 pub const MOST_DISTURBANCE: f64 = 1.1;
@@ -192,57 +192,6 @@ fn mostly_shell(figures: &[CodeFigures]) -> Option<String> {
     ))
 }
 
-/// Whether most of these runs found code that does nothing.
-fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
-    let found: Vec<bool> = runs
-        .map(|run| run.notes.iter().any(|note| note == Code::FOLDED))
-        .collect();
-    found.iter().filter(|found| **found).count() * 2 > found.len()
-}
-
-/// A sentence that names the codes that the compiler has probably removed, if there are any.
-pub(super) fn folded(session: &Session) -> Option<String> {
-    let groups = ordered(session);
-    let own = groups
-        .iter()
-        .filter(|(.., runs)| is_folded(runs.iter().copied()));
-    let mut labels: Vec<&str> = own.map(|(label, ..)| label.as_str()).collect();
-    labels.dedup();
-    let many = if labels.len() > 1 {
-        "iterations of these take"
-    } else {
-        "an iteration takes"
-    };
-    (!labels.is_empty()).then(|| {
-        format!(
-            "{}: {many} less than three times as long as an empty one, so the code may have been folded away, and \
-             comparisons with it mean nothing.",
-            list(labels.into_iter())
-        )
-    })
-}
-
-/// Says so of every row of a comparison in which one side was probably removed by its compiler.
-pub(super) fn mark_folded(session: &Session, comparison: &mut Comparison) {
-    for row in &mut comparison.rows {
-        let of_side = |side: &&str| {
-            let own = session
-                .runs
-                .iter()
-                .filter(|run| *run.variant == **side && run.case == row.case);
-            is_folded(own)
-        };
-        let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
-        let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
-        if !folded.is_empty() {
-            row.notes.push(format!(
-                "{} may have been folded away: the change says nothing about the code.",
-                list(folded.into_iter())
-            ));
-        }
-    }
-}
-
 /// Where the median batch and the throughput say the opposite of each other.
 fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
     let verdicts = |metric: &str| -> Vec<(String, String, Verdict)> {
@@ -278,40 +227,6 @@ fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
         "{name}: the median batch and the throughput say the opposite of each other. Rare costs, such as those of \
          garbage collection, are in the throughput alone: see --metric throughput."
     ))
-}
-
-/// The runs of one code at one number of workers.
-type Group<'a> = (String, Arc<Case>, Vec<&'a Run>);
-
-fn ordered(session: &Session) -> Vec<Group<'_>> {
-    let mut groups = groups(session);
-    let place = |name: &str| session.variants.iter().position(|one| one.name == name);
-    // Blocks are shuffled, and the first code typed is the baseline.
-    groups.sort_by_key(|(.., runs)| place(&runs[0].variant));
-    groups
-}
-
-fn groups(session: &Session) -> Vec<Group<'_>> {
-    let several = session.variants.len() > 1;
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for run in &session.runs {
-        let code = match run.case.value("code") {
-            Some(Value::Text(code)) => Some(code.clone()),
-            _ => None,
-        };
-        let label = match (code, several) {
-            (Some(code), true) => format!("{code} ({})", run.variant),
-            (Some(code), false) => code,
-            (None, _) => run.variant.to_string(),
-        };
-        let id = run.case.id();
-        let known = |group: &&mut Group<'_>| group.0 == label && group.1.id() == id;
-        match groups.iter_mut().find(known) {
-            Some(group) => group.2.push(run),
-            None => groups.push((label, run.case.clone(), vec![run])),
-        }
-    }
-    groups
 }
 
 fn concurrency(case: &Case) -> Option<u32> {

@@ -8,22 +8,20 @@
 //! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate
 //! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
-use crate::correction::{self, FamilyMember, Precision};
-use crate::paired::{PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
+use crate::case_row::{CaseRow, MatchedCase, describe};
+use crate::correction::{self, FamilyMember};
+use crate::grid::{CaseRuns, values_of};
+use crate::paired::PairedRuns;
 use crate::policy::Policy;
-use crate::sequential::{Member, Outcome, SequentialDecision};
-use crate::session::{CaseRuns, values_of};
-use crate::{CaseComparison, Comparison, Method, Settings, Side, evidence, warnings};
+use crate::sequential::{Member, SequentialDecision, in_parallel};
+use crate::warnings::counted;
+use crate::{CaseComparison, Comparison, Method, Settings, Side};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{Case, Estimate, Metric, RunValue, Verdict};
-use speedwell_stats::describe::{coefficient_of_variation, mean, median, quantile};
+use speedwell_model::{Estimate, Metric, RunValue};
+use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::normal;
-use speedwell_stats::effect::cliffs_delta;
 use std::collections::HashMap;
-use std::num::NonZero;
-use std::sync::Arc;
-use std::thread;
 
 /// One side of a comparison: a variant's runs by case.
 pub(super) struct Source<'a, 's> {
@@ -43,6 +41,28 @@ pub(super) struct Compared {
     pub left_out: usize,
     /// Cases whose sides were measured one after the other.
     pub one_after_the_other: usize,
+}
+
+impl Compared {
+    /// Threats to the comparison, as whole sentences.
+    pub fn warnings(&self) -> Vec<String> {
+        let comparison = &self.comparison;
+        let (old, new) = (&comparison.baseline, &comparison.candidate);
+        let mut warnings = Vec::new();
+        if self.one_after_the_other > 0 {
+            warnings.push(format!(
+                "'{old}' and '{new}' were measured one after the other: a drift of the machine looks \
+                 like a change."
+            ));
+        }
+        if comparison.overall.is_some() && self.left_out > 0 {
+            let cases = counted(self.left_out, "case", "cases");
+            warnings.push(format!(
+                "The overall change of '{new}' leaves out {cases} without a bounded interval."
+            ));
+        }
+        warnings
+    }
 }
 
 /// Two sources with the cases that they have in common, for one metric.
@@ -162,108 +182,6 @@ pub(super) fn match_cases<'r>(
     let left = candidate.cases.iter().filter(is_left);
     matched.only_candidate = left.map(|case| case.id.clone()).collect();
     matched
-}
-
-/// A case that two sides have in common.
-pub(super) struct MatchedCase {
-    /// The case.
-    pub case: Arc<Case>,
-    /// Its id.
-    pub id: String,
-    /// Its runs.
-    pub pair: PairedRuns,
-    /// Whether the sides come from different sessions.
-    pub apart: bool,
-}
-
-/// A described case, with what its verdict needs.
-pub(super) struct CaseRow {
-    /// The findings of the case.
-    pub comparison: CaseComparison,
-    /// What the tests say.
-    pub outcome: Outcome,
-    /// Standard error of the logarithm of the ratio, with the runs it rests on.
-    pub precision: Option<Precision>,
-    /// Whether the sides were measured one after the other.
-    pub one_after_the_other: bool,
-}
-
-/// Describes one case, of which `outcome` is known, without a verdict yet.
-pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> CaseRow {
-    let seed = policy.seed_for(&case.id);
-    let precision = outcome.error.map(|error| Precision {
-        runs: outcome.data.runs(),
-        error,
-    });
-    let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
-    // Inside randomised blocks chance alone may put one side first; the test allows for it.
-    let unordered = policy.indicative && is_one_after_the_other(&case.pair);
-    let one_after_the_other = case.apart || unordered;
-    let order = warnings::RunOrder {
-        dependent: noise_depends_on_its_past(&case.pair, case.apart),
-        one_after_the_other,
-    };
-    let notes = warnings::of_row(&case.pair, &outcome, policy, &order);
-    let comparison = CaseComparison {
-        case: case.case,
-        change: outcome.change,
-        mean_change,
-        shape_changed: has_shape_changed(outcome.change, mean_change),
-        p: outcome.p,
-        q: None,
-        verdict: Verdict::Unclear,
-        indicative: policy.indicative,
-        decided_at: outcome.decided_at,
-        detectable: None,
-        more_runs: None,
-        cliffs_delta: finite(cliffs_delta(
-            &outcome.data.baseline,
-            &outcome.data.candidate,
-        )),
-        notes,
-        baseline: side(case.pair.baseline),
-        candidate: side(case.pair.candidate),
-    };
-    CaseRow {
-        comparison,
-        outcome,
-        precision,
-        one_after_the_other,
-    }
-}
-
-/// Figures without any noise have intervals without width; what then lies apart is the rounding of logarithms.
-const ROUNDING: f64 = 1e-9;
-
-/// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
-/// the scale of logarithms (docs/why/statistics.md, "Effect and interval").
-fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
-    let log = |share: f64| share.ln_1p();
-    let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));
-    match (typical, mean) {
-        (Some(typical), Some(mean)) => {
-            let apart = (log(mean.value) - log(typical.value)).abs();
-            apart > half(&typical).max(half(&mean)).max(ROUNDING)
-        }
-        _ => false,
-    }
-}
-
-fn side(runs: Vec<RunValue>) -> Side {
-    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
-    let median = median(&values);
-    Side {
-        location: median,
-        median,
-        mean: mean(&values),
-        variation: finite(coefficient_of_variation(&values)),
-        runs,
-    }
-}
-
-/// The statistics crate says NaN where a figure is undefined.
-pub fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
 }
 
 /// Resamples: the ends of a 95 % interval then rest on 50 values each.
@@ -415,34 +333,6 @@ fn ratio(row: &CaseComparison) -> Option<f64> {
 
 fn values(side: &Side) -> impl Iterator<Item = f64> + '_ {
     side.runs.iter().map(|run| run.value)
-}
-
-/// Items below which starting a thread costs more than it saves.
-const FEWEST_PER_THREAD: usize = 32;
-
-/// Applies `work` to all items, on several processors when there are many; order is kept.
-pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = processors.min(items.len() / FEWEST_PER_THREAD).max(1);
-    if threads == 1 {
-        return items.into_iter().map(work).collect();
-    }
-    let share = items.len().div_ceil(threads).max(1);
-    let mut items = items.into_iter();
-    let shares: Vec<Vec<T>> = (0..threads)
-        .map(|_| items.by_ref().take(share).collect())
-        .collect();
-    thread::scope(|scope| {
-        let work = &work;
-        let start = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect());
-        let running: Vec<thread::ScopedJoinHandle<'_, Vec<R>>> =
-            shares.into_iter().map(start).collect();
-        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| match running.join() {
-            Ok(results) => results,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        running.into_iter().flat_map(finish).collect()
-    })
 }
 
 #[cfg(test)]

@@ -6,13 +6,11 @@
 
 use crate::Method;
 use crate::paired::Data;
-use crate::policy::Policy;
+use crate::policy::{Limit, Policy};
 use speedwell_model::Estimate;
-use speedwell_stats::distribution::normal;
 use speedwell_stats::effect::hodges_lehmann;
 use speedwell_stats::rank::{mid_ranks, tie_term};
 use speedwell_stats::ratio::{RatioEstimate, fieller};
-use speedwell_stats::sequential::Look;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use speedwell_stats::test::{StratifiedRank, mann_whitney, stratified_rank, welch};
 use speedwell_stats::{Interval, Observation, bootstrap};
@@ -24,15 +22,6 @@ const BOOTSTRAP_HALVINGS: u32 = 11;
 /// Runs of both sides together up to which ties are counted exactly. Counting takes a millisecond at
 /// 60 runs and grows with their fourth power, so the corrected normal approximation takes over.
 const MOST_WITH_EXACT_TIES: usize = 40;
-
-/// How far out a result must be, said in two ways.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limit {
-    /// Two-sided p value.
-    pub p: f64,
-    /// The same as |z|.
-    pub z: f64,
-}
 
 /// The change from baseline to candidate as a share, with the interval that belongs to the method
 /// and to `limit`; `None` where no ratio exists.
@@ -296,26 +285,10 @@ fn direction(change: &Estimate, threshold: f64) -> Option<Direction> {
     }
 }
 
-/// The limit of a look.
-pub(super) fn limit(look: &Look) -> Limit {
-    Limit {
-        p: look.p_limit,
-        z: look.z_limit,
-    }
-}
-
 /// The interval spans 2 z standard errors on the scale of logarithms.
 pub(super) fn standard_error(change: &Estimate, limit: Limit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)
-}
-
-/// The limit of a test that looks once with this error rate.
-pub(super) fn single(alpha: f64) -> Limit {
-    Limit {
-        p: alpha,
-        z: normal::upper_quantile(0.5 * alpha),
-    }
 }
 
 #[cfg(test)]

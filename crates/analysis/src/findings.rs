@@ -1,7 +1,7 @@
 //! What the analysis found, in plain figures. Reports turn findings into documents; nothing here
 //! is formatted.
 
-use crate::validity;
+use crate::validity::Finding;
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, RunValue, Verdict};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Findings {
     /// Whole sentences about the validity of all figures together.
     pub warnings: Vec<String>,
     /// Figures that cannot be what they are said to be.
-    pub validity: Vec<validity::Finding>,
+    pub validity: Vec<Finding>,
     /// Whether the sides come from different sessions, so that their slots have no common order.
     pub apart: bool,
     /// Runs after which measuring was cut short, if it was.

@@ -7,16 +7,20 @@
 
 mod between_sessions;
 mod calibration;
+mod case_row;
 pub mod code;
+mod code_runs;
 mod comparison;
 mod correction;
 mod evidence;
 pub mod experiment;
 mod findings;
+mod grid;
 pub mod iterations;
 pub mod load;
 mod paired;
 mod policy;
+mod power;
 pub mod profile;
 pub mod scaling;
 mod sequential;
@@ -32,11 +36,12 @@ mod tests;
 
 pub use between_sessions::compare_sources;
 pub use calibration::calibrate;
-pub use comparison::finite;
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use policy::Settings;
+pub use power::out_of_reach;
 pub use session::analyse;
 pub use stopping::StopRule;
 pub use study::{LARGE_SHARE, is_skewed, reachable_p, study};
-pub use warnings::{out_of_reach, uncalibrated};
+pub use summary::finite;
+pub use warnings::uncalibrated;

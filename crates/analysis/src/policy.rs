@@ -4,10 +4,10 @@
 //! looks and what counts as "no change". The design wins where it was fixed before measuring, as
 //! only then the error rate holds. It must not know data.
 
-use crate::evidence::{Limit, single};
 use crate::paired::Matching;
 use crate::{Correction, Method};
 use speedwell_model::{Design, Order, Stopping};
+use speedwell_stats::distribution::normal;
 use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 
@@ -40,6 +40,25 @@ pub(super) struct Policy {
 pub(super) struct Looks {
     pub design: sequential::Design,
     pub repeated: RepeatedP,
+}
+
+/// How far out a result must be, said in two ways.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// Two-sided p value.
+    pub p: f64,
+    /// The same as |z|.
+    pub z: f64,
+}
+
+/// The limit of a look.
+impl From<&Look> for Limit {
+    fn from(look: &Look) -> Limit {
+        Limit {
+            p: look.p_limit,
+            z: look.z_limit,
+        }
+    }
 }
 
 impl Policy {
@@ -120,7 +139,10 @@ impl Policy {
 
     /// The limit of a test that looks once.
     pub fn single_limit(&self) -> Limit {
-        single(self.alpha)
+        Limit {
+            p: self.alpha,
+            z: normal::upper_quantile(0.5 * self.alpha),
+        }
     }
 
     /// Runs of either side in a block; 1 where there are no blocks.

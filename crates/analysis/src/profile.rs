@@ -4,7 +4,7 @@
 //! because both sides did the same work, and include what a function called: shares of a caller and of what it called
 //! overlap, and no column adds up to 100 %. It must not know how profiles are recorded or drawn. Start at [`explain`].
 
-use crate::session::distinct;
+use crate::grid::distinct;
 use speedwell_model::{Case, Profile, Recorded, Recording, Session};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

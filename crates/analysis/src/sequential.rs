@@ -7,14 +7,15 @@
 //! direction is good, nor what a run costs. Start at [`SequentialDecision::advance`].
 
 use crate::Correction;
-use crate::comparison::in_parallel;
-use crate::evidence::{self, Direction, LookResult, limit, look, standard_error};
+use crate::evidence::{self, Direction, LookResult, look, standard_error};
 use crate::paired::{Data, PairedRuns};
-use crate::policy::{Looks, Policy};
+use crate::policy::{Limit, Looks, Policy};
 use speedwell_model::Estimate;
 use speedwell_stats::multiple::{benjamini_hochberg, holm};
 use speedwell_stats::sequential::Family;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
+use std::num::NonZero;
+use std::thread;
 
 /// Why there is no further data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +211,7 @@ impl SequentialDecision {
         let policy = member.policy;
         let Some((latest, strongest)) = progress.latest.zip(progress.strongest) else {
             let first = policy.looks.as_ref().and_then(Looks::first);
-            let limit = first.map_or(policy.single_limit(), |look| limit(&look));
+            let limit = first.map_or(policy.single_limit(), |look| Limit::from(&look));
             return evidence_at(member.pair.all_runs(), member, limit);
         };
         let last = at_look(&latest, member);
@@ -260,7 +261,7 @@ impl Progress {
         for look in looks.take(self.looks.saturating_sub(1)) {
             let data = member.pair.first_runs(look.n);
             let policy = member.policy;
-            let change = evidence::change(policy.method, &data, limit(look), member.seed);
+            let change = evidence::change(policy.method, &data, look.into(), member.seed);
             if let Some(change) = change {
                 common.low = common.low.max(change.low);
                 common.high = common.high.min(change.high);
@@ -290,7 +291,7 @@ fn at_look(taken: &TakenLook, member: &Member<'_>) -> Outcome {
         None => evidence_at(member.pair.all_runs(), member, single),
         Some(looks) => {
             let look = looks.design.look_at(taken.runs);
-            let limit = look.map_or(single, |look| limit(&look));
+            let limit = look.map_or(single, |look| Limit::from(&look));
             evidence_at(member.pair.first_runs(taken.runs), member, limit)
         }
     }
@@ -307,7 +308,7 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
             let seen = look(
                 &pair.first_runs(at.n),
                 policy,
-                limit(&at),
+                (&at).into(),
                 at.is_last,
                 *seed,
             );
@@ -331,7 +332,7 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
 }
 
 /// The change in `data`, without an answer yet.
-fn evidence_at(data: Data, member: &Member<'_>, limit: evidence::Limit) -> Outcome {
+fn evidence_at(data: Data, member: &Member<'_>, limit: Limit) -> Outcome {
     let change = evidence::change(member.policy.method, &data, limit, member.seed);
     let error = change
         .as_ref()
@@ -356,4 +357,32 @@ pub(super) fn adjustment(correction: Correction) -> fn(&[f64]) -> Vec<f64> {
         Correction::Holm => holm,
         Correction::None => <[f64]>::to_vec,
     }
+}
+
+/// Items below which starting a thread costs more than it saves.
+const FEWEST_PER_THREAD: usize = 32;
+
+/// Applies `work` to all items, on several processors when there are many; order is kept.
+pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = processors.min(items.len() / FEWEST_PER_THREAD).max(1);
+    if threads == 1 {
+        return items.into_iter().map(work).collect();
+    }
+    let share = items.len().div_ceil(threads).max(1);
+    let mut items = items.into_iter();
+    let shares: Vec<Vec<T>> = (0..threads)
+        .map(|_| items.by_ref().take(share).collect())
+        .collect();
+    thread::scope(|scope| {
+        let work = &work;
+        let start = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect());
+        let running: Vec<thread::ScopedJoinHandle<'_, Vec<R>>> =
+            shares.into_iter().map(start).collect();
+        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| match running.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        running.into_iter().flat_map(finish).collect()
+    })
 }

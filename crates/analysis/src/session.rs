@@ -1,18 +1,17 @@
 //! The findings of one session: its runs by case and variant, summaries of everything, and the baseline against every
 //! candidate.
 //!
-//! Decides the order of cases (first appearance) and of variants (as the session lists them), that a run without a
-//! finite value counts as lost, and which metrics and pairs of variants are looked at. It must not know how any of
-//! them is judged. Start at [`analyse`].
+//! Decides which metrics and pairs of variants are looked at, and which threats to a session are worth a sentence. It
+//! must not know how any of them is judged. Start at [`analyse`].
 
 use crate::comparison::{self, Source, compare_matched, match_cases};
+use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::summary::summaries;
 use crate::validity::{self, Known};
-use crate::{Findings, Settings, code, warnings};
-use speedwell_model::{Case, Metric, Run, RunValue, Session, State};
-use std::collections::HashMap;
-use std::sync::Arc;
+use crate::warnings::{counted, list};
+use crate::{Findings, Settings, code_runs, warnings};
+use speedwell_model::{Code, Metric, Session, State, Step};
 
 /// Everything that can be said about one session.
 ///
@@ -23,7 +22,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     let policy = Policy::new(&session.design, settings);
     let mut findings = Findings {
         failures: session.failures.clone(),
-        warnings: warnings::of_session(session, None),
+        warnings: warnings_of(session, None),
         validity: validity::check(session, &Known::default()),
         ended_after: matches!(session.state, State::Interrupted | State::Running)
             .then_some(session.runs.len()),
@@ -31,7 +30,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     };
     let metrics = metrics(session, settings, &mut findings.warnings);
     findings.summaries = summaries(&grid, &metrics, policy.confidence(), session.design.order);
-    let shared = warnings::shared_notes(session);
+    let shared = shared_notes(session);
     for summary in &mut findings.summaries {
         summary
             .notes
@@ -59,8 +58,8 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
         }
     }
     for mut found in compare_matched(matched, settings) {
-        code::mark_folded(session, &mut found.comparison);
-        warnings::add(&mut findings.warnings, warnings::of_comparison(&found));
+        code_runs::mark_folded(session, &mut found.comparison);
+        warnings::add(&mut findings.warnings, found.warnings());
         findings.comparisons.push(found.comparison);
     }
     comparison::locate(&mut findings.comparisons);
@@ -86,7 +85,7 @@ pub(super) fn metrics<'s>(
             Some(metric) => found.push(metric),
             None => warnings.push(format!(
                 "There is no metric '{name}'; there are {}.",
-                warnings::list(session.metrics.iter().map(|metric| metric.name.as_str()))
+                list(session.metrics.iter().map(|metric| metric.name.as_str()))
             )),
         }
     }
@@ -114,126 +113,75 @@ fn baseline(
     found.or((!grid.variants.is_empty()).then_some(0))
 }
 
-/// The runs of a session by case, then by variant.
-pub(super) struct Grid<'s> {
-    /// Names of the variants that have runs or are listed by the session.
-    pub variants: Vec<Arc<str>>,
-    /// Cases in order of first appearance.
-    pub cases: Vec<CaseRuns<'s>>,
-}
+/// Share of failed runs from which what is left may be a selection.
+const MANY_FAILURES: f64 = 0.05;
 
-/// The runs of one case.
-pub(super) struct CaseRuns<'s> {
-    /// The case.
-    pub case: Arc<Case>,
-    /// Its id.
-    pub id: String,
-    /// Runs in order of execution, one list per variant of the grid.
-    pub by_variant: Vec<Vec<&'s Run>>,
-}
-
-impl<'s> Grid<'s> {
-    /// Arranges the runs of `session`.
-    pub fn new(session: &'s Session) -> Grid<'s> {
-        let listed = session.variants.iter();
-        let listed = listed.map(|variant| Arc::from(variant.name.as_str()));
-        let of_runs = session.runs.iter().map(|run| run.variant.clone());
-        let mut grid = Grid {
-            variants: distinct(listed.chain(of_runs)),
-            cases: Vec::new(),
-        };
-        grid.fill(&session.runs);
-        grid
-    }
-
-    fn fill(&mut self, runs: &'s [Run]) {
-        // Runs usually share one `Arc` per case, so that an id is rarely written out.
-        let mut by_address: HashMap<*const Case, usize> = HashMap::new();
-        let mut by_id: HashMap<String, usize> = HashMap::new();
-        for run in runs {
-            let place = *by_address.entry(Arc::as_ptr(&run.case)).or_insert_with(|| {
-                let id = run.case.id();
-                *by_id.entry(id.clone()).or_insert_with(|| {
-                    let by_variant = vec![Vec::new(); self.variants.len()];
-                    self.cases.push(CaseRuns {
-                        case: run.case.clone(),
-                        id,
-                        by_variant,
-                    });
-                    self.cases.len() - 1
-                })
-            });
-            if let Some(variant) = self.variants.iter().position(|name| *name == run.variant) {
-                self.cases[place].by_variant[variant].push(run);
-            }
+/// Threats to the figures of a session; `label` names it where there are several.
+pub(super) fn warnings_of(session: &Session, label: Option<&str>) -> Vec<String> {
+    let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
+    let mut warnings = Vec::new();
+    match session.state {
+        State::Interrupted => {
+            let done = counted(session.runs.len(), "run", "runs");
+            warnings.push(format!("{name} was interrupted after {done}."));
         }
-        for case in &mut self.cases {
-            for runs in &mut case.by_variant {
-                runs.sort_by_key(|run| run.slot);
-            }
-        }
+        State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
+        State::Complete | State::Imported => {}
     }
-
-    /// Place of the variant of that name.
-    pub fn variant(&self, name: &str) -> Option<usize> {
-        self.variants.iter().position(|known| **known == *name)
+    warnings.extend(on_failures(session, &name));
+    warnings.extend(shared_notes(session).into_iter().map(String::from));
+    warnings.extend(code_runs::folded(session));
+    let environment = &session.environment;
+    if environment
+        .governors
+        .iter()
+        .any(|governor| governor != "performance")
+    {
+        let governors = list(environment.governors.iter().map(String::as_str));
+        warnings.push(format!(
+            "{name} ran while the processor may change its clock ({governors})."
+        ));
     }
+    if environment.aslr == Some(false) {
+        warnings.push(format!(
+            "{name} ran with a fixed memory layout, which favours one variant by chance."
+        ));
+    }
+    warnings
 }
 
-/// The different ones among `items`, in order of first appearance.
-pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for item in items {
-        if !found.contains(&item) {
-            found.push(item);
-        }
+/// What is true of every run and therefore said once. An importer has told it already.
+fn shared_notes(session: &Session) -> Vec<&str> {
+    let Some((first, others)) = session.runs.split_first() else {
+        return Vec::new();
+    };
+    let mut notes: Vec<&str> = Vec::new();
+    if session.state != State::Imported && !others.is_empty() {
+        notes.extend(first.notes.iter().map(String::as_str));
     }
-    found
+    // What is true of a code is said with its name.
+    notes.retain(|note| *note != Code::FOLDED);
+    notes.retain(|note| {
+        others
+            .iter()
+            .all(|run| run.notes.iter().any(|other| other == note))
+    });
+    notes
 }
 
-/// One finite value per run, in the order given.
-pub(super) fn values_of(runs: &[&Run], metric: &str) -> Vec<RunValue> {
-    runs.iter()
-        .filter_map(|run| {
-            let value = run.value_of(metric).filter(|value| value.is_finite())?;
-            Some(RunValue {
-                slot: run.slot,
-                block: run.block,
-                value,
-            })
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use speedwell_fixtures::Story;
-
-    #[test]
-    fn cases_keep_their_order_and_runs_are_sorted_by_slot() {
-        let mut session = Story::blocks(&["old", "new"], 2)
-            .case("b", |_, _| 1.0)
-            .session();
-        session = Story::more(session).case("a", |_, _| 2.0).session();
-        session.runs.reverse();
-        let grid = Grid::new(&session);
-        let ids: Vec<&str> = grid.cases.iter().map(|case| case.id.as_str()).collect();
-        assert_eq!(ids, ["a", "b"], "the order in which runs come decides");
-        for case in &grid.cases {
-            assert!(case.by_variant.iter().all(|runs| runs.len() == 4));
-            assert!(case.by_variant[0].is_sorted_by_key(|run| run.slot));
-        }
-        assert_eq!(grid.variant("new"), Some(1));
-        assert_eq!(grid.variant("other"), None);
+fn on_failures(session: &Session, name: &str) -> Option<String> {
+    let is_lost_run = |f: &&speedwell_model::Failure| f.step == Step::Run && !f.cause.is_skip();
+    let failed = session.failures.iter().filter(is_lost_run).count();
+    let all = session.runs.len() + failed;
+    if failed == 0 || (failed as f64) < MANY_FAILURES * all as f64 {
+        return None;
     }
-
-    #[test]
-    fn a_run_without_a_finite_value_is_lost() {
-        let mut session = Story::blocks(&["old"], 1).case("a", |_, _| 1.0).session();
-        session.runs[0].samples[0].value = f64::NAN;
-        session.runs[1].samples.clear();
-        let runs: Vec<&Run> = session.runs.iter().collect();
-        assert_eq!(values_of(&runs, "throughput"), []);
+    let share = 100.0 * failed as f64 / all as f64;
+    let runs = counted(all, "run", "runs");
+    if failed == all {
+        return Some(format!("{name}: {failed} of {runs} failed."));
     }
+    Some(format!(
+        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a selection."
+    ))
 }

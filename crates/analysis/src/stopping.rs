@@ -4,10 +4,10 @@
 //! ended the measuring is what will be reported. It must not know what a run costs. Start at
 //! [`StopRule::decided`].
 
+use crate::grid::{distinct, values_of};
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::{Looks, Policy};
 use crate::sequential::{Member, SequentialDecision};
-use crate::session::{distinct, values_of};
 use crate::{Settings, summary};
 use speedwell_model::{Design, Run};
 use std::collections::HashMap;

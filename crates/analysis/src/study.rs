@@ -5,10 +5,11 @@
 //! cases would count the differences between cases as noise. It must not know charts. Start at
 //! [`study`].
 
-use crate::comparison::finite;
 use crate::evidence::mann_whitney_p;
-use crate::session::{Grid, distinct, metrics, values_of};
+use crate::grid::{Grid, distinct, values_of};
+use crate::session::metrics;
 use crate::summary::estimate;
+use crate::summary::finite;
 use crate::warnings::{counted, list};
 use crate::{Aggregated, Settings, Study, StudyPoint, StudyStep};
 use anyhow::bail;

@@ -3,10 +3,10 @@
 //! Decides centre, spread and remarks of the runs of one case, variant and metric. It must not
 //! compare.
 
-use crate::comparison::finite;
-use crate::paired::autocorrelation;
-use crate::session::{Grid, values_of};
-use crate::{CaseSummary, warnings};
+use crate::CaseSummary;
+use crate::grid::{Grid, values_of};
+use crate::paired::{autocorrelation, is_marked};
+use crate::warnings::{add, counted};
 use speedwell_model::{Case, Estimate, Metric, Order, Run};
 use speedwell_stats::Interval;
 use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers};
@@ -62,8 +62,8 @@ fn summarise(
     };
     let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
     let lost = all.iter().filter(reported).count() - summary.runs.len();
-    summary.notes = warnings::of_summary(&summary, lost, order);
-    warnings::add(
+    summary.notes = of_summary(&summary, lost, order);
+    add(
         &mut summary.notes,
         all.iter().flat_map(|run| run.notes.iter().cloned()),
     );
@@ -80,6 +80,49 @@ pub(crate) fn estimate(value: f64, interval: Option<Interval>) -> Estimate {
 pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64> {
     let interval = mean_t(values, confidence)?;
     finite(interval.half_width() / mean(values).abs())
+}
+
+/// The statistics crate says NaN where a figure is undefined.
+pub fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// Remarks on one series, to be called when its figures are known.
+fn of_summary(summary: &CaseSummary, lost: usize, order: Order) -> Vec<String> {
+    let mut notes = Vec::new();
+    let runs = summary.runs.len();
+    if lost > 0 {
+        notes.push(format!(
+            "{} gave no finite value.",
+            counted(lost, "run", "runs")
+        ));
+    }
+    if runs > 1
+        && summary
+            .runs
+            .iter()
+            .all(|run| run.value == summary.runs[0].value)
+    {
+        notes.push(format!("All {runs} values are identical."));
+        return notes;
+    }
+    if !summary.outliers.is_empty() {
+        let far = counted(summary.outliers.len(), "value lies", "values lie");
+        notes.push(format!("{far} far from the median; nothing was dropped."));
+    }
+    match summary.autocorrelation {
+        Some(known) if is_marked(known, runs) => {
+            let effect = match order {
+                Order::Blocks => "comparisons are protected by the randomised blocks",
+                _ => "the interval may be too narrow",
+            };
+            notes.push(format!(
+                "Runs depend on each other (lag-1 correlation {known:.2}); {effect}."
+            ));
+        }
+        _ => {}
+    }
+    notes
 }
 
 #[cfg(test)]

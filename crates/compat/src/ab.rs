@@ -4,12 +4,12 @@
 //! carried out, 2 otherwise, 130 after Ctrl-C. What differs from the original, and why, is in
 //! `docs/reference/ab.md`. Start at [`run`].
 
-use crate::ab::arguments::{Command, Request, Sort};
+use crate::ab::arguments::{Command, Request, Sort, TOOL};
 use crate::ab::figures::{Times, Timing, ends_any_test};
 use crate::ab::report::{CutShort, Report, layout, milliseconds};
 use crate::ab::run::{Test, Tested};
 use crate::ab::sending::Url;
-use crate::console::{COULD_NOT, Console};
+use crate::console::{COULD_NOT, Console, INTERRUPTED};
 use crate::local_time::local_time;
 use anyhow::{Context, Result};
 use speedwell_load::outcomes::ErrorClass;
@@ -25,11 +25,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-const TOOL: &str = "ab";
 const USAGE: &str = include_str!("usage/ab.txt");
-
-/// The exit status after Ctrl-C.
-const INTERRUPTED: i32 = 130;
 
 /// Does what `arguments` ask for; returns the exit status.
 ///

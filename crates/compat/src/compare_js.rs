@@ -163,7 +163,7 @@ impl Printer<'_> {
             self.driver.lack_results()?;
             return Ok(self.driver.failures.status());
         }
-        let table = Table::of(&groups, collation);
+        let table = Table::compared(&groups, collation);
         if let Some(warning) = table.warning() {
             self.driver.say(&format!("warning: {warning}"))?;
         }

@@ -11,7 +11,7 @@ mod side;
 mod sources;
 mod table;
 
-use self::arguments::{Color, Command, Request};
+use self::arguments::{Color, Command, Request, TOOL};
 use self::figures::{Rules, UTestTable, u_test_table};
 use self::remarks::Remarks;
 use self::side::{Choice, Filter, Side};
@@ -23,11 +23,7 @@ use speedwell_results::foreign::google_benchmark::Results;
 use std::fs::File;
 use std::io::BufWriter;
 
-const TOOL: &str = "compare.py";
 const USAGE: &str = include_str!("usage/compare.py.txt");
-
-/// The exit status after Ctrl-C.
-const INTERRUPTED: i32 = 130;
 
 /// Does what `arguments` ask for; returns the exit status.
 ///
@@ -47,7 +43,7 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
 }
 
 fn compare(request: &Request, console: &mut Console<'_>) -> Result<i32> {
-    let comparison = Comparison::of(request)?;
+    let comparison = Comparison::new(request)?;
     let sources = match Sources::gather(request, console)? {
         Ok(sources) => sources,
         Err(status) => return Ok(status),
@@ -76,7 +72,7 @@ struct Comparison<'q> {
 }
 
 impl<'q> Comparison<'q> {
-    fn of(request: &'q Request) -> Result<Comparison<'q>> {
+    fn new(request: &'q Request) -> Result<Comparison<'q>> {
         let filters = match request.both_filters() {
             Some([one, other]) => {
                 let common = format!("[{one} vs. {other}]");
@@ -115,8 +111,8 @@ impl<'q> Comparison<'q> {
         }
         let [first, second] = results;
         let sides = [
-            Side::of(first.entries, &self.choice(0, sources.are_programs[0])),
-            Side::of(second.entries, &self.choice(1, sources.are_programs[1])),
+            Side::new(first.entries, &self.choice(0, sources.are_programs[0])),
+            Side::new(second.entries, &self.choice(1, sources.are_programs[1])),
         ];
         let tests = self.request.tests;
         let figures = u_test_table(&sides[0].entries, &sides[1].entries, tests, self.rules);

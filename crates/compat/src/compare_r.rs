@@ -38,7 +38,7 @@ pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
 fn compare(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     let picture = options.value("plot").map(Picture::at).transpose()?;
     let groups = read_groups(SCRIPT.tool, console)?;
-    let table = Table::of(&groups, Collation::of_environment(console.variable));
+    let table = Table::compared(&groups, Collation::of_environment(console.variable));
     if let Some(warning) = table.warning() {
         console.warn(SCRIPT.tool, &warning)?;
     }
@@ -90,7 +90,7 @@ pub struct NamedRow {
 
 impl Table {
     /// Compares every group.
-    pub fn of(groups: &Groups, collation: Collation) -> Table {
+    pub fn compared(groups: &Groups, collation: Collation) -> Table {
         let named = |(index, (name, rates)): (usize, (&[u8], &Rates))| NamedRow {
             name: String::from_utf8_lossy(name).into_owned(),
             row: welch_row(&rates.old, &rates.new),
@@ -221,7 +221,7 @@ fn draw(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
     let picture = options.value("plot").map(Picture::at).transpose()?;
     let groups = read_groups(BAR_SCRIPT.tool, console)?;
     if let Some(picture) = picture {
-        let table = Table::of(&groups, Collation::of_environment(console.variable));
+        let table = Table::compared(&groups, Collation::of_environment(console.variable));
         let rows = table.rows.iter();
         let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
         writeln!(console.stderr, "{}", picture.save(&plot::bars(means))?)?;
@@ -308,7 +308,7 @@ mod tests {
         for case in 0..20_000 {
             groups.add(format!("a n={case}").as_bytes(), Side::Old, 1.0);
         }
-        let table = Table::of(&groups, Collation::CodePoints);
+        let table = Table::compared(&groups, Collation::CodePoints);
         assert_eq!(
             table.warning().as_deref(),
             Some(

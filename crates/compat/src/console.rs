@@ -39,6 +39,9 @@ pub const REFUSED: i32 = 1;
 /// The exit status of a drop-in that has a better one than its original: nothing could be done.
 pub const COULD_NOT: i32 = 2;
 
+/// The exit status after Ctrl-C: 128 + SIGINT.
+pub const INTERRUPTED: i32 = 130;
+
 /// The exit status when the reader of the results has gone: what a shell reports for SIGPIPE.
 const READER_GONE: i32 = 128 + 13;
 

@@ -18,8 +18,8 @@ use self::machines::Machines;
 use self::sampling::{Pass, Sampled, Squeezed, Taken};
 use self::snippet::Known;
 use self::style::System;
-use self::table::{Detail, Line, Table, duration, number, on_one_line};
-use crate::console::{COULD_NOT, Console, columns};
+use self::table::{Detail, Line, Table, USUAL_VIEWPORT, duration, number, on_one_line};
+use crate::console::{COULD_NOT, Console, INTERRUPTED, columns};
 use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
 use speedwell_process as process;
@@ -29,12 +29,6 @@ use std::path::{Path, PathBuf};
 
 const TOOL: &str = "erlperf";
 const USAGE: &str = include_str!("usage/erlperf.txt");
-
-/// The exit status after Ctrl-C.
-const INTERRUPTED: i32 = 130;
-
-/// The width of what is no terminal.
-const USUAL_VIEWPORT: usize = 80;
 
 /// Does what `arguments` ask for; returns the exit status.
 ///
@@ -69,7 +63,7 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     };
     let mut machines = Machines::start(request, known, &console.directory, out)?;
     let found = match request.squeeze {
-        None => Found::all(&mut machines, request, out)?,
+        None => Found::sample_all(&mut machines, request, out)?,
         Some(search) => {
             let stderr = &mut *console.stderr;
             let mut report = |pass: &Pass| match line_of_pass(pass, request) {
@@ -85,7 +79,7 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<i32> {
     found.show(
         request,
         &machines,
-        &System::of(ready.as_ref(), None),
+        &System::from_ready(ready.as_ref(), None),
         console,
     )?;
     let failed = tell_faults(&machines, console)?;
@@ -116,7 +110,11 @@ struct Found {
 }
 
 impl Found {
-    fn all(machines: &mut Machines, request: &Request, out: &mut dyn Write) -> Result<Found> {
+    fn sample_all(
+        machines: &mut Machines,
+        request: &Request,
+        out: &mut dyn Write,
+    ) -> Result<Found> {
         let all: Vec<usize> = (0..machines.jobs.len()).collect();
         for job in &all {
             machines.set_workers(*job, request.workers, out)?;
@@ -166,7 +164,7 @@ impl Found {
             let taken = &self.sampled.taken[0];
             line.figures = taken.figures(request, machines.jobs[0].empty_ns);
         }
-        let table = Table::of(sampling::unit(request), lines);
+        let table = Table::sorted(sampling::unit(request), lines);
         let mut sentences = remarks::of_samples(&machines.jobs, &self.sampled, request);
         sentences.extend(remarks::of_table(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
@@ -175,9 +173,8 @@ impl Found {
         match request.format {
             Format::Text => write_text(&table, request.detail(), system, console)?,
             format => {
-                let passes = self.passes.iter().cloned();
-                let passes = passes.filter_map(|pass| Some((pass.clone(), line(&pass, request)?)));
-                let passes: Vec<(Pass, Line)> = passes.collect();
+                let passes = self.passes.iter();
+                let passes: Vec<Line> = passes.filter_map(|pass| line(pass, request)).collect();
                 let warnings = [&system.warnings[..], &sentences[..]].concat();
                 let document = table::document(&table, &passes, &warnings);
                 print(&document, &output(format), console.stdout)?;

@@ -181,7 +181,7 @@ impl Printer<'_> {
             return Ok(());
         }
         let category = analysis.category.as_deref();
-        let study = Study::of(&frame, &analysis.x_axis, category, collation)?;
+        let study = Study::pooled(&frame, &analysis.x_axis, category, collation)?;
         let text = analysis_text(&study, analysis.chart);
         self.driver.out.write_all(text.as_bytes())?;
         Ok(self.driver.out.flush()?)

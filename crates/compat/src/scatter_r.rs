@@ -49,7 +49,7 @@ fn scatter(options: &Arguments<'_>, console: &mut Console<'_>) -> Result<i32> {
         console.warn(SCRIPT.tool, &warning)?;
     }
     let collation = Collation::of_environment(console.variable);
-    let study = Study::of(&frame, x_axis, Some(category), collation)?;
+    let study = Study::pooled(&frame, x_axis, Some(category), collation)?;
     console.stdout.write_all(study.text().as_bytes())?;
     if let Some(picture) = picture {
         let lines = study.lines(frame.filename(), options.has("log"));
@@ -72,7 +72,7 @@ impl Study {
     ///
     /// # Errors
     /// One of the parameters does not exist.
-    pub fn of(
+    pub fn pooled(
         frame: &Frame,
         x_axis: &str,
         category: Option<&str>,

@@ -3,8 +3,8 @@
 
 use crate::Axis;
 use crate::category_labels::CategoryLabels;
+use crate::colour::{AXIS, GRID, INK, MUTED};
 use crate::scale::{Extent, Mapping};
-use crate::style::{AXIS, GRID, INK, MUTED};
 use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::{CAP_HEIGHT, elide, room_for};
 use crate::ticks::Tick;

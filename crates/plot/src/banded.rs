@@ -9,8 +9,8 @@ use crate::axes::{
     left_ticks, top_strip,
 };
 use crate::category_labels::{CategoryLabels, wanted_height};
+use crate::colour::{GRID, MUTED};
 use crate::scale::{Extent, Mapping};
-use crate::style::{GRID, MUTED};
 use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::CAP_HEIGHT;
 

@@ -2,11 +2,12 @@
 //! logarithmic axis, which has no zero, at the lower end.
 
 use crate::banded::Banded;
+use crate::colour::{INK, PAPER};
 use crate::header::{Header, Key, Lineup, Swatch, omitted_note};
 use crate::numeral::figure;
 use crate::page::{Figure, count, list};
 use crate::scale::{Extent, can_show};
-use crate::style::{INK, PAPER, Style, define_hatchings, hatched};
+use crate::style::{Style, define_hatchings, hatched};
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 

@@ -1,7 +1,7 @@
 //! Labels of categories: how they break into lines, how large they are, and which of them are left out
 //! where there are more than fit.
 
-use crate::style::{INK, MUTED};
+use crate::colour::{INK, MUTED};
 use crate::svg::{Anchor, Svg, Text};
 use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
 

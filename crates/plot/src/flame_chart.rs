@@ -2,9 +2,10 @@
 //! what kind of code they are, or by how much more or less they cost than on another side.
 //! Boxes are placed by [`Rows`]; `fitting` decides how much of a name is written into its box.
 
+use crate::colour::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{Header, Key, Swatch};
 use crate::page::{Figure, count};
-use crate::style::{INK, MUTED, NEUTRAL, PAPER, Style};
+use crate::style::Style;
 use crate::svg::{Rect, Svg, Text};
 use crate::text::{elide, room_for};
 use std::borrow::Cow;

@@ -3,11 +3,12 @@
 
 use crate::axes::{bottom_height, draw_bottom_axis, small_ticks};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
+use crate::colour::{AXIS, BAND, INK, MUTED};
 use crate::header::{Header, Key, Swatch, omitted_note};
 use crate::numeral::{figure, fixed};
 use crate::page::{Figure, count, list};
 use crate::scale::{Extent, Mapping};
-use crate::style::{AXIS, BAND, INK, MUTED, Mark};
+use crate::style::Mark;
 use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
 use crate::text::{CAP_HEIGHT, room_for};
 use crate::{Axis, Scale};

@@ -2,14 +2,15 @@
 //! cases. Panels share an axis where the shared one leaves room for what each of them shows.
 
 use crate::axes::{Plane, draw_bottom_label};
+use crate::colour::{INK, MUTED};
 use crate::header::{Header, Key, Swatch, omitted_note};
+use crate::histogram_bars::Labels;
 use crate::page::{Figure, count, list};
 use crate::point_series::{PointData, PointSeries};
 use crate::scale::Extent;
-use crate::style::{INK, MUTED};
 use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::{elide, wrap};
-use crate::value_data::{Labels, ValueData};
+use crate::value_data::ValueData;
 use crate::{Axis, HistogramSeries, Size};
 
 /// Width of a sheet with four columns; with fewer the usual one is enough.

@@ -2,8 +2,8 @@
 //! and look in all of them.
 
 use crate::Scale;
-use crate::style::Mark;
-use crate::style::{INK, MUTED, PAPER, Style, hatched, hatched_tint};
+use crate::colour::{INK, MUTED, PAPER};
+use crate::style::{Mark, Style, hatched, hatched_tint};
 use crate::svg::{Element, Rect, Svg, Text};
 use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
 

@@ -2,19 +2,12 @@
 //! bars; more of them get a row each over the same axis, because more than two overlapping histograms
 //! cannot be read.
 
-use crate::axes::{
-    Plane, bottom_height, draw_base_line, draw_bottom_axis, draw_left_label, top_strip,
-};
-use crate::bins::Bins;
-use crate::category_labels::CategoryLabels;
+use crate::Axis;
 use crate::header::{Header, Key, Swatch, omitted_note};
-use crate::numeral::figure;
+use crate::histogram_bars::Labels;
 use crate::page::{Figure, count, list};
-use crate::scale::{Extent, Mapping};
-use crate::style::Style;
 use crate::svg::{Rect, Svg};
-use crate::value_data::{Labels, ValueData, unit};
-use crate::{Axis, Scale};
+use crate::value_data::{HistogramSeries, ValueData};
 
 /// Histograms over one axis. Up to twenty values a series are drawn one by one: bars of two or three values
 /// would have a shape by chance.
@@ -28,17 +21,6 @@ pub struct HistogramChart {
     pub x: Axis,
     /// The values, series by series.
     pub series: Vec<HistogramSeries>,
-}
-
-/// The values of one histogram.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HistogramSeries {
-    /// The name in the legend, or beside the row.
-    pub name: String,
-    /// The values, in any order.
-    pub values: Vec<f64>,
-    /// How often each of the values occurred; once each, where it is empty.
-    pub counts: Vec<u64>,
 }
 
 impl HistogramChart {
@@ -91,172 +73,5 @@ impl Figure for HistogramChart {
 
     fn natural_height(&self, _width: f64) -> f64 {
         self.data().natural_height()
-    }
-}
-
-// The plots of a histogram chart: two series over each other, or a row for each of several, always
-// with the same bins and the same heights, so that they can be compared.
-
-/// Share of the width that names beside rows may take.
-const NAME_SHARE: f64 = 0.3;
-const NAME_GAP: f64 = 12.0;
-/// Share of a row that its highest bar fills.
-const ROW_FILLED: f64 = 0.86;
-
-/// How many values of one series lie in each bin.
-pub(crate) struct Tally<'a> {
-    /// What tooltips call the series.
-    pub name: &'a str,
-    /// What stands beside its row.
-    pub label: &'a str,
-    pub style: Style,
-    pub counts: Vec<u64>,
-    pub total: u64,
-    /// Height of a bar for one value.
-    pub unit: f64,
-}
-
-impl Tally<'_> {
-    pub fn highest(&self) -> f64 {
-        self.counts
-            .iter()
-            .max()
-            .map_or(0.0, |count| *count as f64 * self.unit)
-    }
-
-    fn describe(&self, low: f64, high: f64, count: u64) -> String {
-        let name = if self.name.is_empty() {
-            ""
-        } else {
-            &format!("{}\n", self.name)
-        };
-        let (low, high) = (figure(low), figure(high));
-        format!("{name}{low} to {high}: {count} of {}", self.total)
-    }
-}
-
-/// All series of a chart, in the same bins.
-pub(crate) struct Plots<'a> {
-    pub bins: &'a Bins,
-    pub tallies: &'a [Tally<'a>],
-    /// Whether heights are per cent of a series, or values.
-    pub as_shares: bool,
-    pub labels: Labels,
-}
-
-impl Plots<'_> {
-    /// Draws all series into one plot.
-    pub fn draw_overlaid(&self, svg: &mut Svg, sheet: Rect, x: &Axis, extent: Extent) {
-        let y = Axis::linear(self.height_label(String::new()));
-        let Some(heights) = self.heights() else {
-            return;
-        };
-        let plane = Plane::lay_out(sheet, (x, extent), (&y, heights.padded(0.05)));
-        let plane = if self.as_shares {
-            plane
-        } else {
-            plane.of_counts()
-        };
-        plane.draw_axes(svg);
-        let several = self.tallies.len() > 1;
-        for tally in self.tallies {
-            self.draw_bars(
-                svg,
-                &plane.x,
-                &plane.y,
-                tally,
-                if several { 0.45 } else { 0.75 },
-            );
-        }
-        // Areas that overlap keep their outlines; alone, the bars are outline enough.
-        for tally in self.tallies.iter().filter(|_| several) {
-            self.draw_outline(svg, &plane.x, &plane.y, tally);
-        }
-    }
-
-    /// Draws one row per series over a common axis.
-    pub fn draw_rows(&self, svg: &mut Svg, sheet: Rect, x: &Axis, extent: Extent) {
-        let Some(heights) = self.heights() else {
-            return;
-        };
-        let label = self.height_label(format!(" (highest bar: {})", figure(self.highest())));
-        let top = sheet.top + top_strip(&label);
-        let bottom = (sheet.bottom - bottom_height(&x.label)).max(top + 8.0);
-        let row_px = (bottom - top) / self.tallies.len().max(1) as f64;
-        let names: Vec<&str> = self.tallies.iter().map(|tally| tally.label).collect();
-        let names = CategoryLabels::beside(&names, row_px, sheet.width() * NAME_SHARE);
-        let left = sheet.left + names.width() + NAME_GAP;
-        let plot = Rect::new(left, top, sheet.right - 8.0, bottom);
-        let along = Mapping::new(x, extent, plot.left, plot.right);
-        draw_bottom_axis(svg, sheet, plot, &along, &x.described());
-        draw_left_label(svg, sheet, plot, &label);
-        names.draw_beside(svg, plot.left - NAME_GAP, |at| {
-            plot.top + (at as f64 + 0.6) * row_px
-        });
-        for (at, tally) in self.tallies.iter().enumerate() {
-            let base = plot.top + (at + 1) as f64 * row_px;
-            let y = Mapping::new(&Axis::default(), heights, base, base - row_px * ROW_FILLED);
-            self.draw_bars(svg, &along, &y, tally, 0.75);
-            draw_base_line(svg, (plot.left, base), (plot.right, base));
-        }
-    }
-
-    /// What the heights are, unless the sheet around says it.
-    fn height_label(&self, addition: String) -> String {
-        match self.labels {
-            Labels::Own => format!("{}{addition}", unit(self.as_shares)),
-            Labels::OfSheet => String::new(),
-        }
-    }
-
-    fn highest(&self) -> f64 {
-        self.tallies.iter().map(Tally::highest).fold(0.0, f64::max)
-    }
-
-    fn heights(&self) -> Option<Extent> {
-        Extent::of_values(&Scale::Linear, [0.0, self.highest()])
-    }
-
-    fn draw_bars(&self, svg: &mut Svg, x: &Mapping, y: &Mapping, tally: &Tally<'_>, opacity: f64) {
-        let group = svg.group("bars").set("fill", &tally.style.colour());
-        group.num("fill-opacity", opacity).containing(|svg| {
-            for (bin, count) in tally
-                .counts
-                .iter()
-                .enumerate()
-                .filter(|(_, count)| **count > 0)
-            {
-                let (low, high) = self.bins.ends(bin);
-                let (left, right) = (x.at(low), x.at(high));
-                let top = y.at(*count as f64 * tally.unit);
-                svg.element("rect")
-                    .set("class", "bar")
-                    .num("x", left)
-                    .num("y", top)
-                    .num("width", (right - left - 0.6).max(0.4))
-                    .num("height", y.start_px() - top)
-                    .titled(&tally.describe(low, high, *count));
-            }
-        });
-    }
-
-    /// The steps of one tally as a line.
-    fn draw_outline(&self, svg: &mut Svg, x: &Mapping, y: &Mapping, tally: &Tally<'_>) {
-        let base = y.start_px();
-        let mut data = format!("M{:.2} {base:.2}", x.at(self.bins.ends(0).0));
-        for (bin, count) in tally.counts.iter().enumerate() {
-            let right = x.at(self.bins.ends(bin).1);
-            let top = y.at(*count as f64 * tally.unit);
-            data.push_str(&format!("V{top:.2}H{right:.2}"));
-        }
-        data.push_str(&format!("V{base:.2}"));
-        svg.element("path")
-            .set("class", "outline")
-            .set("d", &data)
-            .set("fill", "none")
-            .set("stroke", &tally.style.colour())
-            .num("stroke-width", 1.6)
-            .set_some("stroke-dasharray", tally.style.dash())
-            .close();
     }
 }

@@ -1,8 +1,8 @@
 //! The sheet every chart is drawn on: paper, what a screen reader says, title, subtitle and legend
 //! on top, and the remaining area for the chart itself.
 
+use crate::colour::{MUTED, PAPER};
 use crate::header::Header;
-use crate::style::{MUTED, PAPER};
 use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
 
 /// Empty pixels around everything in a file of its own.

@@ -2,10 +2,11 @@
 //! and the axes that fit them.
 
 use crate::axes::Plane;
+use crate::colour::{PAPER, Rgb};
 use crate::header::{Header, Key, Swatch, omitted_note};
 use crate::numeral::figure;
 use crate::scale::{Extent, can_show};
-use crate::style::{PAPER, Rgb, Style};
+use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use crate::{Axis, Scale};
 

@@ -4,12 +4,13 @@
 use crate::Axis;
 use crate::axes::Plane;
 use crate::box_mark::Tukey;
+use crate::colour::{GRID, PAPER};
 use crate::header::{Header, Swatch};
 use crate::numeral::figure;
 use crate::page::{Figure, count, list};
 use crate::point_series::{Point, PointData, PointSeries};
 use crate::scale::{Extent, Mapping, can_show};
-use crate::style::{GRID, PAPER, Style};
+use crate::style::Style;
 use crate::svg::{Rect, Svg};
 
 /// Height of the chart below its header: low enough that several stand below each other on a screen.

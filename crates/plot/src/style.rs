@@ -1,33 +1,11 @@
 //! How a series looks: colour, marker, dash and hatching, all by its place in the order of series.
 //!
-//! The colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which stay apart in
-//! all common kinds of colour blindness. Their yellow is left out because it cannot be seen on white,
-//! and black because text has it; a dark grey closes the list. Seven colours against seven
-//! markers, shifted on every round, keep 49 series apart.
+//! Seven colours (`colour.rs`) against seven markers, shifted on every round, keep 49 series apart.
 
+use crate::colour::{COLOURS, FULL_LINE, NEUTRAL, PALE_LINE, PAPER, Rgb, blend, tint};
 use crate::svg::{Svg, decimal};
 use std::borrow::Cow;
-use std::str::FromStr;
-use std::sync::LazyLock;
 
-/// Title, labels that must be read.
-pub(crate) const INK: &str = "#1f2328";
-/// Labels of axes and everything that explains.
-pub(crate) const MUTED: &str = "#59616d";
-/// Lines of axes.
-pub(crate) const AXIS: &str = "#8b939e";
-/// Lines behind the data.
-pub(crate) const GRID: &str = "#e4e7eb";
-/// A range behind the data.
-pub(crate) const BAND: &str = "#eef1f5";
-/// What is neither good nor bad.
-pub(crate) const NEUTRAL: &str = "#6b7280";
-/// The sheet.
-pub(crate) const PAPER: &str = "#ffffff";
-
-const COLOURS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
-];
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
 /// How one series looks.
@@ -35,24 +13,6 @@ const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 pub(crate) struct Style {
     index: usize,
     own: Option<Rgb>,
-}
-
-/// A colour that somebody chose for a series: red, green, blue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rgb(pub u8, pub u8, pub u8);
-
-impl FromStr for Rgb {
-    type Err = ();
-
-    /// Reads `#rrggbb`.
-    fn from_str(text: &str) -> Result<Rgb, ()> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
-        let part = |at: usize| {
-            let pair = digits.and_then(|digits| digits.get(at..at + 2)).ok_or(())?;
-            u8::from_str_radix(pair, 16).map_err(|_| ())
-        };
-        Ok(Rgb(part(0)?, part(2)?, part(4)?))
-    }
 }
 
 impl Style {
@@ -183,11 +143,6 @@ fn circle(x: f64, y: f64, radius: f64) -> String {
 // Hatchings that keep areas apart without colour. A hatching is an SVG pattern with the colour in
 // its name, so that several charts on one page may define the same one twice without harm.
 
-/// Share of the colour in a pale area, in the lines on a pale area, and in those on a full one.
-const TINT: f64 = 0.22;
-const PALE_LINE: f64 = 0.45;
-const FULL_LINE: f64 = 0.6;
-
 /// What to write into `fill` for a full area of this style.
 pub(crate) fn hatched(style: Style) -> String {
     match style.hatching() {
@@ -255,58 +210,6 @@ fn define(svg: &mut Svg, style: Style, pale: bool) {
 
 fn id(style: Style, kind: &str) -> String {
     format!("hatch-{kind}-{}-{}", style.hatching(), &style.colour()[1..])
-}
-
-fn tint(colour: &str) -> String {
-    blend(colour, TINT)
-}
-
-/// A share of the colour on white paper, as an opaque colour: what overlaps then stays as it is.
-fn blend(colour: &str, share: f64) -> String {
-    let channel = |at: usize| {
-        let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
-        (255.0 - (255.0 - f64::from(full)) * share).round() as u8
-    };
-    format!("#{:02x}{:02x}{:02x}", channel(1), channel(3), channel(5))
-}
-
-// Colours that a page chooses: each colour of the charts has a variable, which the page sets. Knows no page;
-// which colours suit a dark one is the page's business.
-
-static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-    let plain = [
-        ("ink", INK),
-        ("muted", MUTED),
-        ("axis", AXIS),
-        ("grid", GRID),
-        ("band", BAND),
-        ("paper", PAPER),
-        ("neutral", NEUTRAL),
-    ];
-    let mut all: Vec<(String, String)> = plain
-        .into_iter()
-        .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
-        .collect();
-    for (at, colour) in COLOURS.into_iter().enumerate() {
-        all.push((format!("--plot-series-{at}"), colour.to_owned()));
-        for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
-            all.push((format!("--plot-{name}-{at}"), blend(colour, share)));
-        }
-    }
-    all
-});
-
-/// Every variable that a chart on a page uses, with the colour that it has on white paper.
-pub fn page_colours() -> &'static [(String, String)] {
-    &VARIABLES
-}
-
-/// A colour as its variable; other words as they are.
-pub(crate) fn themed(colour: &str) -> Cow<'_, str> {
-    match VARIABLES.iter().find(|(_, light)| light == colour) {
-        Some((name, _)) => format!("var({name})").into(),
-        None => colour.into(),
-    }
 }
 
 /// What an interval says about an estimate.
@@ -383,7 +286,6 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     #[test]
     fn forty_nine_series_look_different_without_hatching() {
@@ -415,19 +317,5 @@ mod tests {
             assert_ne!(one.dash(), next.dash());
             assert_ne!(one.hatching(), next.hatching());
         }
-    }
-
-    #[test]
-    fn a_share_of_a_colour_lies_between_it_and_white() {
-        assert_eq!(blend("#000000", 0.5), "#808080");
-        assert_eq!(blend("#0072b2", 0.0), "#ffffff");
-        assert_eq!(blend("#0072b2", 1.0), "#0072b2");
-    }
-
-    #[test]
-    fn no_two_variables_share_a_colour() {
-        // The variable is found by its colour, so a second one could never be used.
-        let colours: HashSet<_> = page_colours().iter().map(|(_, light)| light).collect();
-        assert_eq!(colours.len(), page_colours().len());
     }
 }

@@ -1,7 +1,7 @@
 //! Writes SVG: elements, attributes, text, and nothing that the charts need not.
 //! Numbers have at most two decimals, so that the same chart is the same text everywhere.
 
-use crate::style::{INK, themed};
+use crate::colour::{INK, themed};
 use crate::text::{FAMILIES, outline, text_width};
 use std::borrow::Cow;
 use std::fmt::Write as _;

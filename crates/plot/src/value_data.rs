@@ -5,12 +5,13 @@ use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::bins::{Bins, Counted, total};
 use crate::box_mark::{Tukey, offsets};
 use crate::category_labels::CategoryLabels;
-use crate::histogram_chart::{Plots, Tally};
+use crate::colour::PAPER;
+use crate::histogram_bars::{Labels, NAME_GAP, NAME_SHARE, Plots, Tally, height_unit};
 use crate::numeral::figure;
 use crate::scale::{Extent, Mapping, Projection, can_show};
-use crate::style::{PAPER, Style};
+use crate::style::Style;
 use crate::svg::{Rect, Svg};
-use crate::{Axis, HistogramSeries, Scale};
+use crate::{Axis, Scale};
 
 /// Series whose bars may share a plot.
 const MOST_OVERLAID: usize = 2;
@@ -20,13 +21,15 @@ const FEW: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;
 
-/// Who names the series and the axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Labels {
-    /// The plot itself.
-    Own,
-    /// The sheet around several plots.
-    OfSheet,
+/// The values of one histogram.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistogramSeries {
+    /// The name in the legend, or beside the row.
+    pub name: String,
+    /// The values, in any order.
+    pub values: Vec<f64>,
+    /// How often each of the values occurred; once each, where it is empty.
+    pub counts: Vec<u64>,
 }
 
 /// A view of the values of a chart.
@@ -115,7 +118,7 @@ impl<'a> ValueData<'a> {
 
     /// What the heights of bars are, where there are bars.
     pub fn height_unit(&self) -> Option<&'static str> {
-        (!self.are_few()).then(|| unit(self.as_shares()))
+        (!self.are_few()).then(|| height_unit(self.as_shares()))
     }
 
     pub fn natural_height(&self) -> f64 {
@@ -197,15 +200,6 @@ fn label(series: &HistogramSeries, labels: Labels) -> &str {
     }
 }
 
-/// What the heights of bars are.
-pub(crate) fn unit(as_shares: bool) -> &'static str {
-    if as_shares {
-        "share of values, %"
-    } else {
-        "number of values"
-    }
-}
-
 /// Each value with how often it occurred.
 fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
     let count = |at: usize| {
@@ -224,9 +218,6 @@ fn counted(series: &HistogramSeries) -> impl Iterator<Item = Counted> + '_ {
 
 // A few values of each series as dots along one axis, a row for each series, with a line at its median.
 
-/// Share of the width that names beside rows may take.
-const NAME_SHARE: f64 = 0.3;
-const NAME_GAP: f64 = 12.0;
 /// Shares of a row over which the dots spread, and that the line at the median crosses.
 const SPREAD: f64 = 0.4;
 const MEDIAN: f64 = 0.7;

@@ -4,11 +4,11 @@
 //! Start at [`checks`] and [`calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters};
-use crate::document::{Block, Document, Emphasis};
+use crate::document::{Block, Document};
 use crate::failures::failures;
 use crate::figure::{count, moment, setting, share};
 use crate::output::{Output, Verbosity};
-use crate::table::{Cell, Column, Columns, Kind, Name, Row, Table};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind, Name, Row, Table};
 use serde_json::json;
 use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings};
 use speedwell_model::Calibration;

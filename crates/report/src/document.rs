@@ -4,7 +4,7 @@
 //! multiplying. This file knows no format: no escape sequence, no markup, no width. Start with
 //! [`Document`] and [`Block`]; tables are in `table.rs`.
 
-use crate::table::Table;
+use crate::table::{Emphasis, Table};
 use serde_json::Value;
 
 /// A report, ready to be rendered.
@@ -115,24 +115,6 @@ pub struct Chart {
     pub picture: speedwell_plot::Chart,
     /// Whether the tables and the gallery of a page show the same, and more of it.
     pub shown_elsewhere: bool,
-}
-
-/// How a piece of text is to stand out. No meaning rests on it alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Emphasis {
-    /// Ordinary text.
-    #[default]
-    None,
-    /// Important.
-    Strong,
-    /// Good news.
-    Good,
-    /// Bad news.
-    Bad,
-    /// Not known yet, or to be taken with care.
-    Caution,
-    /// Less important.
-    Muted,
 }
 
 impl Chart {

@@ -1,7 +1,6 @@
 //! Files requested with `-o`: their kind by extension, pictures numbered, all written or a reason.
 
 use super::format::Format;
-use super::output::renderer;
 use crate::document::{Chart, Document};
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
@@ -167,7 +166,7 @@ pub fn write(document: &Document, plan: &[Planned]) -> anyhow::Result<Vec<Writte
 
 fn text(document: &Document, format: Format, pictures: Vec<String>) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    renderer(format, pictures).render(document, &mut bytes)?;
+    format.renderer(pictures).render(document, &mut bytes)?;
     Ok(bytes)
 }
 

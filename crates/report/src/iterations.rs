@@ -1,9 +1,9 @@
 //! Which number of iterations is enough for benchmark files: the report of `iterations`.
 
 use super::output::{Output, Verbosity};
-use crate::document::{Block, Document, Emphasis};
+use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, count, quantity, share, spell};
-use crate::table::{Cell, Column, Columns, Kind};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use speedwell_analysis::iterations::Level;
 
 /// What a search came to.

@@ -35,7 +35,7 @@ mod watch;
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use doctor::{CheckLine, calibration, calibration_check, checks};
-pub use document::{Answer, Block, CaseView, Chart, Document, Emphasis};
+pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
 pub use failures::failures;
 pub use figure::{
@@ -44,12 +44,12 @@ pub use figure::{
 pub use files::{Written, check_writable};
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
-pub use output::{Output, Subject, Verbosity, check, print};
+pub use output::{Output, Verbosity, print};
 pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use sessions::{Page, sessions};
 pub use study::study;
-pub use table::{Audience, Cell, Column, Kind, Name, Row, Table, mark};
+pub use table::{Audience, Cell, Column, Emphasis, Kind, Name, Row, Table, mark};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
 pub use watch::{WatchLine, WatchLines};
@@ -116,4 +116,47 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
         "no metric can be shown in '{unit}' (they are measured in {})",
         known.join(", ")
     )
+}
+
+/// What a report that does not exist yet will be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Runs of one variant.
+    Runs,
+    /// Runs of several variants.
+    Comparison,
+    /// Runs by the values of a parameter.
+    Study,
+    /// Pieces of code.
+    Codes,
+    /// Numbers of iterations of benchmark files.
+    Iterations,
+    /// A piece of code with more and more workers.
+    CodeSearch,
+    /// HTTP loads.
+    Loads,
+    /// HTTP loads of more and more concurrency.
+    LoadLevels,
+    /// HTTP loads of higher and higher rates.
+    LoadRates,
+}
+
+/// Checks what was typed about a report before anything is measured for it.
+///
+/// # Errors
+/// An unknown column to sort by, or a file that cannot be written.
+pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
+    files::check(&output.files)?;
+    let keys = match measured {
+        Subject::Runs => summary::sort_keys(),
+        Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
+        Subject::Study => study::sort_keys(),
+        Subject::Codes => [code::sort_keys(), comparison::sort_keys()].concat(),
+        Subject::Iterations => iterations::sort_keys(),
+        Subject::CodeSearch => code::search_sort_keys(),
+        Subject::Loads => load::sort_keys(),
+        Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
+        Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+    };
+    output::sorts_by(output.sort.as_deref(), keys)
 }

@@ -1,11 +1,10 @@
 //! Where a document goes: standard output in one format, and files each in the kind their name says.
 
 use super::files::{self, Written};
-use super::format::{Csv, Format, Html, Json, Markdown, Render, Text};
+use super::format::{Format, Render, Text};
 use super::unit::UnitChoice;
 use crate::charts::ChartKind;
 use crate::document::Document;
-use crate::{code, comparison, iterations, load, study, summary};
 use anyhow::{Context as _, bail};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -85,7 +84,7 @@ pub fn print(
             color: output.color,
             brief: output.verbosity < Verbosity::Verbose,
         }),
-        other => renderer(other, Vec::new()),
+        other => other.renderer(Vec::new()),
     };
     match render
         .render(document, stdout)
@@ -114,50 +113,11 @@ fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// What a report that does not exist yet will be of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
-    /// Runs of one variant.
-    Runs,
-    /// Runs of several variants.
-    Comparison,
-    /// Runs by the values of a parameter.
-    Study,
-    /// Pieces of code.
-    Codes,
-    /// Numbers of iterations of benchmark files.
-    Iterations,
-    /// A piece of code with more and more workers.
-    CodeSearch,
-    /// HTTP loads.
-    Loads,
-    /// HTTP loads of more and more concurrency.
-    LoadLevels,
-    /// HTTP loads of higher and higher rates.
-    LoadRates,
-}
-
-/// Checks what was typed about a report before anything is measured for it.
+/// Whether what was requested to sort by is among the columns.
 ///
 /// # Errors
-/// An unknown column to sort by, or a file that cannot be written.
-pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
-    files::check(&output.files)?;
-    let keys = match measured {
-        Subject::Runs => summary::sort_keys(),
-        Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
-        Subject::Study => study::sort_keys(),
-        Subject::Codes => [code::sort_keys(), comparison::sort_keys()].concat(),
-        Subject::Iterations => iterations::sort_keys(),
-        Subject::CodeSearch => code::search_sort_keys(),
-        Subject::Loads => load::sort_keys(),
-        Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
-        Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-    };
-    sorts_by(output.sort.as_deref(), keys)
-}
-
-fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
+/// It is not; the error names those that are.
+pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     let Some(sort) = sort else {
         return Ok(());
     };
@@ -171,17 +131,6 @@ fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
         "there is no column '{key}' to sort by (known: {})",
         keys.join(" ")
     )
-}
-
-/// The renderer of a format for a file: not coloured and as wide as it has to be.
-pub(super) fn renderer(format: Format, pictures: Vec<String>) -> Box<dyn Render> {
-    match format {
-        Format::Text => Box::new(Text::default()),
-        Format::Markdown => Box::new(Markdown { pictures }),
-        Format::Csv => Box::new(Csv),
-        Format::Json => Box::new(Json),
-        Format::Html => Box::new(Html),
-    }
 }
 
 #[cfg(test)]

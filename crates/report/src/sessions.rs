@@ -1,8 +1,8 @@
 //! The list of stored sessions, a page at a time.
 
-use crate::document::{Block, Document, Emphasis};
+use crate::document::{Block, Document};
 use crate::figure::{duration, moment, spell};
-use crate::table::{Cell, Column, Columns, Kind};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use speedwell_model::State;
 use speedwell_results::store::Overview;
 

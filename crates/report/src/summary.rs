@@ -6,13 +6,13 @@
 use crate::case_labels::{
     CaseLabels, Line as LabelLine, add_case_columns, labelled_rows, slots, values,
 };
-use crate::document::{Block, Document, Emphasis};
+use crate::document::{Block, Document};
 use crate::figure::{
     Uncertainty, count, direction, in_unit, share, spell, spell_signed, uncertainty_of,
     uncertainty_of_median,
 };
 use crate::output::{Output, Verbosity};
-use crate::table::{Cell, Column, Columns, Footnotes, Kind, Name, Table, take_common};
+use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, Table, take_common};
 use crate::unit::{Scale, UnitChoice, in_base_units};
 use speedwell_analysis::CaseSummary;
 use speedwell_model::{Better, Estimate, Metric};

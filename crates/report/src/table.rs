@@ -4,7 +4,6 @@
 //! whom it is for: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
 //! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
 
-use crate::document::Emphasis;
 use serde_json::Value;
 use speedwell_plot::ForestRow;
 use std::cmp::Ordering;
@@ -100,6 +99,24 @@ impl Name {
             full,
         }
     }
+}
+
+/// How a piece of text is to stand out. No meaning rests on it alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Emphasis {
+    /// Ordinary text.
+    #[default]
+    None,
+    /// Important.
+    Strong,
+    /// Good news.
+    Good,
+    /// Bad news.
+    Bad,
+    /// Not known yet, or to be taken with care.
+    Caution,
+    /// Less important.
+    Muted,
 }
 
 /// One field of a table.

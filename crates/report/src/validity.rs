@@ -2,8 +2,8 @@
 //!
 //! Decides how findings look; what is found is decided in `analysis/validity/`. Start at [`validity`].
 
-use crate::document::{Block, Document, Emphasis};
-use crate::table::{Cell, Column, Columns, Kind, Row, Table};
+use crate::document::{Block, Document};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row, Table};
 use serde_json::json;
 use speedwell_analysis::validity::{Finding, Level, joined};
 

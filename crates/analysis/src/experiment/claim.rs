@@ -9,9 +9,10 @@
 //! A conjunction holds only if all its parts do, so its error is at most that of one part (intersection-union test,
 //! Berger 1982). It fails if any part does, so for failing each of k parts gets a k-th of the error (Bonferroni).
 
-use crate::experiment::{GroupFound, student};
+use crate::experiment::group::GroupFound;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Case, Estimate, Run, Session, median};
+use speedwell_stats::interval::mean_t;
 use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, control, in_ms};
 use speedwell_suite::expression::{Expression, Filter, Gate, Operator, Term};
 
@@ -446,6 +447,16 @@ pub fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
             .is_some_and(|known| known.plain() == *value)
     };
     filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
+}
+
+/// Student's interval of the mean, as an estimate around it.
+fn student(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let interval = mean_t(values, confidence)?;
+    Some(Estimate {
+        value: 0.5 * (interval.low + interval.high),
+        low: interval.low,
+        high: interval.high,
+    })
 }
 
 #[cfg(test)]

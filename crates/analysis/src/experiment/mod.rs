@@ -5,19 +5,20 @@
 //! is the business of the ordinary analysis. Start at [`analyse`].
 
 mod claim;
+mod group;
 mod served;
 
 pub use claim::{ClaimFound, GateFound, Holds, Part};
+pub use group::{GroupFound, MetricFound, pairs};
 pub use served::{Curve, PERCENTS, curves};
 
-use crate::experiment::claim::fits;
 use crate::profile::{CaseProfile, case_profiles};
-use crate::session::distinct;
 use crate::validity::{self, Finding, Known};
-use crate::{Comparison, Findings, Settings, warnings};
+use crate::{Comparison, Settings, warnings};
+use claim::fits;
+use group::group_found;
 use speedwell_model::assignment::{Service, Work};
-use speedwell_model::{Case, Estimate, Failure, Metric, Session, Verdict, median};
-use speedwell_stats::interval::mean_t;
+use speedwell_model::{Case, Failure, Session, Verdict, median};
 use speedwell_suite::experiment::{Experiment, Group, Kind, Profile, When, control};
 
 /// Everything that an experiment found.
@@ -39,28 +40,6 @@ pub struct Found {
     pub profiles: Vec<CaseProfile>,
 }
 
-/// What a group found.
-#[derive(Debug, Clone)]
-pub struct GroupFound {
-    /// Its name.
-    pub name: String,
-    /// Its metrics, the headline first.
-    pub metrics: Vec<MetricFound>,
-    /// How long which percentage of the requests took, a curve for every case and variant.
-    pub curves: Vec<Curve>,
-}
-
-/// What was found of one metric.
-#[derive(Debug, Clone)]
-pub struct MetricFound {
-    /// The metric as runs keep it.
-    pub metric: Metric,
-    /// Summaries of every case and variant, and one comparison for each pair, that of the control last.
-    pub findings: Findings,
-    /// The change between the control and itself over all cases: what no difference looks like here.
-    pub floor: Option<Estimate>,
-}
-
 /// Everything found in the session of an experiment.
 pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) -> Found {
     let experiment = &based(session, experiment, settings);
@@ -69,22 +48,12 @@ pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) 
         failures: session.failures.clone(),
         ..Found::default()
     };
-    for group in &experiment.groups {
-        let part = part_of(session, experiment, group);
-        if part.runs.is_empty() {
-            continue;
-        }
-        let mut metrics = Vec::new();
-        for metric in metrics_of(group, &part) {
-            let of_metric = metric_found(&part, experiment, metric, &settings);
-            warnings::add(&mut found.warnings, of_metric.findings.warnings.clone());
-            metrics.push(of_metric);
-        }
-        found.groups.push(GroupFound {
-            name: group.name.clone(),
-            metrics,
-            curves: curves(&part),
-        });
+    let groups = experiment.groups.iter();
+    found.groups = groups
+        .filter_map(|group| group_found(session, experiment, group, &settings))
+        .collect();
+    for metric in found.groups.iter().flat_map(|group| &group.metrics) {
+        warnings::add(&mut found.warnings, metric.findings.warnings.clone());
     }
     found.validity = validity(session, experiment, &found.groups);
     for metric in found.groups.iter_mut().flat_map(|group| &mut group.metrics) {
@@ -129,122 +98,12 @@ fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
     }
 }
 
-/// The part of a session that belongs to a group.
-fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session {
-    let belongs = |case: &Case| {
-        if group.files.is_empty() {
-            group.cases.contains(case)
-        } else {
-            // Cases of benchmark files are not known before; a file belongs to the group that names it.
-            experiment.group_of(case).is_none()
-        }
-    };
-    session.part(|run| belongs(&run.case))
-}
-
-/// The metrics of a group that its runs have.
-fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
-    let known = group.metrics.iter().filter_map(|metric| {
-        let name = group.stored_name(metric);
-        let has = part.runs.iter().any(|run| run.value_of(&name).is_some());
-        part.metric(&name).filter(|_| has).cloned()
-    });
-    let mut found: Vec<Metric> = distinct(known);
-    if found.is_empty() {
-        // Benchmark files say by themselves what they report.
-        let first = part.runs.first().and_then(|run| run.samples.first());
-        found.extend(
-            first
-                .and_then(|sample| part.metric(&sample.metric))
-                .cloned(),
-        );
-    }
-    found
-}
-
 /// Every pair of variants whose profiles are set against each other.
 fn profiled_pairs(experiment: &Experiment) -> Vec<(String, String)> {
     match &experiment.profile {
         Some(profile) => profile.pairs.clone(),
         None => experiment.compare.all_pairs(),
     }
-}
-
-/// Every pair of variants that is compared, the control last.
-pub fn pairs(experiment: &Experiment) -> Vec<(String, String)> {
-    let mut pairs = experiment.compare.all_pairs();
-    if let Some(name) = &experiment.plan.control {
-        pairs.push((name.clone(), control::again(name)));
-    }
-    pairs
-}
-
-fn metric_found(
-    part: &Session,
-    experiment: &Experiment,
-    metric: Metric,
-    settings: &Settings,
-) -> MetricFound {
-    let mut findings = Findings::default();
-    let mut known: Vec<(String, Findings)> = Vec::new();
-    for (baseline, candidate) in pairs(experiment) {
-        if known.iter().all(|(name, _)| *name != baseline) {
-            let settings = Settings {
-                metrics: vec![metric.name.clone()],
-                baseline: Some(baseline.clone()),
-                ..settings.clone()
-            };
-            known.push((baseline.clone(), crate::analyse(part, &settings)));
-        }
-        let of_baseline = known.iter().find(|(name, _)| *name == baseline);
-        let Some((_, of_baseline)) = of_baseline else {
-            continue;
-        };
-        if findings.summaries.is_empty() {
-            findings.summaries.clone_from(&of_baseline.summaries);
-            findings.warnings.clone_from(&of_baseline.warnings);
-        }
-        let is_pair = |comparison: &&Comparison| comparison.candidate == candidate;
-        findings
-            .comparisons
-            .extend(of_baseline.comparisons.iter().find(is_pair).cloned());
-    }
-    if pairs(experiment).is_empty() {
-        let settings = Settings {
-            metrics: vec![metric.name.clone()],
-            ..settings.clone()
-        };
-        findings = crate::analyse(part, &settings);
-    }
-    let again = experiment.plan.control.as_deref().map(control::again);
-    let floor = findings
-        .comparisons
-        .iter()
-        .find(|comparison| Some(&comparison.candidate) == again.as_ref())
-        .and_then(floor);
-    MetricFound {
-        metric,
-        findings,
-        floor,
-    }
-}
-
-/// The change of a comparison over all its cases; that of the only one if there is one.
-fn floor(comparison: &Comparison) -> Option<Estimate> {
-    match &comparison.rows[..] {
-        [only] => only.change,
-        _ => comparison.overall,
-    }
-}
-
-/// Student's interval of the mean, as an estimate around it.
-fn student(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let interval = mean_t(values, confidence)?;
-    Some(Estimate {
-        value: 0.5 * (interval.low + interval.high),
-        low: interval.low,
-        high: interval.high,
-    })
 }
 
 /// Everything that is wrong with the figures of an experiment, the worst first.
@@ -275,7 +134,7 @@ fn services(experiment: &Experiment) -> Vec<(String, Service)> {
     let Some(variant) = experiment.variants.first() else {
         return Vec::new();
     };
-    let of_group = |group: &speedwell_suite::experiment::Group| {
+    let of_group = |group: &Group| {
         let services = group.cases.iter().filter_map(|case| {
             let assignment = experiment.assignment(group, case, &variant.name, 0).ok()?;
             match assignment.work {

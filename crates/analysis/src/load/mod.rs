@@ -7,22 +7,22 @@
 //! together. A closed load has no response time: its clients send late when the server is slow, and
 //! so leave out the waits that users would have had (coordinated omission, G. Tene 2013).
 
-mod checks;
 pub mod gate;
+mod remark;
 mod search;
 mod times;
 
-pub use checks::{Course, Halves, Remark, Weight};
+pub use remark::{Course, Halves, Remark, Weight};
 pub use search::{
     Levels, Missed, NextRate, Pass, RateAnswer, RateRules, RateTry, Rates, levels, next, next_rate,
     rates,
 };
 pub use times::{Group, PERCENTILES_PPM, Quantity, Refusal, Served, Spread, Told};
 
-use checks::halves;
+use remark::halves;
 use speedwell_load::latency::{Bin, OpenVerdict, is_concurrency_short};
 use speedwell_load::measured::ThreadReport;
-use speedwell_load::outcomes::Imbalance;
+use speedwell_load::outcomes::{ErrorClass, Imbalance};
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use times::Trust;
 
@@ -111,7 +111,7 @@ pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
         remarks: Vec::new(),
         trust,
     };
-    findings.remarks = checks::remarks(&findings);
+    findings.remarks = remarks(&findings);
     findings
 }
 
@@ -242,4 +242,162 @@ fn course(run: &LoadRun) -> Option<Course> {
             is_steady.then_some(Course::Median)
         }
     }
+}
+
+/// Share of the requests from which on a generator that was interrupted counts as disturbed: those that
+/// it met are then enough to be the 99th percentile.
+const DISTURBED_SHARE: f64 = 0.01;
+
+/// Everything there is to know, the gravest first.
+fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let mut remarks: Vec<Remark> = Vec::new();
+    if let Err(wrong) = &findings.balance {
+        remarks.push(Remark::Imbalance(wrong.clone()));
+    }
+    remarks.extend(of_load(findings));
+    remarks.extend(of_requests(findings));
+    remarks.extend(of_generator(findings));
+    remarks.extend(of_answers(findings));
+    remarks.sort_by_key(Remark::weight);
+    remarks
+}
+
+/// Whether it was the requested load.
+fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let measured = &findings.run.measured;
+    let mut remarks = Vec::new();
+    if measured.is_interrupted {
+        remarks.push(Remark::Interrupted);
+    }
+    if let Some(open) = findings.open {
+        if open.is_generator_limited() {
+            remarks.push(Remark::GeneratorLimited(open));
+        }
+        if open.is_rate_missed() {
+            remarks.push(Remark::RateMissed(open));
+        }
+    }
+    if measured.reached_most_connections {
+        remarks.push(Remark::ConnectionsCapped {
+            most: measured.most_connections,
+        });
+    }
+    let concurrency = &findings.concurrency;
+    if let (true, Some(asked), Some(effective)) = (
+        concurrency.is_short,
+        concurrency.asked,
+        concurrency.effective,
+    ) {
+        remarks.push(Remark::ConcurrencyShort {
+            asked,
+            effective,
+            connecting: concurrency.connecting.unwrap_or(0.0),
+        });
+    }
+    remarks.extend(findings.halves.map(Remark::Unsteady));
+    remarks
+}
+
+/// The outcome of the requests.
+fn of_requests(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let counts = &findings.run.measured.totals.outcomes;
+    let mut remarks = Vec::new();
+    if counts.succeeded() == 0 {
+        remarks.push(Remark::NothingAnswered);
+    }
+    let worst =
+        ErrorClass::every().max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
+    if let Some(class) = worst.filter(|class| counts.errors(*class) > 0) {
+        remarks.push(Remark::Failed {
+            count: counts.all_errors(),
+            of: counts.attempts(),
+            class,
+        });
+    }
+    let count = |name: &str| {
+        let row = counts.rows().find(|row| row.name == name);
+        row.map_or(0, |row| row.count)
+    };
+    let [unsent, in_flight, cancelled] = ["unsent", "in-flight", "cancelled"].map(count);
+    if unsent + in_flight + cancelled > 0 {
+        remarks.push(Remark::Unfinished {
+            unsent,
+            in_flight,
+            cancelled,
+        });
+    }
+    let other = counts.codes().total() - counts.codes().of_hundred(2);
+    let accepted = other.saturating_sub(counts.errors(ErrorClass::Status));
+    if accepted > 0 && counts.errors(ErrorClass::Assertion) == 0 {
+        remarks.push(Remark::Accepted { count: accepted });
+    }
+    remarks
+}
+
+/// Whether the generator measured itself.
+fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let generator = &findings.generator;
+    let mut remarks = Vec::new();
+    // A generator that never sleeps is always busy; that was requested.
+    if generator.bottlenecks > 0 && !findings.run.asked.busy_polls {
+        remarks.push(Remark::GeneratorBound {
+            bottlenecks: generator.bottlenecks,
+            threads: generator.threads,
+            busiest: generator.busiest,
+        });
+    }
+    let share = disturbed(findings);
+    if share > DISTURBED_SHARE {
+        remarks.push(Remark::Disturbed {
+            switches_per_s: generator.switches_per_s,
+            share,
+        });
+    }
+    remarks
+}
+
+/// Share of the requests that a switch can have met: each meets those that are in flight.
+fn disturbed(findings: &LoadFindings<'_>) -> f64 {
+    let rate = findings.throughput_per_s.unwrap_or(0.0);
+    let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
+    if rate > 0.0 {
+        (findings.generator.switches_per_s * under_way / rate).min(1.0)
+    } else {
+        0.0
+    }
+}
+
+/// A count, and the remark to make of it where it is not 0.
+type CountedRemark = (u64, fn(u64) -> Remark);
+
+/// What the answers were like.
+fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
+    let account = &findings.run.measured.totals;
+    let (replies, counts) = (&account.replies, &account.outcomes);
+    let mut remarks = Vec::new();
+    if replies.lengths_vary() {
+        remarks.push(Remark::LengthsVary {
+            least: replies.least_body_bytes,
+            greatest: replies.greatest_body_bytes,
+        });
+    }
+    let closed = replies.count - replies.reusable.min(replies.count);
+    if findings.run.asked.keeps_alive && closed > 0 {
+        remarks.push(Remark::NotReusable {
+            count: closed,
+            of: replies.count,
+        });
+    }
+    let interim = counts.interim_codes().total();
+    let counted: [CountedRemark; 4] = [
+        (replies.doubtful_framing, |count| Remark::DoubtfulFraming {
+            count,
+        }),
+        (replies.stray_bytes, |count| Remark::StrayBytes { count }),
+        (counts.retries(), |count| Remark::Retried { count }),
+        (interim, |count| Remark::Interim { count }),
+    ];
+    let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+    remarks.extend(counted.map(|(count, remark)| remark(count)));
+    remarks
 }

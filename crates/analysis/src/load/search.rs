@@ -3,12 +3,12 @@
 
 pub use rate_search::{Answer as RateAnswer, Next as NextRate, Rules as RateRules};
 
+use crate::grid::distinct;
 use crate::load::LoadFindings;
-use crate::load::checks::{Remark, whole_ticks};
 use crate::load::gate::{self, Condition, Unknown};
+use crate::load::remark::{Remark, whole_ticks};
 use crate::load::times::{Group, Quantity, Refusal, Told};
 use crate::scaling::{self, Level, Next, Rules, Scaling};
-use crate::session::distinct;
 use speedwell_load::latency::LEAST_ACHIEVED;
 use speedwell_load::measured::Measured;
 use speedwell_model::load_run::{LoadRun, PaceFacts};

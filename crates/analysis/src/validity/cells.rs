@@ -4,9 +4,10 @@
 //! Decides where the requested concurrency is found, and computes the requests in flight from figures
 //! that may have been rounded. Start at [`Cells`].
 
-use crate::session::Grid;
-use crate::validity::impossible::step_of;
-use crate::validity::{Check, Finding, Known, Level, of_runs};
+use crate::Comparison;
+use crate::grid::Grid;
+use crate::validity::finding::{Check, Finding, Level, of_runs};
+use crate::validity::rounding::{Figure, step_of};
 use speedwell_model::{Case, Run, Session, State, Value, median};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,39 +27,18 @@ const BYTES: &str = "bytes_per_response";
 /// A run of which more than this is beginning and end says nothing of the connections in use.
 const MOST_EDGES: f64 = 0.1;
 
-/// A figure, and the ends between which it lies if it was rounded.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Figure {
-    pub low: f64,
-    pub value: f64,
-    pub high: f64,
-}
-
-impl Figure {
-    /// A figure that was rounded to multiples of `step`.
-    fn rounded(value: f64, step: f64) -> Figure {
-        Figure {
-            low: value - step / 2.0,
-            value,
-            high: value + step / 2.0,
-        }
-    }
-
-    fn times(self, other: Figure, factor: f64) -> Figure {
-        Figure {
-            low: self.low * other.low * factor,
-            value: self.value * other.value * factor,
-            high: self.high * other.high * factor,
-        }
-    }
-
-    fn over(self, other: Figure) -> Figure {
-        Figure {
-            low: self.low / other.high,
-            value: self.value / other.value,
-            high: self.high / other.low,
-        }
-    }
+/// What a session does not say of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Known<'a> {
+    /// Requests that were to be in flight at once (connections times pipelining), by the id of the
+    /// case. Without an entry the parameters `concurrency`, or `connections` and `pipelining`, say so.
+    pub asked: HashMap<String, f64>,
+    /// Ids of cases whose answers may have another size under another variant.
+    pub sizes_may_differ: Vec<String>,
+    /// Variants that do more work than the baseline, so that they cannot be better.
+    pub never_better: Vec<String>,
+    /// The baseline against itself: what it finds is noise.
+    pub control: Option<&'a Comparison>,
 }
 
 /// The runs of one case under one variant.
@@ -260,6 +240,18 @@ impl<'s> Cells<'s> {
     /// The step between neighbouring figures of a metric as they were printed.
     pub fn step(&self, metric: &str) -> f64 {
         self.steps.get(metric).copied().unwrap_or(0.0)
+    }
+}
+
+impl Finding {
+    /// The same about these runs of a cell.
+    pub(super) fn in_cell(self, cells: &Cells<'_>, cell: &Cell<'_>, runs: Vec<usize>) -> Finding {
+        Finding {
+            cases: vec![cell.case.clone()],
+            variants: cells.variant_of(cell),
+            runs,
+            ..self
+        }
     }
 }
 

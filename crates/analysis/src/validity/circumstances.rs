@@ -6,9 +6,9 @@
 //! average (Little 1961, "A proof for the queuing formula L = lambda W"). Start at [`check_machine`] and
 //! [`check_in_flight`].
 
-use crate::session::distinct;
+use crate::grid::distinct;
 use crate::validity::cells::{Cell, Cells, requests_of};
-use crate::validity::{Check, Finding, Level, of_runs, span};
+use crate::validity::finding::{Check, Finding, Level, of_runs, span};
 use speedwell_model::Run;
 
 /// A metric in percent, and from where on it is reported.

@@ -5,8 +5,9 @@
 //! Decides what is beyond noise by the control, the baseline measured against itself. Start at
 //! [`better_than_possible`], [`control_differs`] and [`latencies`].
 
-use crate::validity::cells::{Cell, Cells, Figure, typical};
-use crate::validity::{Check, Finding, Known, Level, joined, quoted, span};
+use crate::validity::cells::{Cell, Cells, Known, typical};
+use crate::validity::finding::{Check, Finding, Level, joined, quoted, span};
+use crate::validity::rounding::Figure;
 use crate::{CaseComparison, Comparison};
 use speedwell_model::Verdict;
 

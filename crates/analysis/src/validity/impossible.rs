@@ -1,14 +1,13 @@
-//! Figures that contradict each other, or that nothing can have; and bytes per response as a fingerprint of what was
-//! served.
+//! Figures that contradict each other, or that nothing can have.
 //!
 //! Decides which relations hold whatever was measured: times and rates are not negative, a greater share of the requests
-//! takes no less time, a mean lies between the least and the greatest value, a single time is not known better
-//! than to the nanosecond, and two variants of a case give answers of one size. How published figures were rounded, and
-//! the width of a histogram's bins, are allowed for. Start at [`check_impossible`] and [`check_sizes`].
+//! takes no less time, a mean lies between the least and the greatest value, and a single time is not known
+//! better than to the nanosecond. How published figures were rounded, and the width of a histogram's bins, are allowed
+//! for. Start at [`check_impossible`].
 
-use crate::validity::cells::{Cell, Cells, Figure};
-use crate::validity::{Check, Finding, Level, identical, joined, of_runs};
-use speedwell_model::{Run, Session};
+use crate::validity::cells::{Cell, Cells};
+use crate::validity::finding::{Check, Finding, Level, joined, of_runs};
+use speedwell_model::Run;
 use std::collections::BTreeMap;
 
 const REMEDY: &str = "Do not use these figures. Look for a wrong unit, shifted or swapped columns, and digits that \
@@ -148,170 +147,6 @@ fn too_precise(cells: &Cells<'_>, run: &Run) -> Option<String> {
 
 fn ms(ns: f64) -> String {
     format!("{} ms", (ns / 1e3).round() / 1e3)
-}
-
-/// Bodies of varying length average out over a run (those of one published study to 0.05 %); another
-/// answer differs by more than this share.
-const SAME_ANSWER: f64 = 0.01;
-
-const SIZES_REMEDY: &str = "Verify status and body of an answer under every variant, and see whether the figures \
-    were put together by name.";
-
-/// The sizes of all cases under two variants. `None` where a size is not known.
-pub(super) struct Sizes<'a> {
-    /// The id of the case.
-    pub case: &'a str,
-    /// Under the baseline.
-    pub baseline: Figure,
-    /// Under the candidate.
-    pub candidate: Figure,
-}
-
-/// Cases whose answers differ between variants, and columns whose rows seem to be mixed up.
-pub(super) fn check_sizes(cells: &Cells<'_>) -> Vec<Finding> {
-    let mut found: Vec<Finding> = cells
-        .cases()
-        .filter_map(|case| of_case(cells, case))
-        .collect();
-    if found.is_empty() {
-        return found;
-    }
-    let Some((baseline, candidates)) = cells.variants.split_first() else {
-        return found;
-    };
-    for candidate in candidates {
-        let sizes: Vec<Sizes<'_>> = cells
-            .cases()
-            .filter_map(|case| {
-                let of = |name: &str| {
-                    let mut cells = case.iter().filter(|cell| cell.has_fixed_size);
-                    cells.find(|cell| *cell.variant == *name)
-                };
-                Some(Sizes {
-                    case: &case[0].case,
-                    baseline: size(cells, of(baseline)?)?,
-                    candidate: size(cells, of(candidate)?)?,
-                })
-            })
-            .collect();
-        found.extend(identical::check_alignment(
-            cells, &sizes, baseline, candidate,
-        ));
-    }
-    found
-}
-
-fn of_case(cells: &Cells<'_>, case: &[Cell<'_>]) -> Option<Finding> {
-    let fixed = case.iter().filter(|cell| cell.has_fixed_size);
-    let known: Vec<(&Cell<'_>, Figure)> = fixed
-        .filter_map(|cell| Some((cell, size(cells, cell)?)))
-        .collect();
-    let (_, first) = known.first()?;
-    let others = known.iter().filter(|(_, size)| differ(first, size));
-    let different: Vec<&(&Cell<'_>, Figure)> = others.collect();
-    if different.is_empty() {
-        return None;
-    }
-    let told =
-        |(cell, size): &(&Cell<'_>, Figure)| format!("{} B under '{}'", bytes(size), cell.variant);
-    let mut names = vec![told(&known[0])];
-    names.extend(different.iter().map(|one| told(one)));
-    let says = format!(
-        "A response with its headers has {}: different answers were measured.",
-        joined(&names)
-    );
-    let variants = std::iter::once(&known[0]).chain(different);
-    Some(Finding {
-        cases: vec![case[0].case.clone()],
-        variants: variants.map(|(cell, _)| cell.variant.to_string()).collect(),
-        ..Finding::new(Check::BytesPerResponse, Level::Red, says, SIZES_REMEDY)
-    })
-}
-
-/// From the smallest to the largest that the runs allow, around their median.
-fn size(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Figure> {
-    let mut known: Vec<Figure> = cell
-        .runs
-        .iter()
-        .filter_map(|run| cells.bytes_per_response(run))
-        .collect();
-    known.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let middle = known.get(known.len() / 2)?;
-    Some(Figure {
-        low: known
-            .iter()
-            .map(|one| one.low)
-            .fold(f64::INFINITY, f64::min),
-        value: middle.value,
-        high: known.iter().map(|one| one.high).fold(0.0, f64::max),
-    })
-}
-
-/// Whether two sizes are of different answers: apart in spite of rounding, and by more than bodies of
-/// varying length are.
-pub(super) fn differ(a: &Figure, b: &Figure) -> bool {
-    let is_apart = a.high < b.low || b.high < a.low;
-    is_apart && (a.value - b.value).abs() > SAME_ANSWER * a.value.min(b.value)
-}
-
-/// Whole bytes where rounding allows no more.
-fn bytes(size: &Figure) -> String {
-    match size.value {
-        value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
-        value => format!("{value:.1}"),
-    }
-}
-
-/// Decimal digits that a number keeps through any computation in binary floating point (IEEE 754).
-const SURE_DIGITS: usize = 15;
-
-/// Units in which times are printed, in nanoseconds. Times above a second are taken for printed in
-/// milliseconds, because zeros at the end of a few round numbers say nothing of their precision.
-const TIMES: [f64; 3] = [1e6, 1e3, 1.0];
-
-/// Units in which bytes are printed. A power of two divides without a rounding error, so the printed
-/// digits come out again.
-const BYTES: [f64; 6] = [1.0, 1e3, 1e6, 1024.0, 1_048_576.0, 1_073_741_824.0];
-
-/// The step between two neighbouring figures of a metric as they were printed, in the metric's unit.
-pub(super) fn step_of(sessions: &[&Session], metric: &str) -> f64 {
-    let unit = sessions.iter().find_map(|session| session.metric(metric));
-    let Some(unit) = unit.map(|metric| metric.unit.as_str()) else {
-        return 0.0;
-    };
-    let runs = sessions.iter().flat_map(|session| &session.runs);
-    let samples = runs.flat_map(|run| &run.samples);
-    let values: Vec<f64> = samples
-        .filter(|sample| &*sample.metric == metric)
-        .map(|sample| sample.value)
-        .filter(|value| *value != 0.0 && value.is_finite())
-        .collect();
-    step(&values, unit)
-}
-
-fn step(values: &[f64], unit: &str) -> f64 {
-    let units: &[f64] = match unit {
-        "ns" => &TIMES,
-        "B/s" | "B" => &BYTES,
-        _ => &[1.0],
-    };
-    // The unit in which the figures have the fewest digits behind the point is that of the print; the
-    // larger one where several are alike.
-    let in_unit = |unit: f64| {
-        let decimals = values.iter().map(|value| decimals(value / unit)).max();
-        unit * 10f64.powi(-(decimals.unwrap_or(0) as i32))
-    };
-    units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
-}
-
-/// Digits behind the point.
-fn decimals(value: f64) -> usize {
-    let text = format!("{value:.*e}", SURE_DIGITS - 1);
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let behind = digits.trim_end_matches('0').split_once('.');
-    let behind = behind.map_or(0, |(_, digits)| digits.len() as i32);
-    (behind - exponent).max(0) as usize
 }
 
 #[cfg(test)]
@@ -487,20 +322,5 @@ mod tests {
             "1000.0 requests would have been in flight, but 100 were requested (rate times mean latency)."
         );
         assert_eq!(heavy[0].level, Level::Red);
-    }
-
-    #[test]
-    fn the_last_printed_digit_comes_back_in_any_unit() {
-        assert_eq!(step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
-        assert_eq!(step(&[1000.0, 20000.0], "1/s"), 1.0);
-        // 1.75 ms, 4.4 ms; whole milliseconds; nanoseconds measured here.
-        assert_eq!(step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
-        assert_eq!(step(&[1129e6, 585e6], "ns"), 1e6);
-        assert_eq!(step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);
-        // 8.54 and 131.47 in MB/s, and in MiB/s.
-        assert_eq!(step(&[8.54e6, 131.47e6], "B/s"), 1e4);
-        let mib = 1_048_576.0;
-        assert_eq!(step(&[8.54 * mib, 131.47 * mib], "B/s"), mib / 100.0);
-        assert_eq!(step(&[], "B/s"), 1_073_741_824.0);
     }
 }

@@ -6,6 +6,7 @@ use speedwell_model::{
     Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
     Verdict,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A published study of a server in six layouts, as ab reported it with -c 250.

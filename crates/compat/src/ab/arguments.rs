@@ -8,6 +8,9 @@ use crate::arguments::{self, Mistake};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+/// What the tool calls itself.
+pub const TOOL: &str = "ab";
+
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {

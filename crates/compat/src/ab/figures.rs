@@ -56,7 +56,7 @@ pub struct Figures {
 
 impl Figures {
     /// Computes them. Every request was written in `request_bytes`.
-    pub fn of(request: &Request, measured: &Measured, request_bytes: usize) -> Figures {
+    pub fn from_measured(request: &Request, measured: &Measured, request_bytes: usize) -> Figures {
         let counts = &measured.totals.outcomes;
         let rows = &measured.rows;
         let sent_bytes = counts.connections.sends * request_bytes as u64;
@@ -64,14 +64,14 @@ impl Figures {
             concurrency: request.concurrency,
             elapsed_ns: measured.elapsed_ns,
             complete: counts.succeeded() + counts.all_errors(),
-            failures: Failures::of(counts),
+            failures: Failures::from_counts(counts),
             non2xx: counts.codes().total() - counts.codes().of_hundred(2),
             kept_alive: measured.totals.replies.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
             sent_bytes: request.is_upload().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),
             lengths: lengths(rows),
-            times: Times::of(rows),
+            times: Times::of_requests(rows),
             account: account(measured),
             attempted: counts.attempts(),
         }
@@ -180,7 +180,7 @@ pub struct Failures {
 
 impl Failures {
     /// Sorts the failures of a load.
-    pub fn of(counts: &OutcomeCounts) -> Failures {
+    pub fn from_counts(counts: &OutcomeCounts) -> Failures {
         let mut failures = Failures::default();
         for class in ErrorClass::every() {
             *failures.place(class) += counts.errors(class);
@@ -317,7 +317,7 @@ pub struct Times {
 
 impl Times {
     /// The times of these requests; `None` if none has a whole answer.
-    pub fn of(rows: &[RequestRecord]) -> Option<Times> {
+    pub fn of_requests(rows: &[RequestRecord]) -> Option<Times> {
         let answered = rows.iter().filter(|row| is_answered(row));
         let mut timings: Vec<Timing> = answered.filter_map(Timing::of).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
@@ -378,7 +378,7 @@ mod tests {
             .ok(3, 200)
             .ok(2, 404)
             .failed(4, ErrorClass::EofInBody);
-        let figures = Figures::of(&Request::plain(), &made.measured(), 0);
+        let figures = Figures::from_measured(&Request::plain(), &made.measured(), 0);
         assert_eq!(
             figures.account,
             [("ok", 3), ("status", 2), ("eof.in-body", 4)]
@@ -414,7 +414,7 @@ mod tests {
                 ..Request::plain()
             };
             let measured = Made::of_rows(rows, elapsed_ms * 1_000_000).measured();
-            Figures::of(&request, &measured, 0)
+            Figures::from_measured(&request, &measured, 0)
         };
         let idle = of(124, 8162);
         assert!((idle.effective_concurrency().unwrap() - 121.5).abs() < 0.1);
@@ -431,7 +431,7 @@ mod tests {
             counts.attempt();
             counts.failed(class);
         }
-        let failures = Failures::of(&counts);
+        let failures = Failures::from_counts(&counts);
         assert_eq!(failures.failed() + failures.write, ErrorClass::COUNT as u64);
         assert_eq!((failures.length, failures.write), (1, 1));
         // dns, four of connect, three of tls, and the limit of time for connecting.
@@ -448,7 +448,7 @@ mod tests {
 
     fn of_totals_ms(totals: &[u64]) -> Times {
         let rows: Vec<RequestRecord> = totals.iter().map(|ms| row(*ms * 1_000_000)).collect();
-        Times::of(&rows).unwrap()
+        Times::of_requests(&rows).unwrap()
     }
 
     #[test]
@@ -492,9 +492,9 @@ mod tests {
     fn a_request_without_a_whole_answer_has_no_times() {
         let mut failed = row(5_000_000);
         failed.outcome = Outcome::Failed(ErrorClass::ResetInBody);
-        assert_eq!(Times::of(&[failed]), None);
+        assert_eq!(Times::of_requests(&[failed]), None);
         let mut wrong = row(5_000_000);
         wrong.outcome = Outcome::Failed(ErrorClass::Assertion);
-        assert_eq!(Times::of(&[wrong, failed]).unwrap().count(), 1);
+        assert_eq!(Times::of_requests(&[wrong, failed]).unwrap().count(), 1);
     }
 }

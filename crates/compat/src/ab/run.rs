@@ -5,8 +5,7 @@
 //! body of the first one only. Start at [`Test::carry_out`].
 
 use crate::Console;
-use crate::ab::TOOL;
-use crate::ab::arguments::{Request, TlsVersion};
+use crate::ab::arguments::{Request, TOOL, TlsVersion};
 use crate::ab::figures::{Figures, ends_any_test, ends_test};
 use crate::ab::report::{CutShort, Report, layout};
 use crate::ab::sending::Url;
@@ -46,7 +45,7 @@ impl Tested {
             url,
             server: probe.and_then(|probe| probe.server.clone()),
             tls: probe.and_then(|probe| probe.tls.clone()),
-            figures: Figures::of(request, &self.measured, self.request_bytes),
+            figures: Figures::from_measured(request, &self.measured, self.request_bytes),
             cut_short: self.cut_short,
         }
     }

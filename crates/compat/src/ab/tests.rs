@@ -131,7 +131,7 @@ fn shape(line: &str) -> String {
 #[test]
 fn percentages_have_the_form_of_the_original() {
     let mut out = Vec::new();
-    write_percentages(Times::of(&rows()).as_ref(), &mut out).unwrap();
+    write_percentages(Times::of_requests(&rows()).as_ref(), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     let (ours, theirs): (Vec<_>, Vec<_>) = (
         out.lines().map(shape).collect(),
@@ -145,7 +145,7 @@ fn percentages_have_the_form_of_the_original() {
 fn requests_have_the_form_of_the_original_and_its_order_if_wished() {
     let of = |sort| {
         let mut out = Vec::new();
-        let times = Times::of(&rows());
+        let times = Times::of_requests(&rows());
         write_requests(times.as_ref(), 1_795_288_693_000, sort, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };

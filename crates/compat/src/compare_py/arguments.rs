@@ -6,6 +6,9 @@
 
 use std::path::PathBuf;
 
+/// What the tool calls itself.
+pub const TOOL: &str = "compare.py";
+
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {

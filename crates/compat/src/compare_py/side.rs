@@ -31,7 +31,7 @@ pub struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// Chooses and sorts.
-    pub fn of(mut entries: Vec<Entry<'a>>, choice: &Choice<'_>) -> Side<'a> {
+    pub fn new(mut entries: Vec<Entry<'a>>, choice: &Choice<'_>) -> Side<'a> {
         if let Some(filter) = choice.of_file {
             entries.retain(|entry| filter.admits(run_name(entry)));
         }
@@ -210,7 +210,7 @@ mod tests {
             for start in 0..entries.len() {
                 let shuffled =
                     (0..entries.len()).map(|i| entries[(start + i * step) % entries.len()].clone());
-                let side = Side::of(shuffled.collect(), &Choice::default());
+                let side = Side::new(shuffled.collect(), &Choice::default());
                 assert_eq!(
                     names(&side).join(" "),
                     "99 98 97 96 95 94 93 92 91 90 89 88"
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn without_places_aggregates_go_last_and_the_rest_stays() {
-        let side = Side::of(
+        let side = Side::new(
             vec![
                 entry("z_mean", [None; 3], "aggregate"),
                 entry("z", [None; 3], "iteration"),
@@ -241,7 +241,7 @@ mod tests {
             of_file: Some(&filter),
             renamed: None,
         };
-        let side = Side::of(vec![mean, entry("b", [None; 3], "iteration")], &choice);
+        let side = Side::new(vec![mean, entry("b", [None; 3], "iteration")], &choice);
         assert_eq!(names(&side), ["a_mean"]);
     }
 
@@ -255,7 +255,7 @@ mod tests {
                 of_file: None,
                 renamed: Some((&filter, "X")),
             };
-            Side::of(entries.to_vec(), &choice)
+            Side::new(entries.to_vec(), &choice)
         };
         assert_eq!(names(&rename("^a")), ["X/8", "X/8", "X/64"]);
         assert_eq!(rename("^a").merged, None);

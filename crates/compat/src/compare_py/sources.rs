@@ -5,9 +5,8 @@
 //! hold. By its content an input is a program (machine code, or what may be executed and does not begin like JSON) or a result
 //! file. A program is run as the original does: one process, its output shown as it comes. Start at [`Sources::gather`].
 
-use crate::compare_py::arguments::Request;
-use crate::compare_py::{INTERRUPTED, TOOL};
-use crate::console::{COULD_NOT, Console};
+use crate::compare_py::arguments::{Request, TOOL};
+use crate::console::{COULD_NOT, Console, INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_process as process;
 use speedwell_process::{Ended, Scratch};

@@ -4,9 +4,8 @@
 //! machine, and warnings about an Erlang machine whose figures mean little: [`System`].
 
 use crate::console::columns;
-use crate::erlperf::USUAL_VIEWPORT;
 pub use crate::erlperf::table::Detail as Style;
-use crate::erlperf::table::{Figures, Line, Table, Unit};
+use crate::erlperf::table::{Figures, Line, Table, USUAL_VIEWPORT, Unit};
 use speedwell_analysis::code::windows;
 use speedwell_harness::Message;
 use speedwell_model::Session;
@@ -25,7 +24,7 @@ pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result
             iteration_ns,
         }),
     });
-    let table = Table::of(Unit::Iterations, lines.collect());
+    let table = Table::sorted(Unit::Iterations, lines.collect());
     if style == Style::Full {
         let program = session.environment.programs.first();
         let version = program.and_then(|program| program.version.clone());
@@ -54,7 +53,7 @@ pub struct System {
 
 impl System {
     /// From what the harness said when it was ready.
-    pub fn of(ready: Option<&Message>, processor: Option<String>) -> System {
+    pub fn from_ready(ready: Option<&Message>, processor: Option<String>) -> System {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
         let warning = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
         let mut warnings = Vec::new();
@@ -117,7 +116,7 @@ mod tests {
             .with("flavor", "jit")
             .with("build", "opt")
             .with("dynamic_trace", "none");
-        let system = System::of(Some(&ready), Some("AMD EPYC".to_owned()));
+        let system = System::from_ready(Some(&ready), Some("AMD EPYC".to_owned()));
         assert_eq!(system.warnings, [""; 0]);
         let mut out = Vec::new();
         system.write(&mut out).unwrap();
@@ -136,7 +135,7 @@ mod tests {
             .with("flavor", "interp")
             .with("build", "debug")
             .with("dynamic_trace", "systemtap");
-        let warnings = System::of(Some(&ready), None).warnings;
+        let warnings = System::from_ready(Some(&ready), None).warnings;
         assert_eq!(
             warnings,
             [

@@ -5,7 +5,6 @@
 //! written. Labels are set by display width, and differ when cut. Knows nothing of how figures were measured. Start at
 //! [`Table::write`], and at [`document`] for Markdown, CSV, JSON and HTML.
 
-use crate::erlperf::sampling::Pass;
 use speedwell_report::{self as report, Block, Cell, Column, Document, Kind, Row};
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -29,6 +28,9 @@ pub enum Unit {
     /// Nanoseconds for a fixed number of iterations: less is better.
     Nanoseconds,
 }
+
+/// The width of what is no terminal.
+pub const USUAL_VIEWPORT: usize = 80;
 
 /// What is known of one code.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +57,7 @@ pub struct Figures {
 pub struct Table {
     /// What samples are.
     pub unit: Unit,
-    /// Snippets, the best first: see [`Table::of`].
+    /// Snippets, the best first: see [`Table::sorted`].
     pub lines: Vec<Line>,
 }
 
@@ -76,7 +78,7 @@ const EXTENDED_REL: &str = "   Rel";
 
 impl Table {
     /// Sorts as erlperf does: the quickest first. Snippets that failed are last.
-    pub fn of(unit: Unit, mut lines: Vec<Line>) -> Table {
+    pub fn sorted(unit: Unit, mut lines: Vec<Line>) -> Table {
         lines.sort_by(|a, b| {
             let key = |line: &Line| line.average().map(|average| unit.goodness(average));
             match (key(a), key(b)) {
@@ -234,7 +236,7 @@ fn write_row(
 }
 
 /// A document of a table, and of the passes of a search if there was one.
-pub fn document(rows: &Table, passes: &[(Pass, Line)], warnings: &[String]) -> Document {
+pub fn document(rows: &Table, passes: &[Line], warnings: &[String]) -> Document {
     let mut document = Document::new("erlperf");
     for warning in warnings {
         document.push(Block::Warning(warning.clone()));
@@ -242,7 +244,7 @@ pub fn document(rows: &Table, passes: &[(Pass, Line)], warnings: &[String]) -> D
     let own: Vec<Vec<Cell>> = rows.lines.iter().map(|line| cells(rows, line)).collect();
     document.push(Block::Table(report_table("codes", own)));
     if !passes.is_empty() {
-        let own = passes.iter().map(|(_, line)| cells(rows, line)).collect();
+        let own = passes.iter().map(|line| cells(rows, line)).collect();
         document.push(Block::Table(report_table("passes", own)));
     }
     document

@@ -4,7 +4,7 @@
 //! how a result is written. Each driver keeps one [`Driver`] and adds its own rows.
 
 use crate::arguments::Arguments;
-use crate::console::Console;
+use crate::console::{Console, INTERRUPTED};
 use crate::node::progress::{Progress, ProgressLine};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
@@ -224,9 +224,6 @@ impl ScriptNames {
 
 /// The exit status of a time limit, as of `timeout(1)`.
 const TIMED_OUT: i32 = 124;
-
-/// The exit status when the user ended it: 128 + SIGINT.
-const INTERRUPTED: i32 = 130;
 
 /// What has failed so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

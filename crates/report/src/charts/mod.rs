@@ -12,21 +12,20 @@
 //!
 //! The gallery of a page has a chart of its own per case ([`every_run`]), which nobody asks for by name.
 
+mod panel;
 mod runs;
 mod study;
 
+pub use panel::{Compared, labels, point_series};
 pub use runs::{Lane, bars, every_run};
 
-use crate::case_labels::{CaseLabels, Line};
 use crate::document::Chart;
-use crate::figure::{direction, in_unit, setting};
-use crate::unit::{Scale, UnitChoice};
+use crate::figure::{direction, setting};
+use crate::unit::UnitChoice;
 use anyhow::bail;
-use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Study};
-use speedwell_model::{Estimate, Metric, Verdict};
+use speedwell_analysis::{CaseComparison, Comparison, Findings, Study};
+use speedwell_model::Verdict;
 use speedwell_plot as plot;
-use speedwell_plot::Axis;
-use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -121,207 +120,6 @@ pub fn of_study(
         Some(ChartKind::Scatter) => Ok(study::scatter(study, unit, log)),
         Some(ChartKind::Bar) => Ok(study::bar(study, unit)),
         Some(_) => bail!("a parameter study can be drawn as line, scatter or bar"),
-    }
-}
-
-/// On an axis whose largest value is more than this many times the smallest, equal distances hide
-/// the small ones, and doubling gets equal distances instead.
-const LINEAR_SPREAD: f64 = 50.0;
-
-/// Everything that one chart of a metric shows.
-pub struct Panel<'a> {
-    /// The metric.
-    pub metric: &'a Metric,
-    /// How its values are shown.
-    pub scale: Scale,
-    /// What all cases share; may be empty.
-    pub shared: String,
-    /// Cases in the order of the tables.
-    pub categories: Vec<Category<'a>>,
-}
-
-/// One case.
-pub struct Category<'a> {
-    /// Its name; a line break separates benchmark and parameters.
-    pub label: String,
-    /// One summary per variant.
-    pub variants: Vec<&'a CaseSummary>,
-}
-
-/// One panel per metric.
-pub fn panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Panel<'_>> {
-    let mut metrics: Vec<&Metric> = Vec::new();
-    for summary in summaries {
-        if !metrics.contains(&&summary.metric) {
-            metrics.push(&summary.metric);
-        }
-    }
-    metrics
-        .into_iter()
-        .map(|metric| panel(metric, summaries, unit))
-        .collect()
-}
-
-fn panel<'a>(
-    metric: &'a Metric,
-    summaries: &'a [CaseSummary],
-    unit: Option<UnitChoice>,
-) -> Panel<'a> {
-    let of_metric: Vec<_> = summaries.iter().filter(|s| s.metric == *metric).collect();
-    let mut ids: Vec<String> = Vec::new();
-    let mut cases: Vec<Vec<&CaseSummary>> = Vec::new();
-    for summary in of_metric {
-        let id = summary.case.id();
-        match ids.iter().position(|known| *known == id) {
-            Some(at) => cases[at].push(summary),
-            None => {
-                ids.push(id);
-                cases.push(vec![summary]);
-            }
-        }
-    }
-    let medians = cases.iter().flatten().map(|s| s.center.value);
-    let scale = Scale::typical(&metric.unit, medians, unit);
-    let firsts: Vec<_> = cases
-        .iter()
-        .map(|variants| Arc::clone(&variants[0].case))
-        .collect();
-    let (shared, labels) = labels(&firsts);
-    let categories = labels.into_iter().map(|(index, label)| Category {
-        label,
-        variants: std::mem::take(&mut cases[index]),
-    });
-    Panel {
-        metric,
-        scale,
-        shared,
-        categories: categories.collect(),
-    }
-}
-
-/// What comparisons say of the sides of each case, by metric, case and variant. A picture that drew medians of all
-/// runs could contradict the change beside it.
-#[derive(Debug, Default)]
-pub struct Compared(HashMap<(String, String, String), Estimate>);
-
-impl Compared {
-    /// What `comparisons` say; where a variant takes part in several, the first.
-    pub fn new(comparisons: &[Comparison]) -> Compared {
-        let mut sides = HashMap::new();
-        for comparison in comparisons {
-            for row in &comparison.rows {
-                let key = |variant: &str| {
-                    let metric = comparison.metric.name.clone();
-                    (metric, row.case.id(), variant.to_owned())
-                };
-                let [baseline, candidate] = [row.baseline.location, row.candidate.location];
-                let sure = |value| Estimate {
-                    value,
-                    low: value,
-                    high: value,
-                };
-                let of_change = |change: Estimate| Estimate {
-                    value: candidate,
-                    low: baseline * (1.0 + change.low),
-                    high: baseline * (1.0 + change.high),
-                };
-                let moved = row.change.map_or(sure(candidate), of_change);
-                let baseline = sides.entry(key(&comparison.baseline));
-                baseline.or_insert(sure(row.baseline.location));
-                sides.entry(key(&comparison.candidate)).or_insert(moved);
-            }
-        }
-        Compared(sides)
-    }
-
-    /// Whether nothing was compared.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// What is said of one side: the figure of its row, with the interval of its change. The
-    /// baseline, to which that is relative, has none.
-    pub fn side(&self, summary: &CaseSummary) -> Option<Estimate> {
-        let key = (
-            summary.metric.name.clone(),
-            summary.case.id(),
-            summary.variant.to_string(),
-        );
-        self.0.get(&key).copied()
-    }
-}
-
-/// What all cases share, and the name of each with its position in `cases`.
-pub fn labels(cases: &[Arc<speedwell_model::Case>]) -> (String, Vec<(usize, String)>) {
-    let labels = CaseLabels::new(cases);
-    let mut heading = String::new();
-    let mut named = Vec::new();
-    for line in labels.lines {
-        match line {
-            Line::Group(name) => heading = name.full,
-            Line::Case { index, name } => {
-                let own = name.full.split_whitespace().collect::<Vec<_>>().join(" ");
-                let full = if heading.is_empty() {
-                    own
-                } else {
-                    format!("{heading}\n{own}")
-                };
-                named.push((index, full));
-            }
-        }
-    }
-    (labels.shared, named)
-}
-
-impl Panel<'_> {
-    /// The axis of the values, fit for all of `values` (shown ones).
-    pub fn axis(&self, values: impl Iterator<Item = f64>) -> Axis {
-        axis(self.metric, &self.scale, values)
-    }
-
-    /// A line below the title, if there is anything that all cases share.
-    pub fn subtitle(&self) -> Option<String> {
-        Some(self.shared.clone()).filter(|shared| !shared.is_empty())
-    }
-
-    /// The shown values of a summary's runs.
-    pub fn values(&self, summary: &CaseSummary) -> Vec<f64> {
-        summary
-            .runs
-            .iter()
-            .map(|run| self.scale.shown(run.value))
-            .collect()
-    }
-}
-
-/// An axis of a metric's values.
-pub fn axis(metric: &Metric, scale: &Scale, values: impl Iterator<Item = f64>) -> Axis {
-    let label = format!(
-        "{} ({})",
-        in_unit(&metric.name, &scale.symbol),
-        direction(metric.better)
-    );
-    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-    for value in values.filter(|value| value.is_finite()) {
-        least = least.min(value);
-        most = most.max(value);
-    }
-    if least > 0.0 && most / least > LINEAR_SPREAD {
-        Axis::log10(label)
-    } else {
-        Axis::linear(label)
-    }
-}
-
-/// A line or a cloud of points, in the colour of its place.
-pub fn point_series(
-    name: impl Into<String>,
-    points: impl IntoIterator<Item = plot::Point>,
-) -> plot::PointSeries {
-    plot::PointSeries {
-        name: name.into(),
-        points: points.into_iter().collect(),
-        colour: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Charts of the runs themselves: boxes, bars, histograms, values in order of execution, and every run of one case.
 
 use crate::case_labels::distinct;
-use crate::charts::{Category, Compared, Panel, axis, panels, point_series};
+use crate::charts::panel::{Category, Compared, Panel, axis, panels, point_series};
 use crate::document::Chart;
 use crate::figure::direction;
 use crate::unit::{Scale, UnitChoice};

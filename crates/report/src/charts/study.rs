@@ -1,7 +1,7 @@
 //! Charts of a parameter study: the metric over one parameter, one line per value of another.
 
 use crate::case_labels::distinct;
-use crate::charts::{axis, point_series};
+use crate::charts::panel::{axis, point_series};
 use crate::document::Chart;
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{Study, StudyPoint};

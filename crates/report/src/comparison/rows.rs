@@ -5,13 +5,12 @@
 
 use crate::case_labels::{add_case_columns, slots, values};
 use crate::charts::forest_row;
-use crate::document::Emphasis;
 use crate::figure::{
     Uncertainty, change, change_interval, change_with_interval, probability, setting, share, spell,
     spell_signed, uncertainty_of_median,
 };
 use crate::output::Verbosity;
-use crate::table::{Cell, Column, Columns, Footnotes, Kind, Name};
+use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name};
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{CaseComparison, Comparison, Side};
 use speedwell_model::{Estimate, Verdict};

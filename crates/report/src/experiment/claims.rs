@@ -1,8 +1,8 @@
 //! The claims and the gates of an experiment with their answers.
 
-use crate::document::{Block, Document, Emphasis};
+use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, change_with_interval, place, quantity, spell};
-use crate::table::{Cell, Column, Kind, Row, Table};
+use crate::table::{Cell, Column, Emphasis, Kind, Row, Table};
 use serde_json::{Value, json};
 use speedwell_analysis::experiment::{ClaimFound, Found, Holds, Part};
 

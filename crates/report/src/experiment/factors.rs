@@ -3,10 +3,10 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{Compared, band, forest_row, labels};
-use crate::document::{Chart, Emphasis};
-use crate::experiment::is_control;
+use crate::document::Chart;
+use crate::experiment::headline::is_control;
 use crate::figure::{Uncertainty, count, in_unit};
-use crate::table::{Cell, Column, Kind, Row, Table, number};
+use crate::table::{Cell, Column, Emphasis, Kind, Row, Table, number};
 use crate::unit::Scale;
 use speedwell_analysis::Comparison;
 use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};

@@ -2,7 +2,7 @@
 //! variant.
 
 use crate::document::Chart;
-use crate::experiment::label;
+use crate::experiment::headline::label;
 use crate::figure::{Uncertainty, place, spell};
 use crate::table::{Cell, Column, Kind, Row, Table, number};
 use crate::unit::Scale;

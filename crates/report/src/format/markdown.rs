@@ -395,8 +395,8 @@ mod tests {
 #[cfg(test)]
 mod table_tests {
     use super::*;
-    use crate::document::Emphasis;
     use crate::table::Column;
+    use crate::table::Emphasis;
     use crate::table::Name;
 
     fn rendered(table_: &Table, budget: usize) -> String {

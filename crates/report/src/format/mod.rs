@@ -49,6 +49,17 @@ impl Format {
         (Format::Json, &["json"]),
         (Format::Html, &["html", "htm"]),
     ];
+
+    /// The renderer for a file: not coloured and as wide as it has to be.
+    pub fn renderer(self, pictures: Vec<String>) -> Box<dyn Render> {
+        match self {
+            Format::Text => Box::new(Text::default()),
+            Format::Markdown => Box::new(Markdown { pictures }),
+            Format::Csv => Box::new(Csv),
+            Format::Json => Box::new(Json),
+            Format::Html => Box::new(Html),
+        }
+    }
 }
 
 /// A format that does not exist.

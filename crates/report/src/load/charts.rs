@@ -2,7 +2,7 @@
 
 use crate::charts::point_series;
 use crate::document::Chart;
-use crate::load::load_name;
+use crate::load::words::load_name;
 use speedwell_analysis::load::{Group, LoadFindings, Quantity, Served};
 use speedwell_load::measured::{Tick, Timeline};
 use speedwell_plot as plot;

@@ -1,9 +1,9 @@
 //! How loads stand to their limits.
 
-use crate::document::{Block, Document, Emphasis};
+use crate::document::{Block, Document};
 use crate::figure::{count, share, spell};
 use crate::load::words::{rate, refusal_reason, spelled_ns, spelled_range};
-use crate::table::{Cell, Column, Columns, Footnotes, Kind, Table};
+use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Table};
 use speedwell_analysis::load::Quantity;
 use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};
 

@@ -17,6 +17,7 @@ pub use tables::sort_keys;
 
 use crate::document::{Block, Document};
 use crate::figure::count;
+use crate::load::words::load_name;
 use crate::output::{Output, Verbosity};
 use serde_json::{Value, json};
 use speedwell_analysis::load::{Course, LoadFindings, Quantity, Remark, Weight};
@@ -103,14 +104,6 @@ fn details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
             instead: None,
             blocks,
         }),
-    }
-}
-
-/// What a load is called beside others: its label, and which time it was carried out.
-pub fn load_name(load: &LoadFindings<'_>) -> String {
-    match load.run.round {
-        0 => load.run.label.clone(),
-        round => format!("{} ({})", load.run.label, round + 1),
     }
 }
 

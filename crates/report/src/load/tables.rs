@@ -5,8 +5,9 @@
 
 use crate::document::Block;
 use crate::figure::{Uncertainty, place, share, spell};
-use crate::load::load_name;
-use crate::load::words::{rate, refusal_reason, spelled_ns, spelled_range, spelled_time};
+use crate::load::words::{
+    load_name, rate, refusal_reason, spelled_ns, spelled_range, spelled_time,
+};
 use crate::table::{Cell, Column, Columns, Footnotes, Kind, Row, Table, number};
 use serde_json::Value;
 use speedwell_analysis::load::{

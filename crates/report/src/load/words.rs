@@ -374,6 +374,14 @@ fn unsteady(halves: &Halves) -> String {
     )
 }
 
+/// What a load is called beside others: its label, and which time it was carried out.
+pub fn load_name(load: &LoadFindings<'_>) -> String {
+    match load.run.round {
+        0 => load.run.label.clone(),
+        round => format!("{} ({})", load.run.label, round + 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,15 +6,17 @@
 
 mod pictures;
 
-use crate::document::{Block, Chart, Document, Emphasis};
-use crate::figure::{count, quantity, share};
-use crate::table::{Cell, Column, Kind, Row, Table, number};
-use crate::{Output, Uncertainty, Verbosity};
+pub use pictures::ProfileSide;
+
+use crate::document::{Block, Chart, Document};
+use crate::figure::{count, share};
+use crate::table::{Cell, Column, Emphasis, Kind, Row, Table, number};
+use crate::{Output, Verbosity};
+use pictures::weight;
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
     CaseProfile, CostRow, Direction, Entry, Explanation, ExtraCost, ProfiledSides,
 };
-use speedwell_model::{Profile, WeightUnit};
 
 /// With fewer samples a share of 3 %, the smallest that is shown, is uncertain by more than a third of itself:
 /// its standard error is sqrt(p (1 - p) / n).
@@ -22,15 +24,6 @@ const FEW_SAMPLES: u64 = 300;
 
 /// Said where nothing is drawn.
 const DRAWS: &str = "-o FILE.html draws flame graphs.";
-
-/// One side.
-#[derive(Debug, Clone, Copy)]
-pub struct ProfileSide<'a> {
-    /// What it is called.
-    pub label: &'a str,
-    /// Where its time went.
-    pub profile: &'a Profile,
-}
 
 /// The report of two profiles, the baseline first, and what they say about each other.
 pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Output) -> Document {
@@ -55,21 +48,6 @@ pub fn profiles(sides: [ProfileSide<'_>; 2], found: &Explanation, output: &Outpu
     document.push_charts(pictures::flame_graphs(sides, found));
     attach(&mut document, sides, &found.extra);
     document
-}
-
-/// A weight with its unit.
-fn weight(profile: &Profile, weight: u64) -> String {
-    let weight = weight as f64;
-    // Counts stay whole.
-    if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
-        return format!("{weight}");
-    }
-    let (figure, unit) = match profile.unit {
-        WeightUnit::Nanoseconds => (weight, "ns"),
-        WeightUnit::Microseconds => (weight * 1e3, "ns"),
-        WeightUnit::Events | WeightUnit::Unknown => (weight, "1"),
-    };
-    quantity(figure, unit, Uncertainty::Unknown)
 }
 
 fn headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {

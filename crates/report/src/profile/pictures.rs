@@ -4,10 +4,9 @@
 //! shape cannot show what vanished; the one in the baseline's shape does.
 
 use crate::document::Chart;
-use crate::figure::share;
-use crate::profile::{ProfileSide, weight};
+use crate::figure::{Uncertainty, quantity, share};
 use speedwell_analysis::profile::{CallNode, Explanation};
-use speedwell_model::ProfileTool;
+use speedwell_model::{Profile, ProfileTool, WeightUnit};
 use speedwell_plot as plot;
 use speedwell_plot::{FlameChart, FlameFrame, FlamePart};
 
@@ -173,6 +172,30 @@ fn kind(name: &str) -> usize {
     };
     let erlang = ends_in_number('/') && name.contains(':');
     usize::from(!(ends_in_number(':') || erlang))
+}
+
+/// One side.
+#[derive(Debug, Clone, Copy)]
+pub struct ProfileSide<'a> {
+    /// What it is called.
+    pub label: &'a str,
+    /// Where its time went.
+    pub profile: &'a Profile,
+}
+
+/// A weight with its unit.
+pub fn weight(profile: &Profile, weight: u64) -> String {
+    let weight = weight as f64;
+    // Counts stay whole.
+    if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
+        return format!("{weight}");
+    }
+    let (figure, unit) = match profile.unit {
+        WeightUnit::Nanoseconds => (weight, "ns"),
+        WeightUnit::Microseconds => (weight * 1e3, "ns"),
+        WeightUnit::Events | WeightUnit::Unknown => (weight, "1"),
+    };
+    quantity(figure, unit, Uncertainty::Unknown)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn line(label: &str, samples: &[f64], iteration_ns: f64) -> Line {
 
 fn table(unit: Unit, lines: Vec<Line>, detail: Detail, viewport: usize) -> String {
     let mut out = Vec::new();
-    let table = Table::of(unit, lines);
+    let table = Table::sorted(unit, lines);
     table.write(detail, viewport, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

@@ -7,9 +7,10 @@
 
 mod blocks;
 mod table;
+mod writer;
 
 use crate::document::{Block, Document};
-use crate::format::html::blocks::{Writer, escape_json, escaped};
+use crate::format::html::writer::{Writer, escape_json, escaped};
 use crate::format::{Json, Render};
 use std::io::{self, Write};
 
@@ -256,14 +257,8 @@ fn raw_data(document: &Document, writer: &mut Writer) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes for the charts of the gallery. One takes about 4 kB with 16 runs a side.
-pub const CHARTS_BYTES: usize = 6 << 20;
-/// Bytes for a chart that stands by itself.
-pub const CHART_BYTES: usize = 1 << 20;
-/// Rows of one table; each takes about 2 kB with its drawing.
-pub const ROWS: usize = 4_000;
 /// Bytes for the raw data.
-pub const DATA_BYTES: usize = 8 << 20;
+const DATA_BYTES: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {

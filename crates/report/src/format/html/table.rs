@@ -3,14 +3,15 @@
 
 use crate::document::{most_severe, severity};
 use crate::figure::count;
-use crate::format::html::ROWS;
-use crate::format::html::blocks::{Writer, class_of, escaped};
+use crate::format::html::writer::{Writer, class_of, escaped};
 use crate::table::{Cell, Kind, Row, Table, mark};
 use serde_json::Value;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+/// Rows of one table; each takes about 2 kB with its drawing.
+const ROWS: usize = 4_000;
 /// Width of the drawings in a column, in CSS pixels.
 const DRAWING_PX: u32 = 190;
 /// A longer heading, the path of a file say, is broken anywhere.

@@ -2,11 +2,11 @@
 //!
 //! Rows have their full names as long as these leave room for every important column, else their
 //! short ones; those are shortened further only if even the indispensable columns do not fit beside
-//! them. Expendable columns fill what room is left. What was left out is said below.
+//! them. Expendable columns fill what room is left. What was left out is said below. Whatever others wrote is painted without what would
+//! steer the terminal.
 
-use crate::document::Emphasis;
-use crate::format::text::paint;
-use crate::table::{Cell, Column, Kind, Name, Row, Table};
+use crate::table::{Cell, Column, Emphasis, Kind, Name, Row, Table};
+use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Blanks between columns.
@@ -300,6 +300,45 @@ fn take(characters: impl Iterator<Item = char>, room: usize) -> String {
         .collect()
 }
 
+/// `text` in the colour of `emphasis`, if colours are wanted at all. What others wrote steers no terminal.
+pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
+    let code = match emphasis {
+        Emphasis::None => "",
+        Emphasis::Strong => "1",
+        Emphasis::Good => "32",
+        Emphasis::Bad => "31",
+        Emphasis::Caution => "33",
+        Emphasis::Muted => "2",
+    };
+    let text = visible(text);
+    if !color || code.is_empty() || text.trim().is_empty() {
+        return text.into_owned();
+    }
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// `text` with control characters other than line feed and tab shown as `\x1b`, and those that turn the direction
+/// of writing as `\u{202e}` (ECMA-48; Unicode Standard Annex 9, section 2).
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            _ if !steers(letter) => shown.push(letter),
+            '\0'..='\u{ff}' => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            _ => shown.push_str(&letter.escape_unicode().to_string()),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn steers(letter: char) -> bool {
+    let turns = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || letter.is_control() && letter != '\n' && letter != '\t'
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,5 +458,24 @@ mod tests {
         assert_eq!(shorten("short", 5), "short");
         assert_eq!(width(&shorten("日本語のベンチマーク", 9)), 9);
         assert_eq!(shorten("abc", 1), "…");
+    }
+
+    #[test]
+    fn nothing_is_painted_unless_asked() {
+        assert_eq!(paint("x", Emphasis::Bad, false), "x");
+        assert_eq!(paint("x", Emphasis::Bad, true), "\x1b[31mx\x1b[0m");
+        assert_eq!(paint("  ", Emphasis::Bad, true), "  ");
+    }
+
+    #[test]
+    fn what_could_steer_a_terminal_is_shown_and_nothing_else_changes() {
+        for (text, shown) in [
+            ("old né ▲\n\tx", "old né ▲\n\tx"),
+            ("\u{1b}[2J\0\u{7}\r", "\\x1b[2J\\x00\\x07\\x0d"),
+            ("\u{9b}31m\u{7f}", "\\x9b31m\\x7f"),
+            ("a\u{202e}b\u{2066}", "a\\u{202e}b\\u{2066}"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
     }
 }

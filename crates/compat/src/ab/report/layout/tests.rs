@@ -36,7 +36,7 @@ fn printed_with(line: &str, made: Made, change: impl FnOnce(&mut Report)) -> Str
         url: &url,
         server: Some("demo/1".to_owned()),
         tls: None,
-        figures: Figures::of(&request, &made.measured(), 185),
+        figures: Figures::from_measured(&request, &made.measured(), 185),
         cut_short: None,
     };
     change(&mut report);
@@ -301,7 +301,7 @@ fn the_formulas_give_what_the_original_printed() {
         };
         let figures = Figures {
             complete: complete as u64,
-            ..Figures::of(&request, &measured, 0)
+            ..Figures::from_measured(&request, &measured, 0)
         };
         let within = |ours: f64, theirs: f64, unit: f64| {
             // Half a unit of the last place of the figure, and what half a unit of the rate amounts to.
@@ -328,7 +328,7 @@ fn printed_html(line: &str, made: Made) -> String {
         url: &url,
         server: Some("a <b>".to_owned()),
         tls: None,
-        figures: Figures::of(&request, &made.measured(), 100),
+        figures: Figures::from_measured(&request, &made.measured(), 100),
         cut_short: None,
     };
     let mut out = Vec::new();

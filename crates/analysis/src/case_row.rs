@@ -1,0 +1,191 @@
+//! One case of a comparison, described: its figures, and what a reader of them should know.
+//!
+//! Decides which remarks a row needs; the verdict comes from `correction.rs`. Start at [`describe`].
+
+use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
+use crate::policy::Policy;
+use crate::power::Precision;
+use crate::sequential::{End, Outcome};
+use crate::summary::finite;
+use crate::warnings::counted;
+use crate::{CaseComparison, Method, Side, evidence};
+use speedwell_model::{Case, Estimate, RunValue, Verdict};
+use speedwell_stats::describe::{coefficient_of_variation, mean, median};
+use speedwell_stats::effect::cliffs_delta;
+use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
+use std::sync::Arc;
+
+/// A case that two sides have in common.
+pub(super) struct MatchedCase {
+    /// The case.
+    pub case: Arc<Case>,
+    /// Its id.
+    pub id: String,
+    /// Its runs.
+    pub pair: PairedRuns,
+    /// Whether the sides come from different sessions.
+    pub apart: bool,
+}
+
+/// A described case, with what its verdict needs.
+pub(super) struct CaseRow {
+    /// The findings of the case.
+    pub comparison: CaseComparison,
+    /// What the tests say.
+    pub outcome: Outcome,
+    /// Standard error of the logarithm of the ratio, with the runs it rests on.
+    pub precision: Option<Precision>,
+    /// Whether the sides were measured one after the other.
+    pub one_after_the_other: bool,
+}
+
+/// Describes one case, of which `outcome` is known, without a verdict yet.
+pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> CaseRow {
+    let seed = policy.seed_for(&case.id);
+    let precision = outcome.error.map(|error| Precision {
+        runs: outcome.data.runs(),
+        error,
+    });
+    let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
+    // Inside randomised blocks chance alone may put one side first; the test allows for it.
+    let unordered = policy.indicative && is_one_after_the_other(&case.pair);
+    let one_after_the_other = case.apart || unordered;
+    let mut notes = remarks(&case.pair, &outcome, policy);
+    if noise_depends_on_its_past(&case.pair, case.apart) {
+        notes.extend(on_dependence(policy, one_after_the_other));
+    }
+    let comparison = CaseComparison {
+        case: case.case,
+        change: outcome.change,
+        mean_change,
+        shape_changed: has_shape_changed(outcome.change, mean_change),
+        p: outcome.p,
+        q: None,
+        verdict: Verdict::Unclear,
+        indicative: policy.indicative,
+        decided_at: outcome.decided_at,
+        detectable: None,
+        more_runs: None,
+        cliffs_delta: finite(cliffs_delta(
+            &outcome.data.baseline,
+            &outcome.data.candidate,
+        )),
+        notes,
+        baseline: side(case.pair.baseline),
+        candidate: side(case.pair.candidate),
+    };
+    CaseRow {
+        comparison,
+        outcome,
+        precision,
+        one_after_the_other,
+    }
+}
+
+/// Figures without any noise have intervals without width; what then lies apart is the rounding of logarithms.
+const ROUNDING: f64 = 1e-9;
+
+/// Whether the mean moved otherwise than the typical run: by more than half of either interval, on
+/// the scale of logarithms (docs/why/statistics.md, "Effect and interval").
+fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool {
+    let log = |share: f64| share.ln_1p();
+    let half = |estimate: &Estimate| 0.5 * (log(estimate.high) - log(estimate.low));
+    match (typical, mean) {
+        (Some(typical), Some(mean)) => {
+            let apart = (log(mean.value) - log(typical.value)).abs();
+            apart > half(&typical).max(half(&mean)).max(ROUNDING)
+        }
+        _ => false,
+    }
+}
+
+fn side(runs: Vec<RunValue>) -> Side {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    let median = median(&values);
+    Side {
+        location: median,
+        median,
+        mean: mean(&values),
+        variation: finite(coefficient_of_variation(&values)),
+        runs,
+    }
+}
+
+/// Remarks on one case of a comparison.
+fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(on_the_number_of_runs(pair, outcome, policy));
+    if pair.incomplete > 0 {
+        let blocks = counted(pair.incomplete, "block lacks", "blocks lack");
+        notes.push(format!("{blocks} a run and cannot be compared."));
+    }
+    notes.extend(on_the_values(outcome, policy));
+    notes
+}
+
+fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Option<String> {
+    let runs = outcome.data.runs();
+    if outcome.is_contradictory {
+        return Some(format!(
+            "The intervals of the looks have nothing in common, so something changed while measuring; the figures are \
+             those of the look at {runs} runs a side, where the change shows most clearly."
+        ));
+    }
+    match outcome.end {
+        End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
+            "Too few runs: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed."
+        )),
+        End::TooFew => Some(format!(
+            "Measuring ended before the first look; there are {runs} runs a side."
+        )),
+        End::Early => {
+            let next = policy
+                .looks
+                .as_ref()
+                .and_then(|looks| looks.design.next_after(runs));
+            let planned = next.map_or(String::new(), |look| format!(" at {} runs a side", look.n));
+            Some(format!(
+                "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
+            ))
+        }
+        End::Final if pair.runs() > runs && policy.looks.is_some() => Some(format!(
+            "Decided at {runs} runs a side; the later ones take no part in the verdict."
+        )),
+        End::Final => None,
+    }
+}
+
+fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
+    let data = &outcome.data;
+    if data.runs() == 0 {
+        return None;
+    }
+    let varies = |values: &[f64]| values.iter().any(|&value| value != values[0]);
+    if data.constant().is_some() {
+        Some("All values of both sides are identical.".into())
+    } else if !data.is_positive() && outcome.change.is_none() {
+        Some("Values of zero or below have no logarithm, so no change can be given.".into())
+    } else if policy.method == Method::Welch && !varies(&data.baseline) && !varies(&data.candidate)
+    {
+        Some("Neither side's values vary, so Welch's test is undefined.".into())
+    } else if !outcome.is_same && outcome.change.is_none() {
+        Some(
+            "The baseline's mean is indistinguishable from zero, so no change can be given.".into(),
+        )
+    } else {
+        None
+    }
+}
+
+fn on_dependence(policy: &Policy, one_after_the_other: bool) -> Option<String> {
+    let text = match policy.matching {
+        // Randomised blocks protect the test: nothing is wrong.
+        Matching::Blocks { .. } if !policy.indicative => return None,
+        _ if one_after_the_other => {
+            "Runs depend on each other and the sides were measured one after the other, so the p \
+             value is not valid."
+        }
+        _ => "Runs depend on each other, so the p value is not reliable.",
+    };
+    Some(text.into())
+}

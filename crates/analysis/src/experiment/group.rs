@@ -1,0 +1,151 @@
+//! What the groups of an experiment found: the runs and metrics that belong to a group, and the pairs of variants that
+//! are set against each other in it.
+
+use crate::experiment::served::{Curve, curves};
+use crate::grid::distinct;
+use crate::{Comparison, Findings, Settings};
+use speedwell_model::{Case, Estimate, Metric, Session};
+use speedwell_suite::experiment::{Experiment, Group, control};
+
+/// What a group found.
+#[derive(Debug, Clone)]
+pub struct GroupFound {
+    /// Its name.
+    pub name: String,
+    /// Its metrics, the headline first.
+    pub metrics: Vec<MetricFound>,
+    /// How long which percentage of the requests took, a curve for every case and variant.
+    pub curves: Vec<Curve>,
+}
+
+/// What was found of one metric.
+#[derive(Debug, Clone)]
+pub struct MetricFound {
+    /// The metric as runs keep it.
+    pub metric: Metric,
+    /// Summaries of every case and variant, and one comparison for each pair, that of the control last.
+    pub findings: Findings,
+    /// The change between the control and itself over all cases: what no difference looks like here.
+    pub floor: Option<Estimate>,
+}
+
+/// What a group found; `None` if it has no runs.
+pub(super) fn group_found(
+    session: &Session,
+    experiment: &Experiment,
+    group: &Group,
+    settings: &Settings,
+) -> Option<GroupFound> {
+    let part = part_of(session, experiment, group);
+    if part.runs.is_empty() {
+        return None;
+    }
+    let metrics = metrics_of(group, &part).into_iter();
+    Some(GroupFound {
+        name: group.name.clone(),
+        metrics: metrics
+            .map(|metric| metric_found(&part, experiment, metric, settings))
+            .collect(),
+        curves: curves(&part),
+    })
+}
+
+/// The part of a session that belongs to a group.
+fn part_of(session: &Session, experiment: &Experiment, group: &Group) -> Session {
+    let belongs = |case: &Case| {
+        if group.files.is_empty() {
+            group.cases.contains(case)
+        } else {
+            // Cases of benchmark files are not known before; a file belongs to the group that names it.
+            experiment.group_of(case).is_none()
+        }
+    };
+    session.part(|run| belongs(&run.case))
+}
+
+/// The metrics of a group that its runs have.
+fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
+    let known = group.metrics.iter().filter_map(|metric| {
+        let name = group.stored_name(metric);
+        let has = part.runs.iter().any(|run| run.value_of(&name).is_some());
+        part.metric(&name).filter(|_| has).cloned()
+    });
+    let mut found: Vec<Metric> = distinct(known);
+    if found.is_empty() {
+        // Benchmark files say by themselves what they report.
+        let first = part.runs.first().and_then(|run| run.samples.first());
+        found.extend(
+            first
+                .and_then(|sample| part.metric(&sample.metric))
+                .cloned(),
+        );
+    }
+    found
+}
+
+/// Every pair of variants that is compared, the control last.
+pub fn pairs(experiment: &Experiment) -> Vec<(String, String)> {
+    let mut pairs = experiment.compare.all_pairs();
+    if let Some(name) = &experiment.plan.control {
+        pairs.push((name.clone(), control::again(name)));
+    }
+    pairs
+}
+
+fn metric_found(
+    part: &Session,
+    experiment: &Experiment,
+    metric: Metric,
+    settings: &Settings,
+) -> MetricFound {
+    let mut findings = Findings::default();
+    let mut known: Vec<(String, Findings)> = Vec::new();
+    for (baseline, candidate) in pairs(experiment) {
+        if known.iter().all(|(name, _)| *name != baseline) {
+            let settings = Settings {
+                metrics: vec![metric.name.clone()],
+                baseline: Some(baseline.clone()),
+                ..settings.clone()
+            };
+            known.push((baseline.clone(), crate::analyse(part, &settings)));
+        }
+        let of_baseline = known.iter().find(|(name, _)| *name == baseline);
+        let Some((_, of_baseline)) = of_baseline else {
+            continue;
+        };
+        if findings.summaries.is_empty() {
+            findings.summaries.clone_from(&of_baseline.summaries);
+            findings.warnings.clone_from(&of_baseline.warnings);
+        }
+        let is_pair = |comparison: &&Comparison| comparison.candidate == candidate;
+        findings
+            .comparisons
+            .extend(of_baseline.comparisons.iter().find(is_pair).cloned());
+    }
+    if pairs(experiment).is_empty() {
+        let settings = Settings {
+            metrics: vec![metric.name.clone()],
+            ..settings.clone()
+        };
+        findings = crate::analyse(part, &settings);
+    }
+    let again = experiment.plan.control.as_deref().map(control::again);
+    let floor = findings
+        .comparisons
+        .iter()
+        .find(|comparison| Some(&comparison.candidate) == again.as_ref())
+        .and_then(floor);
+    MetricFound {
+        metric,
+        findings,
+        floor,
+    }
+}
+
+/// The change of a comparison over all its cases; that of the only one if there is one.
+fn floor(comparison: &Comparison) -> Option<Estimate> {
+    match &comparison.rows[..] {
+        [only] => only.change,
+        _ => comparison.overall,
+    }
+}

@@ -1,0 +1,132 @@
+//! The runs of a session by case and variant.
+//!
+//! Decides the order of cases (first appearance) and of variants (as the session lists them), and that a run without a
+//! finite value counts as lost. Start at [`Grid`].
+
+use speedwell_model::{Case, Run, RunValue, Session};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The runs of a session by case, then by variant.
+pub(super) struct Grid<'s> {
+    /// Names of the variants that have runs or are listed by the session.
+    pub variants: Vec<Arc<str>>,
+    /// Cases in order of first appearance.
+    pub cases: Vec<CaseRuns<'s>>,
+}
+
+/// The runs of one case.
+pub(super) struct CaseRuns<'s> {
+    /// The case.
+    pub case: Arc<Case>,
+    /// Its id.
+    pub id: String,
+    /// Runs in order of execution, one list per variant of the grid.
+    pub by_variant: Vec<Vec<&'s Run>>,
+}
+
+impl<'s> Grid<'s> {
+    /// Arranges the runs of `session`.
+    pub fn new(session: &'s Session) -> Grid<'s> {
+        let listed = session.variants.iter();
+        let listed = listed.map(|variant| Arc::from(variant.name.as_str()));
+        let of_runs = session.runs.iter().map(|run| run.variant.clone());
+        let mut grid = Grid {
+            variants: distinct(listed.chain(of_runs)),
+            cases: Vec::new(),
+        };
+        grid.fill(&session.runs);
+        grid
+    }
+
+    fn fill(&mut self, runs: &'s [Run]) {
+        // Runs usually share one `Arc` per case, so that an id is rarely written out.
+        let mut by_address: HashMap<*const Case, usize> = HashMap::new();
+        let mut by_id: HashMap<String, usize> = HashMap::new();
+        for run in runs {
+            let place = *by_address.entry(Arc::as_ptr(&run.case)).or_insert_with(|| {
+                let id = run.case.id();
+                *by_id.entry(id.clone()).or_insert_with(|| {
+                    let by_variant = vec![Vec::new(); self.variants.len()];
+                    self.cases.push(CaseRuns {
+                        case: run.case.clone(),
+                        id,
+                        by_variant,
+                    });
+                    self.cases.len() - 1
+                })
+            });
+            if let Some(variant) = self.variants.iter().position(|name| *name == run.variant) {
+                self.cases[place].by_variant[variant].push(run);
+            }
+        }
+        for case in &mut self.cases {
+            for runs in &mut case.by_variant {
+                runs.sort_by_key(|run| run.slot);
+            }
+        }
+    }
+
+    /// Place of the variant of that name.
+    pub fn variant(&self, name: &str) -> Option<usize> {
+        self.variants.iter().position(|known| **known == *name)
+    }
+}
+
+/// The different ones among `items`, in order of first appearance.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
+}
+
+/// One finite value per run, in the order given.
+pub(super) fn values_of(runs: &[&Run], metric: &str) -> Vec<RunValue> {
+    runs.iter()
+        .filter_map(|run| {
+            let value = run.value_of(metric).filter(|value| value.is_finite())?;
+            Some(RunValue {
+                slot: run.slot,
+                block: run.block,
+                value,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+
+    #[test]
+    fn cases_keep_their_order_and_runs_are_sorted_by_slot() {
+        let mut session = Story::blocks(&["old", "new"], 2)
+            .case("b", |_, _| 1.0)
+            .session();
+        session = Story::more(session).case("a", |_, _| 2.0).session();
+        session.runs.reverse();
+        let grid = Grid::new(&session);
+        let ids: Vec<&str> = grid.cases.iter().map(|case| case.id.as_str()).collect();
+        assert_eq!(ids, ["a", "b"], "the order in which runs come decides");
+        for case in &grid.cases {
+            assert!(case.by_variant.iter().all(|runs| runs.len() == 4));
+            assert!(case.by_variant[0].is_sorted_by_key(|run| run.slot));
+        }
+        assert_eq!(grid.variant("new"), Some(1));
+        assert_eq!(grid.variant("other"), None);
+    }
+
+    #[test]
+    fn a_run_without_a_finite_value_is_lost() {
+        let mut session = Story::blocks(&["old"], 1).case("a", |_, _| 1.0).session();
+        session.runs[0].samples[0].value = f64::NAN;
+        session.runs[1].samples.clear();
+        let runs: Vec<&Run> = session.runs.iter().collect();
+        assert_eq!(values_of(&runs, "throughput"), []);
+    }
+}

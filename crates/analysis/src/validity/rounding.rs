@@ -1,0 +1,110 @@
+//! Published figures as they were printed: the step between two neighbouring ones, and between which ends a figure lies.
+
+use speedwell_model::Session;
+
+/// A figure, and the ends between which it lies if it was rounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figure {
+    pub low: f64,
+    pub value: f64,
+    pub high: f64,
+}
+
+impl Figure {
+    /// A figure that was rounded to multiples of `step`.
+    pub fn rounded(value: f64, step: f64) -> Figure {
+        Figure {
+            low: value - step / 2.0,
+            value,
+            high: value + step / 2.0,
+        }
+    }
+
+    pub fn times(self, other: Figure, factor: f64) -> Figure {
+        Figure {
+            low: self.low * other.low * factor,
+            value: self.value * other.value * factor,
+            high: self.high * other.high * factor,
+        }
+    }
+
+    pub fn over(self, other: Figure) -> Figure {
+        Figure {
+            low: self.low / other.high,
+            value: self.value / other.value,
+            high: self.high / other.low,
+        }
+    }
+}
+
+/// Decimal digits that a number keeps through any computation in binary floating point (IEEE 754).
+const SURE_DIGITS: usize = 15;
+
+/// Units in which times are printed, in nanoseconds. Times above a second are taken for printed in
+/// milliseconds, because zeros at the end of a few round numbers say nothing of their precision.
+const TIMES: [f64; 3] = [1e6, 1e3, 1.0];
+
+/// Units in which bytes are printed. A power of two divides without a rounding error, so the printed
+/// digits come out again.
+const BYTES: [f64; 6] = [1.0, 1e3, 1e6, 1024.0, 1_048_576.0, 1_073_741_824.0];
+
+/// The step between two neighbouring figures of a metric as they were printed, in the metric's unit.
+pub(super) fn step_of(sessions: &[&Session], metric: &str) -> f64 {
+    let unit = sessions.iter().find_map(|session| session.metric(metric));
+    let Some(unit) = unit.map(|metric| metric.unit.as_str()) else {
+        return 0.0;
+    };
+    let runs = sessions.iter().flat_map(|session| &session.runs);
+    let samples = runs.flat_map(|run| &run.samples);
+    let values: Vec<f64> = samples
+        .filter(|sample| &*sample.metric == metric)
+        .map(|sample| sample.value)
+        .filter(|value| *value != 0.0 && value.is_finite())
+        .collect();
+    step(&values, unit)
+}
+
+fn step(values: &[f64], unit: &str) -> f64 {
+    let units: &[f64] = match unit {
+        "ns" => &TIMES,
+        "B/s" | "B" => &BYTES,
+        _ => &[1.0],
+    };
+    // The unit in which the figures have the fewest digits behind the point is that of the print; the
+    // larger one where several are alike.
+    let in_unit = |unit: f64| {
+        let decimals = values.iter().map(|value| decimals(value / unit)).max();
+        unit * 10f64.powi(-(decimals.unwrap_or(0) as i32))
+    };
+    units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
+}
+
+/// Digits behind the point.
+fn decimals(value: f64) -> usize {
+    let text = format!("{value:.*e}", SURE_DIGITS - 1);
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let behind = digits.trim_end_matches('0').split_once('.');
+    let behind = behind.map_or(0, |(_, digits)| digits.len() as i32);
+    (behind - exponent).max(0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_printed_digit_comes_back_in_any_unit() {
+        assert_eq!(step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
+        assert_eq!(step(&[1000.0, 20000.0], "1/s"), 1.0);
+        // 1.75 ms, 4.4 ms; whole milliseconds; nanoseconds measured here.
+        assert_eq!(step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
+        assert_eq!(step(&[1129e6, 585e6], "ns"), 1e6);
+        assert_eq!(step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);
+        // 8.54 and 131.47 in MB/s, and in MiB/s.
+        assert_eq!(step(&[8.54e6, 131.47e6], "B/s"), 1e4);
+        let mib = 1_048_576.0;
+        assert_eq!(step(&[8.54 * mib, 131.47 * mib], "B/s"), mib / 100.0);
+        assert_eq!(step(&[], "B/s"), 1_073_741_824.0);
+    }
+}

@@ -1,0 +1,122 @@
+//! The colours of charts, and the variables by which a page chooses others.
+//!
+//! Those of series are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which stay apart in
+//! all common kinds of colour blindness. Their yellow is left out because it cannot be seen on white,
+//! and black because text has it; a dark grey closes the list.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// Title, labels that must be read.
+pub(crate) const INK: &str = "#1f2328";
+/// Labels of axes and everything that explains.
+pub(crate) const MUTED: &str = "#59616d";
+/// Lines of axes.
+pub(crate) const AXIS: &str = "#8b939e";
+/// Lines behind the data.
+pub(crate) const GRID: &str = "#e4e7eb";
+/// A range behind the data.
+pub(crate) const BAND: &str = "#eef1f5";
+/// What is neither good nor bad.
+pub(crate) const NEUTRAL: &str = "#6b7280";
+/// The sheet.
+pub(crate) const PAPER: &str = "#ffffff";
+
+/// Of series, in their order.
+pub(crate) const COLOURS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
+];
+
+/// A colour that somebody chose for a series: red, green, blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+impl FromStr for Rgb {
+    type Err = ();
+
+    /// Reads `#rrggbb`.
+    fn from_str(text: &str) -> Result<Rgb, ()> {
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
+        let part = |at: usize| {
+            let pair = digits.and_then(|digits| digits.get(at..at + 2)).ok_or(())?;
+            u8::from_str_radix(pair, 16).map_err(|_| ())
+        };
+        Ok(Rgb(part(0)?, part(2)?, part(4)?))
+    }
+}
+
+/// Share of the colour in a pale area, in the lines on a pale area, and in those on a full one.
+const TINT: f64 = 0.22;
+pub(crate) const PALE_LINE: f64 = 0.45;
+pub(crate) const FULL_LINE: f64 = 0.6;
+
+pub(crate) fn tint(colour: &str) -> String {
+    blend(colour, TINT)
+}
+
+/// A share of the colour on white paper, as an opaque colour: what overlaps then stays as it is.
+pub(crate) fn blend(colour: &str, share: f64) -> String {
+    let channel = |at: usize| {
+        let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
+        (255.0 - (255.0 - f64::from(full)) * share).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", channel(1), channel(3), channel(5))
+}
+
+/// Each colour of the charts has a variable, which a page sets. Which colours suit a dark page is its business.
+static VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let plain = [
+        ("ink", INK),
+        ("muted", MUTED),
+        ("axis", AXIS),
+        ("grid", GRID),
+        ("band", BAND),
+        ("paper", PAPER),
+        ("neutral", NEUTRAL),
+    ];
+    let mut all: Vec<(String, String)> = plain
+        .into_iter()
+        .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
+        .collect();
+    for (at, colour) in COLOURS.into_iter().enumerate() {
+        all.push((format!("--plot-series-{at}"), colour.to_owned()));
+        for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
+            all.push((format!("--plot-{name}-{at}"), blend(colour, share)));
+        }
+    }
+    all
+});
+
+/// Every variable that a chart on a page uses, with the colour that it has on white paper.
+pub fn page_colours() -> &'static [(String, String)] {
+    &VARIABLES
+}
+
+/// A colour as its variable; other words as they are.
+pub(crate) fn themed(colour: &str) -> Cow<'_, str> {
+    match VARIABLES.iter().find(|(_, light)| light == colour) {
+        Some((name, _)) => format!("var({name})").into(),
+        None => colour.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_share_of_a_colour_lies_between_it_and_white() {
+        assert_eq!(blend("#000000", 0.5), "#808080");
+        assert_eq!(blend("#0072b2", 0.0), "#ffffff");
+        assert_eq!(blend("#0072b2", 1.0), "#0072b2");
+    }
+
+    #[test]
+    fn no_two_variables_share_a_colour() {
+        // The variable is found by its colour, so a second one could never be used.
+        let colours: HashSet<_> = page_colours().iter().map(|(_, light)| light).collect();
+        assert_eq!(colours.len(), page_colours().len());
+    }
+}
