@@ -67,7 +67,7 @@ fn pair(case: &CaseRuns<'_>, metric: &Metric, policy: &Policy) -> PairedRuns {
 /// One test for every `blocks` blocks in a row.
 fn compare(pair: &PairedRuns, blocks: usize, policy: &Policy) -> Vec<Alarm> {
     let compare = |data: Data| {
-        let test = evidence::rank_test(&data)?;
+        let test = evidence::block_test(&data)?;
         Some(Alarm {
             is_false: test.p <= policy.alpha,
             level: test.level(policy.alpha),

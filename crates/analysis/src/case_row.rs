@@ -23,6 +23,8 @@ pub(super) struct MatchedCase {
     pub id: String,
     /// Its runs.
     pub pair: PairedRuns,
+    /// Pairs of which each side had the processor for itself.
+    pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
 }
@@ -37,6 +39,8 @@ pub(super) struct CaseRow {
     pub precision: Option<Precision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,
+    /// Whether the sides changed each other's figures, so that their ratio is not that of either alone.
+    pub disturb_each_other: bool,
 }
 
 /// Describes one case, of which `outcome` is known, without a verdict yet.
@@ -53,6 +57,14 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
     let mut notes = remarks(&case.pair, &outcome, policy);
     if noise_depends_on_its_past(&case.pair, case.apart) {
         notes.extend(on_dependence(policy, one_after_the_other));
+    }
+    let disturb_each_other = policy.matching == Matching::Pairs
+        && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
+    if disturb_each_other {
+        notes.push(
+            "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart."
+                .into(),
+        );
     }
     let comparison = CaseComparison {
         case: case.case,
@@ -79,6 +91,7 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
         outcome,
         precision,
         one_after_the_other,
+        disturb_each_other,
     }
 }
 
@@ -180,7 +193,7 @@ fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
 fn on_dependence(policy: &Policy, one_after_the_other: bool) -> Option<String> {
     let text = match policy.matching {
         // Randomised blocks protect the test: nothing is wrong.
-        Matching::Blocks { .. } if !policy.indicative => return None,
+        Matching::Blocks { .. } | Matching::Pairs if !policy.indicative => return None,
         _ if one_after_the_other => {
             "Runs depend on each other and the sides were measured one after the other, so the p \
              value is not valid."

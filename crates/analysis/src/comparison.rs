@@ -11,7 +11,7 @@
 use crate::case_row::{CaseRow, MatchedCase, describe};
 use crate::correction::{self, FamilyMember};
 use crate::grid::{CaseRuns, values_of};
-use crate::paired::PairedRuns;
+use crate::paired::{Matching, PairedRuns};
 use crate::policy::Policy;
 use crate::sequential::{Member, SequentialDecision, in_parallel};
 use crate::warnings::counted;
@@ -170,11 +170,22 @@ pub(super) fn match_cases<'r>(
             matched.only_baseline.push(case.id.clone());
             continue;
         };
+        let alone = |variant: usize| values_of(&case.alone[variant], &metric.name);
+        let alone = match policy.matching {
+            Matching::Pairs if !apart => {
+                let (old, new) = (alone(baseline.variant), alone(candidate.variant));
+                PairedRuns::new(old, new, policy.matching)
+                    .all_runs()
+                    .pairs()
+            }
+            _ => Vec::new(),
+        };
         let pair = PairedRuns::new(old, new, policy.matching);
         matched.cases.push(MatchedCase {
             case: case.case.clone(),
             id: case.id.clone(),
             pair,
+            alone,
             apart,
         });
     }
@@ -312,7 +323,7 @@ pub(super) fn locate(comparisons: &mut [Comparison]) {
 /// The estimate's own kind of average: a ratio of means is one of means, all others of typical runs.
 fn centre(method: Method) -> fn(&[f64]) -> f64 {
     match method {
-        Method::Rank | Method::MannWhitney => median,
+        Method::Rank | Method::SignedRank | Method::MannWhitney => median,
         Method::Welch | Method::Bootstrap => mean,
     }
 }

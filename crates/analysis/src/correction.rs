@@ -43,17 +43,20 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
             .map(|_| adjusted)
             .filter(|_| correction != Correction::None);
         comparison.verdict = match outcome.direction.filter(|_| survives) {
+            _ if row.disturb_each_other => Verdict::Unclear,
             Some(direction) => changed(direction, *better),
             None if outcome.is_same => Verdict::Same,
             None => Verdict::Unclear,
         };
-        comparison.notes.extend(remark(comparison, outcome, policy));
+        if !row.disturb_each_other {
+            comparison.notes.extend(remark(comparison, outcome, policy));
+        }
     }
     let share = share(correction, tests, found);
     for FamilyMember { row, policy, .. } in family {
         let level = policy.alpha * share;
         row.comparison.detectable = row.precision.map(|known| known.detectable(level));
-        if row.comparison.verdict == Verdict::Unclear {
+        if row.comparison.verdict == Verdict::Unclear && !row.disturb_each_other {
             row.comparison.more_runs = more_runs(row, policy, level);
         }
     }

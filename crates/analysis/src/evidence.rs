@@ -12,7 +12,9 @@ use speedwell_stats::effect::hodges_lehmann;
 use speedwell_stats::rank::{mid_ranks, tie_term};
 use speedwell_stats::ratio::{RatioEstimate, fieller};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
-use speedwell_stats::test::{StratifiedRank, mann_whitney, stratified_rank, welch};
+use speedwell_stats::test::{
+    SignedRank, StratifiedRank, Tails, mann_whitney, signed_rank, stratified_rank, welch,
+};
 use speedwell_stats::{Interval, Observation, bootstrap};
 
 /// Draws of bootstraps of a ratio of means; the ends of a 95 % interval then rest on 50 values each.
@@ -30,7 +32,7 @@ const MOST_WITH_EXACT_TIES: usize = 40;
 pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
     let confidence = 1.0 - limit.p;
     let estimate = match method {
-        Method::Rank => rank_ratio(data, limit.p)?,
+        Method::Rank | Method::SignedRank => rank_ratio(method, data, limit.p)?,
         Method::MannWhitney => shift_of_logs(data, confidence)?,
         Method::Welch => fieller(&data.baseline, &data.candidate, confidence)?,
         Method::Bootstrap => ratio_of_means(data, confidence, seed)?,
@@ -43,8 +45,12 @@ pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Op
 pub(super) fn p_value(method: Method, data: &Data, ratio: f64, seed: u64) -> Option<f64> {
     let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
     match method {
-        Method::Rank if ratio == 1.0 => rank_test(data).map(|test| test.p),
-        Method::Rank => rank_test(data).map(|test| test.shifted(ratio.ln()).both()),
+        Method::Rank | Method::SignedRank if ratio == 1.0 => {
+            rank_test(method, data).map(|test| test.p())
+        }
+        Method::Rank | Method::SignedRank => {
+            rank_test(method, data).map(|test| test.shifted(ratio.ln()).both())
+        }
         Method::MannWhitney => Some(mann_whitney_p(&data.baseline, &candidate)),
         Method::Welch => welch(&data.baseline, &candidate).ok().map(|test| test.p),
         Method::Bootstrap => bootstrap_p(data, ratio, seed),
@@ -75,16 +81,63 @@ pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
     mann_whitney(baseline, candidate, distribution).p
 }
 
-fn rank_ratio(data: &Data, p_limit: f64) -> Option<RatioEstimate> {
-    let test = stratified_rank(&data.observations).ok()?;
+fn rank_ratio(method: Method, data: &Data, p_limit: f64) -> Option<RatioEstimate> {
+    if !data.is_positive() {
+        return None;
+    }
+    let test = rank_test(method, data)?;
     Some(RatioEstimate {
         ratio: test.ratio(),
         interval: test.interval_at(p_limit),
     })
 }
 
-/// The default test of data in blocks; `None` where there are none.
-pub(super) fn rank_test(data: &Data) -> Option<StratifiedRank> {
+/// The exact test that goes with the order in which runs were measured.
+enum RankTest {
+    Blocks(StratifiedRank),
+    Pairs(SignedRank),
+}
+
+impl RankTest {
+    fn p(&self) -> f64 {
+        match self {
+            RankTest::Blocks(test) => test.p,
+            RankTest::Pairs(test) => test.p,
+        }
+    }
+
+    fn shifted(&self, theta: f64) -> Tails {
+        match self {
+            RankTest::Blocks(test) => test.shifted(theta),
+            RankTest::Pairs(test) => test.shifted(theta),
+        }
+    }
+
+    fn ratio(&self) -> f64 {
+        match self {
+            RankTest::Blocks(test) => test.ratio(),
+            RankTest::Pairs(test) => test.ratio(),
+        }
+    }
+
+    fn interval_at(&self, p_limit: f64) -> Interval {
+        match self {
+            RankTest::Blocks(test) => test.interval_at(p_limit),
+            RankTest::Pairs(test) => test.interval_at(p_limit),
+        }
+    }
+}
+
+/// The exact test of data in blocks or in pairs; `None` where there are none.
+fn rank_test(method: Method, data: &Data) -> Option<RankTest> {
+    match method {
+        Method::SignedRank => signed_rank(&data.pairs()).ok().map(RankTest::Pairs),
+        _ => block_test(data).map(RankTest::Blocks),
+    }
+}
+
+/// The test of data in blocks; `None` where there are none.
+pub(super) fn block_test(data: &Data) -> Option<StratifiedRank> {
     if data.is_positive() {
         return stratified_rank(&data.observations).ok();
     }
@@ -169,6 +222,23 @@ fn share(estimate: RatioEstimate) -> Estimate {
     }
 }
 
+/// Pairs measured alone below which nothing is said about them: fewer have no spread worth the name.
+const FEWEST_ALONE: usize = 3;
+
+/// A disagreement of pairs measured at once and alone must be this unlikely under the same ratio.
+const DISAGREEMENT: f64 = 0.01;
+
+/// Whether the ratios of pairs that shared a processor differ from those of `alone`, measured one after the other: then
+/// the sides disturb each other, for instance by emptying each other's caches, and the shared ratio is biased.
+pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
+    let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
+        let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());
+        logs.filter(|log| log.is_finite()).collect()
+    };
+    let (at_once, alone) = (logs(at_once), logs(alone));
+    alone.len() >= FEWEST_ALONE && welch(&at_once, &alone).is_ok_and(|test| test.p <= DISAGREEMENT)
+}
+
 /// On which side of the baseline's values the candidate's lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -198,7 +268,7 @@ pub(super) fn look(
     seed: u64,
 ) -> LookResult {
     let mut seen = match (policy.method, data.is_positive()) {
-        (Method::Rank, true) => by_ranks(data, policy, limit, is_last),
+        (Method::Rank | Method::SignedRank, true) => by_ranks(data, policy, limit, is_last),
         _ => by_interval(data, policy, limit, is_last, seed),
     };
     seen.is_same |= data.constant().is_some();
@@ -207,7 +277,7 @@ pub(super) fn look(
 
 /// Values whose ratio exists have an exact test of every ratio, which agrees with the interval.
 fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookResult {
-    let Some(test) = rank_test(data) else {
+    let Some(test) = rank_test(policy.method, data) else {
         return LookResult::default();
     };
     let (p, direction) = beyond(&test, policy.threshold);
@@ -227,7 +297,7 @@ fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookRe
 }
 
 /// The two-sided p value of a change of at most `threshold` in either direction.
-fn beyond(test: &StratifiedRank, threshold: f64) -> (f64, Direction) {
+fn beyond(test: &RankTest, threshold: f64) -> (f64, Direction) {
     let larger = test.shifted(threshold.ln_1p()).upper;
     // A loss of everything or more cannot be exceeded.
     let smaller = if threshold < 1.0 {
@@ -353,6 +423,44 @@ mod tests {
             );
             assert!(p_value(method, &data, 1.0, 1).unwrap() > 0.05, "{method:?}");
         }
+    }
+
+    #[test]
+    fn a_ratio_that_sharing_changes_is_noticed() {
+        let pairs = |ratio: f64, count: u32| -> Vec<(f64, f64)> {
+            let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
+            (0..count)
+                .map(|i| (100.0 * noise(i), 100.0 * ratio * noise(i + 31)))
+                .collect()
+        };
+        assert!(sharing_matters(&pairs(0.92, 32), &pairs(1.0, 5)));
+        assert!(!sharing_matters(&pairs(1.0, 32), &pairs(1.0, 5)));
+        assert!(
+            !sharing_matters(&pairs(0.5, 32), &pairs(1.0, 2)),
+            "two say nothing"
+        );
+    }
+
+    #[test]
+    fn pairs_are_judged_by_the_signs_of_their_ratios() {
+        let old: Vec<f64> = (0..12).map(|i| 100.0 * f64::from(1 + i % 5)).collect();
+        let new: Vec<f64> = old
+            .iter()
+            .zip(0..)
+            .map(|(v, i)| v * (1.02 + 1e-4 * f64::from(i)))
+            .collect();
+        let data = Data {
+            baseline: old,
+            candidate: new,
+            observations: Vec::new(),
+        };
+        // The level of a pair moves by a factor of five, its ratio by a thousandth.
+        let change = change(Method::SignedRank, &data, LIMIT, 1).unwrap();
+        assert!(change.low > 0.0199 && change.high < 0.0213, "{change:?}");
+        assert_eq!(
+            p_value(Method::SignedRank, &data, 1.0, 1),
+            Some(2.0 / 4096.0)
+        );
     }
 
     #[test]

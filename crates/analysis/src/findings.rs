@@ -54,6 +54,8 @@ pub struct CaseSummary {
 pub enum Method {
     /// Stratified-permutation rank test; the default for blocked sessions.
     Rank,
+    /// Wilcoxon's signed-rank test of the ratios; the default for pairs measured at once.
+    SignedRank,
     /// Welch's t test on the values.
     Welch,
     /// Mann-Whitney U test; the default for runs of unknown order.

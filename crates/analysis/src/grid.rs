@@ -23,6 +23,9 @@ pub(super) struct CaseRuns<'s> {
     pub id: String,
     /// Runs in order of execution, one list per variant of the grid.
     pub by_variant: Vec<Vec<&'s Run>>,
+    /// Of a session in pairs, the runs that had a processor for themselves; they take no part in anything but the
+    /// question whether sharing one matters.
+    pub alone: Vec<Vec<&'s Run>>,
 }
 
 impl<'s> Grid<'s> {
@@ -35,15 +38,15 @@ impl<'s> Grid<'s> {
             variants: distinct(listed.chain(of_runs)),
             cases: Vec::new(),
         };
-        grid.fill(&session.runs);
+        grid.fill(session);
         grid
     }
 
-    fn fill(&mut self, runs: &'s [Run]) {
+    fn fill(&mut self, session: &'s Session) {
         // Runs usually share one `Arc` per case, so that an id is rarely written out.
         let mut by_address: HashMap<*const Case, usize> = HashMap::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
-        for run in runs {
+        for run in &session.runs {
             let place = *by_address.entry(Arc::as_ptr(&run.case)).or_insert_with(|| {
                 let id = run.case.id();
                 *by_id.entry(id.clone()).or_insert_with(|| {
@@ -51,17 +54,24 @@ impl<'s> Grid<'s> {
                     self.cases.push(CaseRuns {
                         case: run.case.clone(),
                         id,
+                        alone: by_variant.clone(),
                         by_variant,
                     });
                     self.cases.len() - 1
                 })
             });
             if let Some(variant) = self.variants.iter().position(|name| *name == run.variant) {
-                self.cases[place].by_variant[variant].push(run);
+                let case = &mut self.cases[place];
+                let runs = if session.design.is_alone(run.block) {
+                    &mut case.alone
+                } else {
+                    &mut case.by_variant
+                };
+                runs[variant].push(run);
             }
         }
         for case in &mut self.cases {
-            for runs in &mut case.by_variant {
+            for runs in case.by_variant.iter_mut().chain(&mut case.alone) {
                 runs.sort_by_key(|run| run.slot);
             }
         }

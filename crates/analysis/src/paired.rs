@@ -9,7 +9,7 @@
 use speedwell_model::RunValue;
 use speedwell_stats::Observation;
 use speedwell_stats::describe::{lag1_autocorrelation, mean};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How runs are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) enum Matching {
         /// The number of the last planned block and its runs, where it is shorter than the others.
         short: Option<(u32, usize)>,
     },
+    /// In pairs: the runs of slots 2k and 2k + 1.
+    Pairs,
     /// Not at all.
     None,
 }
@@ -32,6 +34,23 @@ impl Matching {
         let rest = |planned: usize| ((planned / runs) as u32, planned % runs);
         let short = planned.map(rest).filter(|(_, rest)| *rest > 0);
         Matching::Blocks { runs, short }
+    }
+
+    /// Runs of either side in what is matched; `None` where nothing is.
+    pub fn runs_together(self) -> Option<usize> {
+        match self {
+            Matching::Blocks { runs, .. } => Some(runs),
+            Matching::Pairs => Some(1),
+            Matching::None => None,
+        }
+    }
+
+    /// The number of the block, or of the pair, that a run belongs to.
+    pub fn group(self, slot: u32, block: u32) -> u32 {
+        match self {
+            Matching::Pairs => slot / 2,
+            _ => block,
+        }
     }
 }
 
@@ -68,6 +87,12 @@ pub(super) struct Data {
 }
 
 impl Data {
+    /// Baseline and candidate of every pair, where runs are matched in pairs.
+    pub fn pairs(&self) -> Vec<(f64, f64)> {
+        let sides = self.baseline.iter().zip(&self.candidate);
+        sides.map(|(&a, &b)| (a, b)).collect()
+    }
+
     /// Runs of the side that has fewer.
     pub fn runs(&self) -> usize {
         self.baseline.len().min(self.candidate.len())
@@ -103,27 +128,44 @@ impl PairedRuns {
             blocks: Vec::new(),
             incomplete: 0,
         };
-        if let Matching::Blocks { runs, short } = matching {
-            pair.match_blocks(|block| match short {
+        match matching {
+            Matching::Blocks { runs, short } => pair.match_blocks(|block| match short {
                 Some((last, rest)) if last == block => rest,
                 _ => runs,
-            });
+            }),
+            Matching::Pairs => pair.match_pairs(),
+            Matching::None => {}
         }
         pair
+    }
+
+    /// Keeps complete pairs, and of the baseline the runs that were measured with this candidate.
+    fn match_pairs(&mut self) {
+        let pairs = |runs: &[RunValue]| runs.iter().map(|run| run.slot / 2).collect();
+        let with_baseline: BTreeSet<u32> = pairs(&self.baseline);
+        let with_candidate: BTreeSet<u32> = pairs(&self.candidate);
+        let rounds = |runs: &[RunValue]| runs.iter().map(|run| run.block).collect();
+        let mut planned: BTreeSet<u32> = rounds(&self.baseline);
+        planned.extend(self.candidate.iter().map(|run| run.block));
+        (self.baseline).retain(|run| with_candidate.contains(&(run.slot / 2)));
+        (self.candidate).retain(|run| with_baseline.contains(&(run.slot / 2)));
+        self.match_blocks(|_| 1);
+        self.incomplete = planned.len() - self.blocks.len();
     }
 
     /// Keeps the blocks in which both sides have the runs that were planned.
     fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
         let mut blocks: BTreeMap<u32, Block> = BTreeMap::new();
+        let group = |run: &RunValue| self.matching.group(run.slot, run.block);
         for run in &self.baseline {
             blocks
-                .entry(run.block)
+                .entry(group(run))
                 .or_default()
                 .push(run, |block| &mut block.baseline);
         }
         for run in &self.candidate {
             blocks
-                .entry(run.block)
+                .entry(group(run))
                 .or_default()
                 .push(run, |block| &mut block.candidate);
         }
@@ -140,9 +182,9 @@ impl PairedRuns {
 
     /// Runs per side that can be compared.
     pub fn runs(&self) -> usize {
-        match self.matching {
-            Matching::Blocks { .. } => self.blocks.iter().map(|block| block.baseline.len()).sum(),
-            Matching::None => self.baseline.len().min(self.candidate.len()),
+        match self.matching.runs_together() {
+            Some(_) => self.blocks.iter().map(|block| block.baseline.len()).sum(),
+            None => self.baseline.len().min(self.candidate.len()),
         }
     }
 
@@ -154,14 +196,12 @@ impl PairedRuns {
 
     /// The block in which `runs` runs per side could first be compared.
     pub fn block_of(&self, runs: usize) -> u32 {
-        let last = match self.matching {
-            Matching::Blocks {
-                runs: per_block, ..
-            } => {
+        let last = match self.matching.runs_together() {
+            Some(per_block) => {
                 let blocks = self.blocks.iter().take(runs / per_block.max(1));
                 blocks.map(|block| block.completed.1).max()
             }
-            Matching::None => {
+            None => {
                 let sides = [&self.baseline, &self.candidate];
                 let runs = sides.into_iter().flat_map(|side| side.iter().take(runs));
                 runs.map(|run| run.block).max()
@@ -172,11 +212,9 @@ impl PairedRuns {
 
     /// The data as they were when `runs` runs per side could be compared.
     pub fn first_runs(&self, runs: usize) -> Data {
-        match self.matching {
-            Matching::Blocks {
-                runs: per_block, ..
-            } => self.first_blocks(runs / per_block.max(1)),
-            Matching::None => {
+        match self.matching.runs_together() {
+            Some(per_block) => self.first_blocks(runs / per_block.max(1)),
+            None => {
                 let values = |all: &[RunValue]| all.iter().take(runs).map(|r| r.value).collect();
                 Data {
                     baseline: values(&self.baseline),
@@ -189,9 +227,9 @@ impl PairedRuns {
 
     /// Everything that can be compared.
     pub fn all_runs(&self) -> Data {
-        match self.matching {
-            Matching::Blocks { .. } => self.first_blocks(self.blocks.len()),
-            Matching::None => self.first_runs(usize::MAX),
+        match self.matching.runs_together() {
+            Some(_) => self.first_blocks(self.blocks.len()),
+            None => self.first_runs(usize::MAX),
         }
     }
 
@@ -316,6 +354,24 @@ mod tests {
             .iter()
             .map(|&(slot, block, value)| run(slot, block, value))
             .collect()
+    }
+
+    #[test]
+    fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
+        // Two candidates: pairs 0 and 2 are ours, 1 and 3 another's; in round 2 ours lost its run.
+        let old = side(&[
+            (0, 0, 1.0),
+            (2, 0, 9.0),
+            (5, 1, 2.0),
+            (7, 1, 9.0),
+            (8, 2, 3.0),
+        ]);
+        let new = side(&[(1, 0, 1.5), (4, 1, 2.5)]);
+        let pair = PairedRuns::new(old, new, Matching::Pairs);
+        assert_eq!((pair.runs(), pair.incomplete), (2, 1));
+        assert_eq!(pair.all_runs().pairs(), [(1.0, 1.5), (2.0, 2.5)]);
+        assert_eq!(pair.baseline.len(), 2);
+        assert_eq!((pair.block_of(1), pair.block_of(2)), (0, 1));
     }
 
     #[test]

@@ -64,20 +64,23 @@ impl From<&Look> for Limit {
 impl Policy {
     /// The rule for the runs of one session.
     pub fn new(design: &Design, settings: &Settings) -> Policy {
-        let in_blocks = design.order == Order::Blocks;
-        let default = if in_blocks {
-            Method::Rank
-        } else {
-            Method::MannWhitney
+        let default = match design.order {
+            Order::Blocks => Method::Rank,
+            Order::Paired => Method::SignedRank,
+            Order::Alternate | Order::Parallel | Order::Imported => Method::MannWhitney,
         };
         let method = match settings.method {
-            // Imported runs have no blocks that the rank test could use.
-            Some(Method::Rank) if design.order == Order::Imported => default,
+            // Imported runs have no blocks that the rank test could use, and pairs have their own.
+            Some(Method::Rank) if matches!(design.order, Order::Imported | Order::Paired) => {
+                default
+            }
             chosen => chosen.unwrap_or(default),
         };
-        let needs_blocks = in_blocks || method == Method::Rank;
+        let needs_blocks = design.order == Order::Blocks || method == Method::Rank;
         let runs = design.runs_per_block.max(1) as usize;
-        let matching = if needs_blocks {
+        let matching = if design.order == Order::Paired {
+            Matching::Pairs
+        } else if needs_blocks {
             Matching::blocks(runs, planned_runs(&design.stopping))
         } else {
             Matching::None
@@ -93,7 +96,7 @@ impl Policy {
         Policy {
             method,
             matching,
-            indicative: !in_blocks,
+            indicative: !design.order.is_randomised(),
             alpha,
             delta: threshold.unwrap_or(delta),
             threshold: threshold.unwrap_or(0.0),
@@ -105,7 +108,7 @@ impl Policy {
     /// The rule for runs of different sessions, which share neither blocks nor time.
     pub fn unmatched(settings: &Settings) -> Policy {
         let method = match settings.method {
-            None | Some(Method::Rank) => Method::MannWhitney,
+            None | Some(Method::Rank | Method::SignedRank) => Method::MannWhitney,
             Some(chosen) => chosen,
         };
         Policy {
@@ -147,10 +150,7 @@ impl Policy {
 
     /// Runs of either side in a block; 1 where there are no blocks.
     pub fn runs_per_block(&self) -> usize {
-        match self.matching {
-            Matching::Blocks { runs, .. } => runs,
-            Matching::None => 1,
-        }
+        self.matching.runs_together().unwrap_or(1)
     }
 
     /// Runs per side before which nothing is claimed.

@@ -82,7 +82,7 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
     };
     let (policy, runs) = (Policy::new(design, settings), runs as usize);
     let block = match policy.method {
-        Method::Rank => policy.runs_per_block(),
+        Method::Rank | Method::SignedRank => policy.runs_per_block(),
         Method::MannWhitney => runs,
         // Their p values have no lower limit, or not one that more runs would change.
         Method::Welch | Method::Bootstrap => return None,
@@ -95,7 +95,7 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
         let level = policy.alpha / tests as f64;
         let reaches = |runs: &usize| smallest_p(*runs, *runs) <= level;
         let needed = match policy.method {
-            Method::Rank => fewest_runs(level, block),
+            Method::Rank | Method::SignedRank => fewest_runs(level, block),
             _ => (1..).find(reaches).unwrap_or_default(),
         };
         needed.max(MINIMUM_PER_SIDE)

@@ -36,6 +36,7 @@ enum Question {
 #[derive(Debug, Clone)]
 struct Change {
     policy: Policy,
+    design: Design,
     baseline: String,
     decision: SequentialDecision,
     /// Places in the replay by case, candidate and metric.
@@ -72,6 +73,7 @@ impl StopRule {
         let change = Change {
             decision: SequentialDecision::new(policy.alpha, settings.correction),
             policy,
+            design: design.clone(),
             baseline,
             places: HashMap::new(),
         };
@@ -157,7 +159,10 @@ impl Change {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return;
         };
-        let sides = by_variant(runs);
+        let mut sides = by_variant(runs);
+        for (_, side) in &mut sides {
+            side.retain(|run| !self.design.is_alone(run.block));
+        }
         let Some((_, old)) = sides.iter().find(|(name, _)| *name == self.baseline) else {
             return;
         };
@@ -226,17 +231,15 @@ fn metrics_of(runs: &[Run]) -> Vec<String> {
 
 /// Runs per side that can be compared, without looking at values.
 fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
-    let Matching::Blocks {
-        runs: per_block, ..
-    } = matching
-    else {
+    let Some(per_block) = matching.runs_together() else {
         return old.len().min(new.len());
     };
+    let group = |run: &&Run| matching.group(run.slot, run.block);
     let mut blocks: HashMap<u32, (usize, usize)> = HashMap::new();
     old.iter()
-        .for_each(|run| blocks.entry(run.block).or_default().0 += 1);
+        .for_each(|run| blocks.entry(group(run)).or_default().0 += 1);
     new.iter()
-        .for_each(|run| blocks.entry(run.block).or_default().1 += 1);
+        .for_each(|run| blocks.entry(group(run)).or_default().1 += 1);
     per_block
         * blocks
             .values()

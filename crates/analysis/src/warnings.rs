@@ -9,7 +9,7 @@ use speedwell_model::{Calibration, Design, Environment, Order, Stopping};
 /// What the order of execution does to comparisons within a session.
 pub(super) fn of_order(order: Order) -> Option<String> {
     let text = match order {
-        Order::Blocks => return None,
+        Order::Blocks | Order::Paired => return None,
         Order::Alternate => {
             "Runs alternated in a fixed order: noise with a period of two runs looks like a \
              change, so verdicts are indicative."
@@ -28,7 +28,7 @@ pub(super) fn of_order(order: Order) -> Option<String> {
 /// What it means that the sides are different cases of one session.
 pub(super) fn of_turns((old, new): (&str, &str), order: Order) -> Option<String> {
     match order {
-        Order::Blocks => Some(format!(
+        Order::Blocks | Order::Paired => Some(format!(
             "'{old}' and '{new}' are different cases of one session: they were measured in turns, always in the \
              same order, so verdicts are indicative."
         )),

@@ -158,7 +158,7 @@ impl Plan {
         let mut slots: Vec<Slot> = Vec::new();
         let (mut block, mut at_once) = (0, 0);
         while at_once < self.runs_per_variant() {
-            let is_apart = self.design.is_apart(block);
+            let is_alone = self.design.is_alone(block);
             for job in 0..self.jobs.len() {
                 let order = (1..self.variants.len()).flat_map(|candidate| {
                     let pair = shuffle.block(2, 1);
@@ -170,11 +170,11 @@ impl Plan {
                 done[0] = block * (done.len() as u32 - 1);
                 push_block(&mut slots, block, job, done, &order);
                 for slot in &mut slots[first..] {
-                    slot.is_at_once = !is_apart;
+                    slot.is_at_once = !is_alone;
                 }
             }
             block += 1;
-            at_once += u32::from(!is_apart);
+            at_once += u32::from(!is_alone);
         }
         slots
     }
@@ -323,7 +323,7 @@ mod tests {
             variants.sort_unstable();
             assert_eq!(variants, [0, candidate]);
             assert_eq!((pair[0].block, pair[0].job), (pair[1].block, pair[1].job));
-            assert_eq!(pair[0].is_at_once, !plan.design.is_apart(pair[0].block));
+            assert_eq!(pair[0].is_at_once, !plan.design.is_alone(pair[0].block));
             assert_eq!(pair[0].is_at_once, pair[1].is_at_once);
         }
         let at_once = |job: usize, variant: usize| {
@@ -336,19 +336,19 @@ mod tests {
     }
 
     #[test]
-    fn of_eight_rounds_one_is_measured_apart() {
+    fn in_one_of_eight_rounds_each_side_has_the_processor_alone() {
         let design = plan(1, &["a", "b"], 32, Order::Paired).design;
         for group in 0..50 {
-            let rounds = (0..8).filter(|place| design.is_apart(8 * group + place));
+            let rounds = (0..8).filter(|place| design.is_alone(8 * group + place));
             assert_eq!(rounds.count(), 1);
         }
         let places: std::collections::BTreeSet<u32> = (0..400)
-            .filter(|&block| design.is_apart(block))
+            .filter(|&block| design.is_alone(block))
             .map(|block| block % 8)
             .collect();
         assert_eq!(places.len(), 8, "the place is drawn");
         let blocks = plan(1, &["a", "b"], 32, Order::Blocks).design;
-        assert!(!(0..400).any(|block| blocks.is_apart(block)));
+        assert!(!(0..400).any(|block| blocks.is_alone(block)));
     }
 
     #[test]

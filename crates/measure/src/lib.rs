@@ -9,6 +9,7 @@ pub mod eval;
 pub mod experiment;
 mod iterations;
 pub mod load;
+mod pairs;
 mod plans;
 mod request;
 mod resume;

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// (1 - 2 / 2^6 = 96.9 %): the default where nothing is compared.
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
+/// Pairs at which the sequential test looks: the smallest p value of eight pairs, 2/2^8, is above the first limit.
+const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
+
 /// Where measuring until a precision is reached gives up.
 const RUNS_FOR_PRECISION: u32 = 40;
 
@@ -175,7 +178,10 @@ impl PlanRequest {
         let stopping = match sampling.runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
-                looks: Settings::DEFAULT_LOOKS.to_vec(),
+                looks: match self.order {
+                    Order::Paired => LOOKS_AT_PAIRS.to_vec(),
+                    _ => Settings::DEFAULT_LOOKS.to_vec(),
+                },
                 alpha: 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
                 delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
             },
@@ -185,7 +191,11 @@ impl PlanRequest {
             stopping,
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
-            runs_per_block: if variants.len() > 1 { 2 } else { 1 },
+            runs_per_block: if variants.len() > 1 && self.order != Order::Paired {
+                2
+            } else {
+                1
+            },
             threshold: self.threshold,
             experiment: None,
             definitions: suite.definitions(),

@@ -2,13 +2,13 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, warn};
+use super::{Listener, Plans, SessionRequest, pairs, warn};
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness as harness;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
-use speedwell_model::{Environment, Event, Observer, Run, Session, State, Variant};
+use speedwell_model::{Environment, Event, Observer, Order, Run, Session, State, Variant};
 use speedwell_process as process;
 use speedwell_results::store::Store;
 use speedwell_runner::{self as runner, Ended, Judge, Orders};
@@ -35,6 +35,9 @@ pub fn measure(
     store: &mut Store,
     listener: &mut Listener<'_>,
 ) -> anyhow::Result<Measured> {
+    if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
+        pairs::check(&plans.plan)?;
+    }
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
 }

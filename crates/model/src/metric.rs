@@ -28,9 +28,6 @@ impl Metric {
     /// The name of the metric that every Node.js benchmark reports.
     pub const THROUGHPUT: &'static str = "throughput";
 
-    /// Processor time of what was measured: per iteration where the harness owns the loop, else of the whole run.
-    pub const CPU_TIME: &'static str = "cpu_time";
-
     /// Mean time per iteration and worker.
     pub const TIME: &'static str = "time";
 

@@ -201,15 +201,15 @@ pub struct Design {
     pub conditions: Vec<String>,
 }
 
-/// Of so many consecutive rounds of pairs, one is measured without sharing the processor.
-const ROUNDS_WITH_ONE_APART: u32 = 8;
+/// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.
+const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
 impl Design {
     /// Whether the two sides of the pairs in this block (a round of pairs) are measured one after the other, to see
     /// whether sharing the processor changes their ratio. Which one of eight follows from the seed alone.
-    pub fn is_apart(&self, block: u32) -> bool {
-        let (group, place) = (block / ROUNDS_WITH_ONE_APART, block % ROUNDS_WITH_ONE_APART);
-        let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_APART);
+    pub fn is_alone(&self, block: u32) -> bool {
+        let (group, place) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
+        let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
         self.order == Order::Paired && u64::from(place) == drawn
     }
 }

@@ -118,6 +118,7 @@ fn of_design(design: &Design) -> Vec<Fact> {
         ),
         Order::Alternate => "fixed alternation of the variants".into(),
         Order::Parallel => "all variants at the same time".into(),
+        Order::Paired => "pairs of a candidate and the baseline, both at once on one processor; of eight rounds, one apart".into(),
         Order::Imported => "not known".into(),
     };
     let mut facts = vec![fact("order of runs", order)];

@@ -420,6 +420,7 @@ fn estimate(estimate: &Estimate) -> Value {
 fn method(method: Method) -> &'static str {
     match method {
         Method::Rank => "rank",
+        Method::SignedRank => "signed-rank",
         Method::Welch => "welch",
         Method::MannWhitney => "mann-whitney",
         Method::Bootstrap => "bootstrap",

@@ -161,7 +161,7 @@ fn method(comparison: &Comparison) -> String {
     let method = method_words(comparison.method);
     let (confidence, delta) = (setting(comparison.confidence), setting(comparison.delta));
     let figures = match comparison.method {
-        Method::Rank | Method::MannWhitney => {
+        Method::Rank | Method::SignedRank | Method::MannWhitney => {
             "both figures of a row belong to its change, medians of all runs: -v"
         }
         Method::Welch | Method::Bootstrap => "figures are means",
@@ -175,6 +175,9 @@ fn method(comparison: &Comparison) -> String {
 pub fn method_words(method: Method) -> &'static str {
     match method {
         Method::Rank => "rank test permuted within blocks, change of the typical run",
+        Method::SignedRank => {
+            "signed-rank test of pairs that shared a processor, change of the typical run's processor time"
+        }
         Method::Welch => "Welch's t test, change of the mean",
         Method::MannWhitney => "Mann-Whitney U test, change of the typical run",
         Method::Bootstrap => "bootstrap of the change of the mean",

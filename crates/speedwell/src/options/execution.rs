@@ -13,7 +13,8 @@ use super::{ComparisonArgs, SamplingArgs, parse};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
-    /// Order of runs: randomised blocks, fixed alternation as in Node core, or, for snippets, all at once
+    /// Order of runs: randomised blocks; pairs that share one processor and are compared by processor time, for busy
+    /// machines; fixed alternation as in Node core; or, for snippets, all at once
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
     /// Seed of all random choices [default: random; stored and shown]
@@ -69,6 +70,8 @@ pub enum OrderName {
     /// Randomised blocks.
     #[default]
     Blocks,
+    /// Baseline and candidate at once on one processor.
+    Paired,
     /// Baseline, candidate, baseline, candidate ...
     Alternate,
     /// All at the same time.
@@ -79,6 +82,7 @@ impl From<OrderName> for Order {
     fn from(name: OrderName) -> Order {
         match name {
             OrderName::Blocks => Order::Blocks,
+            OrderName::Paired => Order::Paired,
             OrderName::Alternate => Order::Alternate,
             OrderName::Parallel => Order::Parallel,
         }

@@ -1,0 +1,127 @@
+//! Whether what is to be measured can be measured in pairs that share one processor.
+//!
+//! Such pairs are compared by processor time, which says nothing of work that waits, and less of work that uses several
+//! processors at once. Decides before the first stored run, by a trial of the baseline alone, which favours no side.
+//! Start at [`check`].
+
+use anyhow::{bail, ensure};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Job, Kind};
+use speedwell_model::{Event, Observer, Run, Usage, Value};
+use speedwell_runner as runner;
+use std::collections::BTreeSet;
+
+/// The share of its life that a process must have used the processor, or waited for it while others did.
+const BUSY: f64 = 0.5;
+
+/// How long a process that others pushed off the processor may have waited for it, at most.
+const WAIT_FOR_TURN_NS: f64 = 20e6;
+
+/// Refuses what pairs on one processor cannot measure.
+///
+/// # Errors
+/// With the reason: there is nothing to pair, figures that are no processor time, or work that waits.
+pub fn check(plan: &Plan) -> anyhow::Result<()> {
+    const HINT: &str = "hint: --order blocks";
+    ensure!(
+        plan.variants.len() > 1,
+        "'--order paired' needs two variants: a pair is a run of either\n{HINT}"
+    );
+    ensure!(
+        !plan.shared,
+        "'--order paired' needs a process for every snippet\nhint: leave out --shared"
+    );
+    for job in &plan.jobs {
+        let name = &job.label;
+        ensure!(
+            !matches!(job.source.kind, Kind::Load | Kind::Experiment),
+            "'{name}' has a server, whose processor time is not that of its clients; '--order paired' compares one \
+             process with another\n{HINT}"
+        );
+        ensure!(
+            !is_concurrent(job),
+            "'{name}' has several workers, and '--order paired' gives both sides one processor\n{HINT}"
+        );
+    }
+    let waiting = waiting(plan)?;
+    if let Some((name, share)) = waiting.first() {
+        let others = match waiting.len() {
+            1 => String::new(),
+            count => format!(" (and {} others)", count - 1),
+        };
+        let percent = 100.0 * share;
+        bail!(
+            "'{name}'{others} waits: it used the processor for {percent:.0} % of a trial run, and '--order paired' \
+             compares processor time\n{HINT}"
+        );
+    }
+    Ok(())
+}
+
+fn is_concurrent(job: &Job) -> bool {
+    let levels = job.case.iter().flat_map(|case| &case.values);
+    let mut levels = levels.filter(|(name, _)| name == "concurrency");
+    levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
+}
+
+/// The cases of which a run of the baseline waited, with the share of its life in which it used the processor.
+fn waiting(plan: &Plan) -> anyhow::Result<Vec<(String, f64)>> {
+    let mut runs = Runs::default();
+    runner::try_all(plan, false, &mut [&mut runs])?;
+    let mut seen = BTreeSet::new();
+    let first = runs.0.iter().filter(|run| seen.insert(run.case.id()));
+    let waiting = first.filter_map(|run| {
+        let share = busy_share(&run.usage?, run.wall_ns)?;
+        (share < BUSY).then(|| (run.case.id(), share))
+    });
+    Ok(waiting.collect())
+}
+
+/// The share of a process's life in which it used the processor; `None` if others kept it from doing so.
+fn busy_share(usage: &Usage, wall_ns: u64) -> Option<f64> {
+    let used = (usage.user_ns + usage.system_ns) as f64;
+    let lost = wall_ns as f64 - used;
+    let pushed_off = usage.involuntary_switches as f64 * WAIT_FOR_TURN_NS;
+    (pushed_off < lost * BUSY).then(|| used / wall_ns.max(1) as f64)
+}
+
+/// Collects finished runs.
+#[derive(Default)]
+struct Runs(Vec<Run>);
+
+impl Observer for Runs {
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        if let Event::RunFinished(run) = event {
+            self.0.push((*run).clone());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(busy_ms: u64, wall_ms: u64, switches: u64) -> Option<f64> {
+        let usage = Usage {
+            user_ns: busy_ms * 1_000_000,
+            system_ns: 0,
+            max_rss_bytes: 0,
+            involuntary_switches: switches,
+        };
+        busy_share(&usage, wall_ms * 1_000_000)
+    }
+
+    #[test]
+    fn waiting_is_told_from_being_pushed_off_the_processor() {
+        assert!(
+            share(20, 1000, 2).is_some_and(|share| share < BUSY),
+            "it sleeps"
+        );
+        assert!(
+            share(950, 1000, 0).is_some_and(|share| share > BUSY),
+            "it computes"
+        );
+        assert_eq!(share(300, 1000, 80), None, "others compute");
+    }
+}
