@@ -342,7 +342,7 @@ pub struct ScatterStep<'a> {
 impl ScatterStep<'_> {
     /// Cliff's delta in words.
     pub fn magnitude(&self) -> Option<Magnitude> {
-        self.cliffs_delta.map(Magnitude::of)
+        self.cliffs_delta.map(Magnitude::of_delta)
     }
 }
 

@@ -2,11 +2,11 @@
 //! the end.
 //!
 //! The task reports when requests can be sent, and why they no longer can. Start reading at
-//! [`Connection::send`], then `Line::run`.
+//! [`Engine::connect`], [`Connection::send`], then `Line::run`.
 
 use crate::datagrams::{Datagrams, First, Passed, race};
 use crate::engine::Engine;
-use crate::event::{Events, StreamKey, What};
+use crate::event::{Established, Events, Sender, StreamKey, What};
 use crate::exchange::{Exchange, InFlight};
 use crate::failure::{ConnectError, Ended};
 use crate::request::Request;
@@ -22,9 +22,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
-/// Sends requests on a connection.
-pub(crate) type Sender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
-
 type Driver = client::Connection<h3_quinn::Connection, Bytes>;
 
 /// After the end of a connection its requests are given so many turns to read what had arrived.
@@ -38,18 +35,9 @@ pub struct Connection {
     _given_up: oneshot::Sender<()>,
 }
 
-/// A connection came about: requests can be sent after [`Connection::establish`].
-pub struct Established {
-    sender: Sender,
-    /// What ALPN agreed on.
-    pub alpn: Vec<u8>,
-    /// The server's certificate.
-    pub certificate: Option<CertificateDer<'static>>,
-}
-
 impl Connection {
     /// The handle, and what ends when it is dropped.
-    pub(crate) fn new(number: u64, presence: Arc<()>) -> (Connection, oneshot::Receiver<()>) {
+    fn new(number: u64, presence: Arc<()>) -> (Connection, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
         let connection = Connection {
             number,
@@ -101,18 +89,39 @@ impl Connection {
     }
 }
 
+impl Engine {
+    /// Begins to connect, from `local` if it is given. The events of the connection carry
+    /// `number`.
+    pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> Connection {
+        let presence = Arc::new(());
+        let line = Line {
+            to,
+            local,
+            name: self.name.clone(),
+            config: self.config.clone(),
+            passed: self.passed.clone(),
+            events: self.events.clone(),
+            number,
+            presence: presence.clone(),
+        };
+        let (connection, given_up) = Connection::new(number, presence);
+        self.begin(line.run(given_up));
+        connection
+    }
+}
+
 /// What the task of a connection is made of.
-pub(crate) struct Line {
-    pub to: SocketAddr,
-    pub local: Option<IpAddr>,
+struct Line {
+    to: SocketAddr,
+    local: Option<IpAddr>,
     /// The name in the handshake.
-    pub name: String,
-    pub config: ClientConfig,
-    pub passed: Arc<Passed>,
-    pub events: Arc<Events>,
-    pub number: u64,
+    name: String,
+    config: ClientConfig,
+    passed: Arc<Passed>,
+    events: Arc<Events>,
+    number: u64,
     /// Held by the loop, by this task, and by every request in flight.
-    pub presence: Arc<()>,
+    presence: Arc<()>,
 }
 
 /// Those who hold [`Line::presence`] when no request is in flight.
@@ -128,7 +137,7 @@ struct Connected {
 
 impl Line {
     /// Connects, and keeps the connection until its end or until the loop gives it up.
-    pub async fn run(self, mut given_up: oneshot::Receiver<()>) {
+    async fn run(self, mut given_up: oneshot::Receiver<()>) {
         let connected = match race(self.connect(), &mut given_up).await {
             First::This(Ok(connected)) => connected,
             First::This(Err(error)) => return self.report(What::NotEstablished(error)),

@@ -4,7 +4,6 @@
 //! begun at the next wait, where no other thread needs to be woken for it. Start reading at
 //! [`Engine::wait`].
 
-use crate::connection::{Connection, Line};
 use crate::datagrams::{Passed, Traffic};
 use crate::event::{Event, Events};
 use quinn::crypto::rustls::QuicClientConfig;
@@ -12,7 +11,6 @@ use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,9 +39,9 @@ pub struct Engine {
     tasks: Vec<Task>,
     alarm: Alarm,
     pub(crate) events: Arc<Events>,
-    passed: Arc<Passed>,
-    config: ClientConfig,
-    name: String,
+    pub(crate) passed: Arc<Passed>,
+    pub(crate) config: ClientConfig,
+    pub(crate) name: String,
     /// Behind all that needs it to be dropped.
     runtime: Runtime,
 }
@@ -83,25 +81,6 @@ impl Engine {
             name: server_name,
             runtime,
         })
-    }
-
-    /// Begins to connect, from `local` if it is given. The events of the connection carry
-    /// `number`.
-    pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> Connection {
-        let presence = Arc::new(());
-        let line = Line {
-            to,
-            local,
-            name: self.name.clone(),
-            config: self.config.clone(),
-            passed: self.passed.clone(),
-            events: self.events.clone(),
-            number,
-            presence: presence.clone(),
-        };
-        let (connection, given_up) = Connection::new(number, presence);
-        self.begin(line.run(given_up));
-        connection
     }
 
     /// Begins a task at the next wait.

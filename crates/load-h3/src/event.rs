@@ -1,8 +1,10 @@
 //! What happens on connections and streams, on its way from the tasks to the loop.
 
-use crate::connection::Established;
 use crate::failure::{ConnectError, Ended, Failure};
+use bytes::Bytes;
+use h3::client;
 use http::HeaderMap;
+use rustls::pki_types::CertificateDer;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -29,6 +31,18 @@ pub enum What {
     Ended(Ended),
     /// Something happened to a request.
     Stream(StreamKey, StreamEvent),
+}
+
+/// Sends requests on a connection.
+pub(crate) type Sender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
+
+/// A connection came about: requests can be sent after [`Connection::establish`].
+pub struct Established {
+    pub(crate) sender: Sender,
+    /// What ALPN agreed on.
+    pub alpn: Vec<u8>,
+    /// The server's certificate.
+    pub certificate: Option<CertificateDer<'static>>,
 }
 
 /// Which request of a connection; whoever sends it chooses both numbers.

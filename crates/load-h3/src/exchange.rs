@@ -1,9 +1,8 @@
 //! One request and its response on a stream of their own: a task from opening the stream to the end.
 //! Start reading at [`Exchange::run`].
 
-use crate::connection::Sender;
 use crate::datagrams::{First, race};
-use crate::event::{Events, Kept, Response, StreamEvent, StreamKey, What};
+use crate::event::{Events, Kept, Response, Sender, StreamEvent, StreamKey, What};
 use crate::failure::Failure;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;

@@ -13,10 +13,10 @@ mod exchange;
 mod failure;
 mod request;
 
-pub use connection::{Connection, Established};
+pub use connection::Connection;
 pub use datagrams::Traffic;
 pub use engine::Engine;
-pub use event::{Event, Kept, Response, StreamEvent, StreamKey, What};
+pub use event::{Established, Event, Kept, Response, StreamEvent, StreamKey, What};
 pub use exchange::InFlight;
 pub use failure::{ConnectError, Ended, Failure};
 pub use request::{Head, Request, RequestError};

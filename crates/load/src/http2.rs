@@ -13,13 +13,14 @@ mod connection;
 mod control;
 mod frame;
 mod head;
+mod header_block;
 pub mod hpack;
 mod request;
 mod streams;
 
 pub use connection::{Closing, Connection};
 pub use frame::Settings;
-pub use head::{HeaderBlock, Unreadable};
+pub use header_block::{HeaderBlock, Unreadable};
 #[cfg(feature = "http3")]
 pub(crate) use request::is_left_out;
 pub use request::{Request, Scheme};

@@ -49,5 +49,5 @@ pub fn run(args: AsArgs) -> anyhow::Result<Status> {
         variable: &|name| std::env::var(name).ok(),
         measure: &execute_scripts,
     };
-    Ok(Status::of(compat::main(tool, words, &mut console)))
+    Ok(Status::from_code(compat::main(tool, words, &mut console)))
 }

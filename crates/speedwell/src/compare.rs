@@ -73,8 +73,8 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
          'speedwell compare a.folded b.folded' compares profiles that exist"
     );
-    let operands = operand::all(&args.targets)?;
-    if let Some(recorded) = profiles::all(&operands)? {
+    let operands = operand::parse_all(&args.targets)?;
+    if let Some(recorded) = profiles::read_sides(&operands)? {
         return profiles::compare(&operands, &recorded, &args);
     }
     let sides: Vec<Option<Side>> = operands

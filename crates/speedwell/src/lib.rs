@@ -100,7 +100,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::New(args) => new::run(args),
+        Command::New(args) => new::run(args)
+            .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
         Command::As(args) => as_tool::run(args),
         Command::LoadWorker => load::work(),
         Command::PerformRun => perform_run::run(),
@@ -115,6 +116,30 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         status::tell(&error);
         Status::COULD_NOT
     })
+}
+
+/// How long a first look measures; starting and trying everything takes some time besides, and a minute is what a
+/// person waits for.
+const LOOK: &str = "30s";
+
+/// More runs than fit into it.
+const MOST_RUNS: &str = "32";
+
+/// A first look at what was written: everything once, then as many blocks as fit into some seconds. What comes of it
+/// is a report like any other, with few runs.
+fn first_look(written: &new::Written) -> Status {
+    status::note("trying everything once");
+    let mut looked = main(written.run_words(&["--test"]));
+    if looked == Status::DONE {
+        status::note("measuring for half a minute");
+        let short = ["--budget", LOOK, "--runs", MOST_RUNS];
+        looked = main(written.run_words(&[&short, written.shortened].concat()));
+    }
+    status::note(&format!(
+        "this was a first look; then: speedwell run {}",
+        written.quoted_target()
+    ));
+    looked
 }
 
 fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Words, clap::Error> {

@@ -1,6 +1,6 @@
 //! What is typed for a SOURCE: `[NAME=]PLACE[,PLACE...][[VARIANT]][::REGEX]`.
 //!
-//! Decides which characters mean what. It must not know what is in the places. Start at [`all`].
+//! Decides which characters mean what. It must not know what is in the places. Start at [`parse_all`].
 
 use anyhow::Context;
 use speedwell_harness::discover::{self, Part};
@@ -24,10 +24,10 @@ pub struct Operand {
 ///
 /// # Errors
 /// A pattern that is none.
-pub fn all(words: &[String]) -> anyhow::Result<Vec<Operand>> {
+pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<Operand>> {
     let mut operands: Vec<(bool, Operand)> = Vec::new();
     for word in words {
-        let (name, operand) = one(word).with_context(|| format!("in source '{word}'"))?;
+        let (name, operand) = parse_word(word).with_context(|| format!("in source '{word}'"))?;
         let known = operands
             .iter_mut()
             .find(|(named, known)| *named && name && known.label == operand.label);
@@ -47,7 +47,7 @@ pub fn common_word(operands: &[Operand]) -> Option<String> {
 }
 
 /// One word, and whether it has a name of its own.
-fn one(word: &str) -> anyhow::Result<(bool, Operand)> {
+fn parse_word(word: &str) -> anyhow::Result<(bool, Operand)> {
     let (name, rest) = name(word);
     let (rest, part) = match rest.split_once("::") {
         Some((rest, pattern)) => (rest, Some(Part::parse(pattern)?)),
@@ -157,7 +157,7 @@ mod tests {
 
     fn read(words: &[&str]) -> Vec<Operand> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        all(&words).unwrap()
+        parse_all(&words).unwrap()
     }
 
     fn called(words: &[&str]) -> Vec<String> {

@@ -22,10 +22,10 @@ use std::path::Path;
 ///
 /// # Errors
 /// One that cannot be read, or that stands beside something else.
-pub fn all(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
+pub fn read_sides(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
     let mut found = Vec::new();
     for operand in operands {
-        let read = one(operand).with_context(|| format!("in source '{}'", operand.label))?;
+        let read = read_side(operand).with_context(|| format!("in source '{}'", operand.label))?;
         found.push(read);
     }
     let other = operands.iter().zip(&found).find(|(_, read)| read.is_none());
@@ -42,7 +42,7 @@ pub fn all(operands: &[Operand]) -> anyhow::Result<Option<Vec<Profile>>> {
 }
 
 /// The recordings of one side, added up.
-fn one(operand: &Operand) -> anyhow::Result<Option<Profile>> {
+fn read_side(operand: &Operand) -> anyhow::Result<Option<Profile>> {
     let mut files = Vec::new();
     for place in &operand.places {
         // Stored sessions are no files, and pipes can be read only once, by those whom they are for.

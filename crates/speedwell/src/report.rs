@@ -89,7 +89,7 @@ enum Export {
 /// Sources that cannot be read, parameters or metrics that they do not have.
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
-    let operands = operand::all(&args.sources)?;
+    let operands = operand::parse_all(&args.sources)?;
     let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
     if args.merge {
         return merged(&args, &sources);

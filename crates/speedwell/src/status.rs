@@ -26,7 +26,7 @@ impl Status {
     }
 
     /// A drop-in's own status.
-    pub fn of(code: i32) -> Status {
+    pub fn from_code(code: i32) -> Status {
         Status(code.clamp(0, 255) as u8)
     }
 
@@ -53,11 +53,11 @@ impl Status {
 
 /// Prints an error: outermost context first, hints on lines of their own.
 pub fn tell(error: &anyhow::Error) {
-    eprintln!("speedwell: {}", visible(&told(error)));
+    eprintln!("speedwell: {}", visible(&with_hints_last(error)));
 }
 
 /// The message with its hints at the end, wherever in the chain they were given.
-fn told(error: &anyhow::Error) -> String {
+fn with_hints_last(error: &anyhow::Error) -> String {
     let mut message = Vec::new();
     let mut hints = Vec::new();
     for part in error.chain().map(ToString::to_string) {
@@ -91,7 +91,7 @@ mod tests {
     fn hints_come_last() {
         let error = std::fs::read("/no/such/file").context("cannot read it\nhint: look elsewhere");
         let error = error.context("in source 'x'").unwrap_err();
-        assert!(told(&error).starts_with("in source 'x': cannot read it: No such file"));
-        assert!(told(&error).ends_with("\nhint: look elsewhere"));
+        assert!(with_hints_last(&error).starts_with("in source 'x': cannot read it: No such file"));
+        assert!(with_hints_last(&error).ends_with("\nhint: look elsewhere"));
     }
 }

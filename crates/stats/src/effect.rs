@@ -34,7 +34,7 @@ pub enum Magnitude {
 impl Magnitude {
     /// The word for a delta of either sign (Romano et al., Florida Association of Institutional
     /// Research, 2006).
-    pub fn of(cliffs_delta: f64) -> Magnitude {
+    pub fn of_delta(cliffs_delta: f64) -> Magnitude {
         match cliffs_delta.abs() {
             size if size < 0.147 => Magnitude::Negligible,
             size if size < 0.33 => Magnitude::Small,
@@ -300,8 +300,8 @@ mod tests {
         assert_eq!(cliffs_delta(&[1.0, 2.0], &[3.0]), 1.0);
         assert_eq!(cliffs_delta(&[1.0], &[1.0]), 0.0);
         assert!(cliffs_delta(&[], &[1.0]).is_nan());
-        assert_eq!(Magnitude::of(-0.4), Magnitude::Medium);
-        assert!(Magnitude::of(0.5) > Magnitude::of(0.1));
+        assert_eq!(Magnitude::of_delta(-0.4), Magnitude::Medium);
+        assert!(Magnitude::of_delta(0.5) > Magnitude::of_delta(0.1));
     }
 
     /// R 4.2.2: `a <- summary(aov(y ~ g))[[1]]$"Sum Sq"; a[1] / sum(a)` with these three groups.

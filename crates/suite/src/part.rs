@@ -3,10 +3,8 @@
 //! Every message says where: with the line in TOML, with the path in JSON. It must not know what keys mean; `reader.rs`
 //! turns a part into the type that says so. Start at [`Part`].
 
-use super::reader::Reader;
 use super::tree::{Content, Node, Table};
-use anyhow::{Error, Result, anyhow};
-use serde::de::DeserializeOwned;
+use anyhow::{Error, anyhow};
 use speedwell_model::nearest;
 use std::fmt::{Display, Formatter, Result as Written};
 
@@ -171,27 +169,6 @@ impl<'a> Part<'a> {
     /// The error that a key is missing.
     pub fn missing(&self, key: &str, hint: &str) -> Error {
         self.wrong_table(format!("has no key '{key}'\nhint: {hint}"))
-    }
-
-    /// What it says.
-    ///
-    /// # Errors
-    /// It has an unknown key, or a value that has no meaning; the message names line and key.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        let read = T::deserialize(Reader::new(self));
-        read.map_err(|fault| fault.placed_in(self))
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// It has no meaning as such a value.
-    pub fn read_key<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
-        let Some(part) = self.part(key) else {
-            return Ok(None);
-        };
-        let read = T::deserialize(Reader::new(&part)).map(Some);
-        read.map_err(|fault| fault.at_key(key, self).placed_in(self))
     }
 }
 

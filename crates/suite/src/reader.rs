@@ -10,7 +10,10 @@ use super::tree::{Content, Node, Table};
 use anyhow::Error;
 use indexmap::map::Keys;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StrDeserializer};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
+    Visitor,
+};
 use serde::forward_to_deserialize_any;
 use speedwell_model::nearest;
 use std::fmt::Display;
@@ -114,6 +117,29 @@ impl serde::de::Error for Fault {
 
     fn missing_field(key: &'static str) -> Fault {
         Fault::MissingKey(key)
+    }
+}
+
+impl Part<'_> {
+    /// What it says.
+    ///
+    /// # Errors
+    /// It has an unknown key, or a value that has no meaning; the message names line and key.
+    pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        let read = T::deserialize(Reader::new(self));
+        read.map_err(|fault| fault.placed_in(self))
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// It has no meaning as such a value.
+    pub fn read_key<T: DeserializeOwned>(&self, key: &str) -> anyhow::Result<Option<T>> {
+        let Some(part) = self.part(key) else {
+            return Ok(None);
+        };
+        let read = T::deserialize(Reader::new(&part)).map(Some);
+        read.map_err(|fault| fault.at_key(key, self).placed_in(self))
     }
 }
 

@@ -1,23 +1,10 @@
 //! DATA frames: pieces of bodies, the windows that they use up, and where a response ends.
 
+use super::connection::Incoming;
 use super::frame::{self, HEAD_BYTES, Head, INITIAL_WINDOW_BYTES, MIN_MAX_FRAME_BYTES, flag, kind};
 use super::streams::Upload;
 use super::{Connection, ConnectionError, ErrorCode, Event, Request, StreamError};
 use crate::http1::Phase;
-
-/// A frame whose payload is taken as it arrives.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Incoming {
-    /// 0 if the frame is of an unknown type.
-    stream: u32,
-    /// Bytes of the payload that are still to come.
-    left: u32,
-    /// How many of them are padding.
-    padding: u32,
-    /// The next byte is the length of the padding.
-    awaits_padding: bool,
-    ends_stream: bool,
-}
 
 impl Connection {
     /// The head of a DATA or unknown frame has arrived.
@@ -282,40 +269,6 @@ impl Connection {
             } else {
                 self.resume(place);
             }
-        }
-    }
-}
-
-/// A queue of bytes: appended behind, taken away in front.
-#[derive(Debug, Default)]
-pub(super) struct Output {
-    bytes: Vec<u8>,
-    /// How many of the first bytes have been sent.
-    start: usize,
-}
-
-impl Output {
-    #[inline]
-    pub(super) fn waiting(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-
-    /// Where to append. What was sent is given up when it is the larger part, so that moving the
-    /// rest costs no more than appending it did.
-    #[inline]
-    pub(super) fn tail(&mut self) -> &mut Vec<u8> {
-        if self.start > self.bytes.len() / 2 {
-            self.bytes.drain(..self.start);
-            self.start = 0;
-        }
-        &mut self.bytes
-    }
-
-    pub(super) fn sent(&mut self, bytes: usize) {
-        self.start = (self.start + bytes).min(self.bytes.len());
-        if self.start == self.bytes.len() {
-            self.bytes.clear();
-            self.start = 0;
         }
     }
 }

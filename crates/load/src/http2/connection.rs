@@ -4,9 +4,8 @@
 //! `head`, `body` and `control`; bodies that wait for a window are in `body`, too. Start reading at
 //! [`Connection::feed`].
 
-use super::body::{Incoming, Output};
-use super::frame::{self, HEAD_BYTES, Head, MAX_31, PeerSettings, flag, kind};
-use super::head::{PendingBlock, Walked};
+use super::frame::{self, HEAD_BYTES, Head, MAX_31, Output, PeerSettings, flag, kind};
+use super::header_block::Walked;
 use super::hpack::{Decoder, Fields};
 use super::streams::{Stream, Streams};
 use super::{ConnectionError, ErrorCode, Event, Request, Settings};
@@ -85,6 +84,30 @@ pub struct Connection {
     pub(super) decoder: Option<Decoder>,
     pub(super) fields: Fields,
     pub(super) walked: Walked,
+}
+
+/// A frame whose payload is taken as it arrives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Incoming {
+    /// 0 if the frame is of an unknown type.
+    pub(super) stream: u32,
+    /// Bytes of the payload that are still to come.
+    pub(super) left: u32,
+    /// How many of them are padding.
+    pub(super) padding: u32,
+    /// The next byte is the length of the padding.
+    pub(super) awaits_padding: bool,
+    pub(super) ends_stream: bool,
+}
+
+/// A header block whose end is awaited.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PendingBlock {
+    pub(super) stream: u32,
+    pub(super) ends_stream: bool,
+    pub(super) continuations: u32,
+    /// Bytes of its frames so far, heads and padding included.
+    pub(super) wire_bytes: u64,
 }
 
 impl Connection {

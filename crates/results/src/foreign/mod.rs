@@ -25,3 +25,11 @@ pub fn utf8(bytes: &[u8]) -> Result<&str> {
         }
     })
 }
+
+/// As many bytes of a file are looked at to find its kind.
+pub const BEGINNING_BYTES: u64 = 64 * 1024;
+
+/// As much of a file as is looked at to find its kind.
+pub fn beginning(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
+}

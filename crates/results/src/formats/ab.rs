@@ -6,6 +6,7 @@
 //! at [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`, `-g`), which do not name the address.
 //! The lines are those of httpd 2.2 and 2.4, support/ab.c.
 
+use crate::foreign::beginning;
 use crate::formats::imported::{Imported, Process, sample};
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile};
 use anyhow::{Context, Result, ensure};
@@ -16,7 +17,7 @@ const BEGINNING: &str = "This is ApacheBench";
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let text = String::from_utf8_lossy(beginning(bytes));
     text.lines().any(|line| {
         let line = line.trim();
         line.starts_with(BEGINNING)

@@ -7,7 +7,7 @@
 use super::imported::Imported;
 use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::measured::times;
-use crate::foreign::utf8;
+use crate::foreign::{beginning, utf8};
 use anyhow::{Context, Result};
 use speedwell_load::latency::{Distribution, Logged, Service, read_log};
 use speedwell_model::{Better, Environment, Metric, Session, Value};
@@ -28,7 +28,7 @@ const BENCHMARK: &str = "load";
 
 /// Whether bytes are such a log: it says so in a comment, or has the usual heading of columns.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let beginning = String::from_utf8_lossy(super::beginning(bytes));
+    let beginning = String::from_utf8_lossy(beginning(bytes));
     beginning.lines().take(32).any(|line| {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")

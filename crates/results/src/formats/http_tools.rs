@@ -4,6 +4,7 @@
 //! `foreign/http_output.rs`, which the harness for Node.js needs as well. hey and oha print neither the address nor the
 //! concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
 
+use crate::foreign::beginning;
 use crate::foreign::http_output::{HttpOutput, autocannon};
 use crate::foreign::json::{self, Node};
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile};
@@ -21,7 +22,7 @@ const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
 /// Whether bytes are text of one of these tools.
 pub fn recognises_text(bytes: &[u8]) -> bool {
-    tool_of(&String::from_utf8_lossy(super::beginning(bytes))).is_some()
+    tool_of(&String::from_utf8_lossy(beginning(bytes))).is_some()
 }
 
 fn tool_of(text: &str) -> Option<&'static str> {
@@ -128,7 +129,7 @@ const TIMES: [(&str, &str); 3] = [
 
 /// Whether bytes are text of hey or oha.
 pub fn recognises_hey_oha(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let text = String::from_utf8_lossy(beginning(bytes));
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }

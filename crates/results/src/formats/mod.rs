@@ -18,7 +18,8 @@ pub mod measured;
 pub mod node_csv;
 pub mod pyperf;
 
-use crate::foreign::{json, utf8};
+pub use crate::foreign::BEGINNING_BYTES;
+use crate::foreign::{beginning, json, utf8};
 pub use imported::{Skipped, merge, set};
 
 use anyhow::{Context, Result, bail};
@@ -191,14 +192,6 @@ fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
         return ("is a binary file", "");
     }
     ("is of no known kind", "")
-}
-
-/// As many bytes of a file are looked at to find its kind.
-pub const BEGINNING_BYTES: u64 = 64 * 1024;
-
-/// As much of a file as is looked at to find its kind.
-fn beginning(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
 }
 
 /// The first line of that format is an object with a key that only we write. Files cut short within

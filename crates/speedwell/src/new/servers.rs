@@ -1,7 +1,7 @@
 //! `speedwell new servers`: which HTTP server answers faster?
 
 use super::template::{fill, list, quoted, requirement, requires};
-use super::{PlaceArgs, Written};
+use super::written::{PlaceArgs, Written};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 

@@ -1,6 +1,6 @@
 //! `speedwell new suite`: a folder with a benchmark in every language that is there.
 
-use super::Written;
+use super::written::Written;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;

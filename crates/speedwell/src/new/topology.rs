@@ -1,7 +1,7 @@
 //! `speedwell new topology`: which processes should answer, and which should calculate?
 
 use super::template::fill;
-use super::{PlaceArgs, Written};
+use super::written::{PlaceArgs, Written};
 use clap::Args;
 
 const TEMPLATE: &str = include_str!("templates/topology.toml");

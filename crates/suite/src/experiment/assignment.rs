@@ -1,10 +1,11 @@
 //! What one run has to do: a group's sections for one case and one variant, with every placeholder filled
 //! that can be known before.
 
-use super::group::{Group, Kind};
-use super::target::{self, Arguments, TargetKeys, changes};
+use super::command::{Arguments, changes};
+use super::group::Group;
+use super::target::{self, Kind, TargetKeys};
 use super::variant::{PatchKeys, Variant};
-use super::{Experiment, load, metric, server, verify};
+use super::{Experiment, load, metric, verify};
 use crate::part::{Part, Place};
 use crate::placeholders::{self, Placeholders};
 use crate::tree::{Content, Node, Table};
@@ -66,7 +67,7 @@ impl Experiment {
         let target = target::resolve((&keys, &target_part), (&patch, &patch_part), &context)?;
         let is_server = group.kind == Kind::Server;
         let work = if is_server {
-            Work::Server(Box::new(server::resolve(&keys, &part, &self.root)?))
+            Work::Server(Box::new(target::service(&keys, &part, &self.root)?))
         } else {
             refuse_server_keys(&target_part, group)?;
             Work::Command

@@ -6,9 +6,10 @@
 //! variants are known as harnesses know them, because the command line may put others in the place of those of the
 //! file. What the file says of a variant's server and address counts for every variant of that name.
 
-use super::group::{Group, Kind, Seed};
-use super::load::{Body, ClientName, end, header};
+use super::group::{Group, Seed};
+use super::load::{Body, CONCURRENCY, ClientName, end, header};
 use super::parameters::{Parameters, Settings, ValueTable};
+use super::target::Kind;
 use super::verify::Status;
 use super::{Experiment, control};
 use crate::part::Part;
@@ -23,9 +24,6 @@ use speedwell_model::assignment::{Assignment, Change, Target, Work};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_model::{Case, Value, Variant, milliseconds};
 use std::path::Path;
-
-/// Requests in flight where nothing is said, as for `speedwell load`.
-pub const CONCURRENCY: u32 = 10;
 
 /// Names that no parameter can have.
 const RESERVED: [&str; 4] = ["concurrency", "rate", "port", "program"];

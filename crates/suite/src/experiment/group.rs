@@ -3,7 +3,7 @@
 use super::load::LoadKeys;
 use super::metric::{self, MetricKeys};
 use super::parameters::{self, Parameters, Settings, ValueTable, fits};
-use super::target::TargetKeys;
+use super::target::{Kind, TargetKeys};
 use super::verify::VerifyKeys;
 use crate::part::{Part, Place};
 use crate::placeholders::Placeholders;
@@ -13,7 +13,7 @@ use crate::value::{Deferred, Many, Plain, Whole, checked, name_of};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use speedwell_model::{Case, Metric, Value, seed_of_step};
 use std::path::{Path, PathBuf};
 
@@ -26,21 +26,6 @@ const ALTERNATIVES: [(&str, &str); 3] = [
     ("url", "path"),
     ("concurrency", "connections"),
 ];
-
-/// What a group does with its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// It serves, and gets a load.
-    Server,
-    /// It runs to its end.
-    Command,
-    /// Benchmark files, measured by their harness.
-    Function,
-    /// The short form, `[benchmark.NAME]`: a server gets a load as `speedwell load` sends it.
-    #[serde(skip_deserializing)]
-    Load,
-}
 
 /// Where the seed of a run comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -2,7 +2,6 @@
 //!
 //! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the same everywhere.
 
-use super::benchmark::CONCURRENCY;
 use crate::part::Part;
 use crate::value::{Count, Number, Plain, Time, UrlPath, Whole, checked, or_placeholder};
 use anyhow::Result;
@@ -14,6 +13,9 @@ use speedwell_model::load_spec::{Client, LoadSpec};
 use speedwell_model::milliseconds;
 use std::path::Path;
 use std::time::Duration;
+
+/// Requests in flight where nothing is said, as for `speedwell load`.
+pub const CONCURRENCY: u32 = 10;
 
 /// How long a warm-up waits for steadiness where nothing is said.
 const STEADY: Duration = Duration::from_secs(30);

@@ -10,9 +10,11 @@
 mod assignment;
 mod benchmark;
 mod claim;
+mod command;
 mod compare;
 pub mod control;
 mod group;
+mod group_metrics;
 mod load;
 mod metric;
 mod output;
@@ -21,7 +23,6 @@ mod plan;
 mod profile;
 mod requirement;
 mod selection;
-mod server;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -30,13 +31,14 @@ mod verify;
 
 pub use claim::Claim;
 pub use compare::Compare;
-pub use group::{Group, Kind, Seed};
+pub use group::{Group, Seed};
 pub use metric::in_ms;
 pub use output::{Output, Series};
 pub use plan::{Pins, Plan};
 pub use profile::{Profile, Tool, When};
 pub use requirement::{Need, Requirement};
 pub use selection::SelectedCase;
+pub use target::Kind;
 pub use variant::Variant;
 
 use super::part::{Part, at};

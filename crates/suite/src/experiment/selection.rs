@@ -1,6 +1,7 @@
 //! Which cases a metric with a filter selects.
 
-use super::group::{Group, Kind};
+use super::group::Group;
+use super::target::Kind;
 use crate::expression::{Filter, Mistake};
 use crate::part::nearest_of;
 use speedwell_model::{Case, Value};

@@ -1,18 +1,54 @@
-//! `[group.target]`: the program under test, with what a variant changes of it.
+//! `[group.target]`: the program under test, with what a variant changes of it. A server has a port, is ready at some time and
+//! has to be ended.
 
+use super::command::{Arguments, Command, Environment, changes};
+use super::load::LoadKeys;
 use super::parameters::Parameters;
-use super::server::{PortKey, ReadyKeys, StopKeys};
 use super::variant::PatchKeys;
+use super::verify::{self, VerifyKeys};
 use crate::part::{Part, nearest_of};
-use crate::value::{Many, Plain, Time, Whole, checked, or_placeholder};
+use crate::reader::unknown_name;
+use crate::value::{Plain, Time, UrlPath, Whole, checked, or_placeholder};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use speedwell_model::assignment::{Change, Target};
+use serde::{Deserialize, Serialize};
+use speedwell_model::assignment::{Ready, Service, Stop, Target};
 use speedwell_model::{Case, Value, milliseconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// How long a server may take to be ready where nothing is said, as for `speedwell load --serve`.
+const READY: Duration = Duration::from_secs(30);
+
+/// How long its end may take where nothing is said.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Signals that can end a server, by their names without `SIG`.
+const SIGNALS: [(&str, i32); 7] = [
+    ("TERM", libc::SIGTERM),
+    ("INT", libc::SIGINT),
+    ("QUIT", libc::SIGQUIT),
+    ("HUP", libc::SIGHUP),
+    ("USR1", libc::SIGUSR1),
+    ("USR2", libc::SIGUSR2),
+    ("KILL", libc::SIGKILL),
+];
+
+/// What a group does with its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// It serves, and gets a load.
+    Server,
+    /// It runs to its end.
+    Command,
+    /// Benchmark files, measured by their harness.
+    Function,
+    /// The short form, `[benchmark.NAME]`: a server gets a load as `speedwell load` sends it.
+    #[serde(skip_deserializing)]
+    Load,
+}
 
 /// The program under test.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -29,16 +65,16 @@ pub struct TargetKeys {
     /// Of a command: the exit status that is its good end, or a table with one for each value of a parameter. Usually 0.
     expect_exit: Option<ExpectedExit>,
     /// Of a server: "auto", or the number that it is known to have.
-    pub port: PortKey,
+    port: PortKey,
     /// Of a server: "private" gives every run a network of its own.
-    pub network: Option<Network>,
+    network: Option<Network>,
     /// Of a server: when it is ready: { http = "/", status = 200, within = "10s" }, or the time that it may take.
     /// Without `http` it is enough that it listens.
-    pub ready: ReadyKeys,
+    ready: ReadyKeys,
     /// Of a server: how it is ended: { signal = "SIGINT", grace = "2s" }.
-    pub stop: StopKeys,
+    stop: StopKeys,
     /// Of a server: living children that it must have.
-    pub expect_processes: Option<Whole<0>>,
+    expect_processes: Option<Whole<0>>,
 }
 
 /// Which network a server has.
@@ -50,107 +86,6 @@ pub enum Network {
     Private,
     /// That of the machine.
     Host,
-}
-
-/// Words, or a line that is split into words as a shell would split it.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum Command {
-    #[serde(rename = "a list")]
-    Words(Many<String>),
-    #[serde(rename = "a text")]
-    Line(Line),
-}
-
-checked! {
-    pub struct Line(Vec<String>) from String as { "type": "string" },
-    |line| {
-        let words = shell_words::split(&line).unwrap_or_default();
-        let wrong = || format!(": '{line}' is not a command");
-        (!words.is_empty()).then_some(words).ok_or_else(wrong)
-    }
-}
-
-impl Command {
-    fn words(&self) -> Vec<String> {
-        match self {
-            Command::Words(words) => words.0.clone(),
-            Command::Line(line) => line.0.clone(),
-        }
-    }
-}
-
-/// Arguments, of which there may be none.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum Arguments {
-    #[serde(rename = "a value")]
-    One(Plain),
-    #[serde(rename = "a list")]
-    Several(Vec<Plain>),
-}
-
-impl Arguments {
-    /// As the program gets them.
-    pub fn texts(&self) -> Vec<String> {
-        match self {
-            Arguments::Several(values) => values.iter().map(Plain::text).collect(),
-            Arguments::One(value) => vec![value.text()],
-        }
-    }
-}
-
-/// Changes of the environment by the names of variables.
-pub type Environment = IndexMap<String, Variable>;
-
-/// The value of a variable, or how it changes.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum Variable {
-    #[serde(rename = "a value")]
-    Value(Plain),
-    #[serde(rename = "a table")]
-    Change(VariableChange),
-}
-
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum VariableChange {
-    /// It has this value.
-    Set(Plain),
-    /// This is added behind what it has: behind a space, or `:` for names that end in PATH.
-    Append(Plain),
-    /// This is added before what it has.
-    Prepend(Plain),
-    /// It does not exist.
-    Unset(bool),
-}
-
-/// The changes of `env` in a table, in order.
-pub fn changes(environment: &Environment, part: &Part) -> Result<Vec<Change>> {
-    let one = |(name, variable): (&String, &Variable)| {
-        let env = part.part("env").unwrap_or_else(|| part.clone());
-        if name.is_empty() || name.contains(['=', '\0']) {
-            let message = format!("'{name}' cannot be the name of a variable");
-            return Err(env.error(name, message));
-        }
-        let name = name.clone();
-        Ok(match variable {
-            Variable::Value(value) | Variable::Change(VariableChange::Set(value)) => {
-                Change::Set(name, value.text())
-            }
-            Variable::Change(VariableChange::Append(value)) => Change::Append(name, value.text()),
-            Variable::Change(VariableChange::Prepend(value)) => Change::Prepend(name, value.text()),
-            Variable::Change(VariableChange::Unset(true)) => Change::Unset(name),
-            Variable::Change(VariableChange::Unset(false)) => {
-                return Err(env.wrong(&name, "has 'unset = false', which changes nothing"));
-            }
-        })
-    };
-    environment.iter().map(one).collect()
 }
 
 /// One status, or one for each value of a parameter.
@@ -259,4 +194,119 @@ fn expected_exit(keys: &TargetKeys, part: &Part, context: &Context) -> Result<i3
     found
         .map(|status| status.0.into())
         .ok_or_else(|| part.wrong("expect_exit", format!("has no entry for the case '{id}'")))
+}
+
+checked! {
+    /// `"auto"`, or the number of a port.
+    #[derive(Copy, Default)]
+    struct PortKey(Option<u16>) from Plain as {
+        "type": ["integer", "string"], "minimum": 1, "maximum": 65535
+    },
+    |value| {
+        if value.text() == "auto" {
+            return Ok(None);
+        }
+        let port = value.whole(1).and_then(|port| u16::try_from(port).ok());
+        port.map(Some).ok_or(": a port is a number from 1 to 65535, or \"auto\"".to_owned())
+    }
+}
+
+/// A time, or a request that is repeated until it is answered.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum ReadyKeys {
+    #[serde(rename = "a text")]
+    Within(Time),
+    #[serde(rename = "a table")]
+    Answer(AnswerKeys),
+}
+
+impl Default for ReadyKeys {
+    fn default() -> ReadyKeys {
+        ReadyKeys::Within(Time(READY))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerKeys {
+    /// The path of the request. Without one it is enough that it listens.
+    http: Option<UrlPath>,
+    /// The status of the answer. Usually 200.
+    status: Option<HttpStatus>,
+    /// How long it may take. Usually "30s".
+    within: Option<Time>,
+}
+
+checked! {
+    #[derive(Copy)]
+    struct HttpStatus(u16) from Whole<0> as {
+        "type": ["integer", "string"], "minimum": 100, "maximum": 599
+    },
+    |status| {
+        let status = u16::try_from(status.0).ok();
+        let status = status.filter(|status| (100..600).contains(status));
+        status.ok_or(": a status of HTTP is a number from 100 to 599".to_owned())
+    }
+}
+
+/// How a server is ended.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StopKeys {
+    /// The signal. Usually "SIGTERM".
+    signal: Option<Signal>,
+    /// How long the end may take. Usually "3s".
+    grace: Option<Time>,
+}
+
+checked! {
+    #[derive(Copy)]
+    struct Signal(i32) from String as {
+        "type": "string", "pattern": r"^(SIG)?(TERM|INT|QUIT|HUP|USR1|USR2|KILL)$|\{[A-Za-z_]"
+    },
+    |name| {
+        let short = name.strip_prefix("SIG").unwrap_or(&name);
+        let found = SIGNALS.iter().find(|(known, _)| *known == short);
+        let names = SIGNALS.map(|(known, _)| format!("SIG{known}"));
+        found.map(|(_, signal)| *signal).ok_or_else(|| unknown_name(&name, &names))
+    }
+}
+
+/// The server, whose files are below `root`. The placeholders of the group are filled.
+pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service> {
+    let Some(load) = group.part("load") else {
+        return Err(group.missing("load", "[group.load] with requests or duration"));
+    };
+    let keys: LoadKeys = load.read()?;
+    let verify: Option<VerifyKeys> = group.part("verify").map(|part| part.read()).transpose()?;
+    let children = target.expect_processes;
+    Ok(Service {
+        port: target.port.0,
+        private_network: target.network == Some(Network::Private),
+        ready: ready(&target.ready),
+        stop: Stop {
+            signal: target.stop.signal.map_or(libc::SIGTERM, |signal| signal.0),
+            grace_ms: milliseconds(target.stop.grace.map_or(GRACE, |grace| grace.0)),
+        },
+        children: children.map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),
+        load: keys.resolve(&load, root)?,
+        verify: verify::resolve(verify),
+    })
+}
+
+fn ready(keys: &ReadyKeys) -> Ready {
+    match keys {
+        ReadyKeys::Within(time) => Ready {
+            path: None,
+            status: 200,
+            within_ms: milliseconds(time.0),
+        },
+        ReadyKeys::Answer(answer) => Ready {
+            path: answer.http.as_ref().map(|path| path.0.clone()),
+            status: answer.status.map_or(200, |status| status.0),
+            within_ms: milliseconds(answer.within.map_or(READY, |time| time.0)),
+        },
+    }
 }

@@ -4,8 +4,8 @@
 //! or the instrument would be compared together with its object. Keys without a meaning of their own
 //! can be used as placeholders, and must be.
 
+use super::command::{Arguments, Command, Environment};
 use super::parameters::check_name;
-use super::target::{Arguments, Command, Environment};
 use super::verify::ProofKeys;
 use crate::part::{Part, Place, nearest_of};
 use crate::placeholders::Placeholders;

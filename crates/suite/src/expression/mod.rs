@@ -14,11 +14,53 @@ mod parser;
 mod print;
 mod value;
 
-pub use value::Unit;
+pub use parser::{arithmetic, filter};
 
-use parser::Parser;
-use print::percent;
-use std::fmt::{Display, Formatter, Result as Written};
+/// A unit, the one that is stored (nanoseconds, bytes), and how many of those it is. Sizes with k, M, G are powers of 1000,
+/// with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
+const UNITS: [(&str, &str, f64); 13] = [
+    ("ns", "ns", 1.0),
+    ("us", "ns", 1e3),
+    ("µs", "ns", 1e3),
+    ("ms", "ns", 1e6),
+    ("s", "ns", 1e9),
+    ("min", "ns", 60e9),
+    ("B", "B", 1.0),
+    ("kB", "B", 1e3),
+    ("MB", "B", 1e6),
+    ("GB", "B", 1e9),
+    ("KiB", "B", 1024.0),
+    ("MiB", "B", 1_048_576.0),
+    ("GiB", "B", 1_073_741_824.0),
+];
+
+/// A unit of time or size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// As it is written.
+    pub name: &'static str,
+    /// The unit that figures are stored in.
+    pub stored: &'static str,
+    /// How many of the stored unit it is.
+    pub factor: f64,
+}
+
+impl Unit {
+    /// The unit of that name.
+    pub fn find(name: &str) -> Option<Unit> {
+        let found = UNITS.iter().find(|(known, ..)| *known == name);
+        found.map(|&(name, stored, factor)| Unit {
+            name,
+            stored,
+            factor,
+        })
+    }
+
+    /// The names of all units.
+    pub fn names() -> Vec<String> {
+        UNITS.iter().map(|(name, ..)| (*name).to_owned()).collect()
+    }
+}
 
 /// A claim or a part of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,14 +133,6 @@ pub enum Operator {
 }
 
 impl Expression {
-    /// Reads a claim: an expression that is true or false.
-    ///
-    /// # Errors
-    /// It is none; the mistake has its column.
-    pub fn claim(text: &str) -> Result<Expression, Mistake> {
-        Parser::new(text).claim()
-    }
-
     /// The figures that it needs, in order, each once.
     pub fn terms(&self) -> Vec<&Term> {
         let mut found: Vec<&Term> = Vec::new();
@@ -149,23 +183,6 @@ impl Expression {
     }
 }
 
-/// The number that a text such as `2*8+1` or `5%` is; `None` if it is something else.
-pub fn arithmetic(text: &str) -> Option<f64> {
-    let read = Parser::new(text).quantity().ok()?;
-    let value = read.number(&|_| None, &|_| None)?;
-    // A text with a unit is no plain number.
-    let is_plain = value.is_finite() && read.quantities().is_empty();
-    is_plain.then_some(value)
-}
-
-/// Reads a filter as it stands between the brackets of a term: `promises, test=fibonacci`.
-///
-/// # Errors
-/// It is none; the mistake has its column.
-pub fn filter(text: &str) -> Result<Filter, Mistake> {
-    Parser::new(text).whole_filter()
-}
-
 /// A bound on the change of a candidate against the baseline: `time < +250%`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
@@ -180,36 +197,9 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Reads gates with `and` between them.
-    ///
-    /// # Errors
-    /// There is none; the mistake has its column.
-    pub fn parse(text: &str) -> Result<Vec<Gate>, Mistake> {
-        Parser::new(text).gates()
-    }
-
     /// Whether a change, as a share of the baseline, is within the gate.
     pub fn allows(&self, change: f64) -> bool {
         self.operator.compares(change, self.change) == Some(true)
-    }
-}
-
-impl Display for Gate {
-    fn fmt(&self, out: &mut Formatter<'_>) -> Written {
-        let term = Term {
-            metric: self.metric.clone(),
-            filter: self.filter.clone(),
-            variant: "x".to_owned(),
-        };
-        let what = term.to_string();
-        let what = what.trim_end_matches("(x)");
-        let sign = if self.change < 0.0 { "" } else { "+" };
-        write!(
-            out,
-            "{what} {} {sign}{}%",
-            self.operator.sign(),
-            percent(self.change)
-        )
     }
 }
 

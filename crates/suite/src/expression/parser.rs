@@ -3,14 +3,50 @@
 //! Names of variants, groups and values stand in brackets as they are, hyphens included, so they are
 //! read up to the bracket or comma; quotes are needed only for names that contain such letters.
 
-use super::Unit;
-use super::{Expression, Filter, Gate, Mistake, Operator, Term};
+use super::{Expression, Filter, Gate, Mistake, Operator, Term, Unit};
 
 /// Nobody writes deeper brackets on purpose, and each level costs a part of the stack.
 const DEEPEST: usize = 100;
 
+impl Expression {
+    /// Reads a claim: an expression that is true or false.
+    ///
+    /// # Errors
+    /// It is none; the mistake has its column.
+    pub fn claim(text: &str) -> Result<Expression, Mistake> {
+        Parser::new(text).claim()
+    }
+}
+
+impl Gate {
+    /// Reads gates with `and` between them.
+    ///
+    /// # Errors
+    /// There is none; the mistake has its column.
+    pub fn parse(text: &str) -> Result<Vec<Gate>, Mistake> {
+        Parser::new(text).gates()
+    }
+}
+
+/// The number that a text such as `2*8+1` or `5%` is; `None` if it is something else.
+pub fn arithmetic(text: &str) -> Option<f64> {
+    let read = Parser::new(text).quantity().ok()?;
+    let value = read.number(&|_| None, &|_| None)?;
+    // A text with a unit is no plain number.
+    let is_plain = value.is_finite() && read.quantities().is_empty();
+    is_plain.then_some(value)
+}
+
+/// Reads a filter as it stands between the brackets of a term: `promises, test=fibonacci`.
+///
+/// # Errors
+/// It is none; the mistake has its column.
+pub fn filter(text: &str) -> Result<Filter, Mistake> {
+    Parser::new(text).whole_filter()
+}
+
 /// A text that is being read.
-pub struct Parser<'a> {
+struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,

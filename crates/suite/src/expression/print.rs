@@ -1,6 +1,6 @@
 //! Expressions as text, in the form that is read back as the same expression.
 
-use super::{Expression, Filter, Operator, Term};
+use super::{Expression, Filter, Gate, Operator, Term};
 use std::fmt::{Display, Formatter, Result};
 
 impl Operator {
@@ -119,8 +119,27 @@ impl Display for Expression {
     }
 }
 
+impl Display for Gate {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        let term = Term {
+            metric: self.metric.clone(),
+            filter: self.filter.clone(),
+            variant: "x".to_owned(),
+        };
+        let what = term.to_string();
+        let what = what.trim_end_matches("(x)");
+        let sign = if self.change < 0.0 { "" } else { "+" };
+        write!(
+            out,
+            "{what} {} {sign}{}%",
+            self.operator.sign(),
+            percent(self.change)
+        )
+    }
+}
+
 /// The shortest number of percent that is read back as the same share.
-pub(super) fn percent(share: f64) -> f64 {
+fn percent(share: f64) -> f64 {
     let digits = (0..17).map(|digits| 10f64.powi(digits));
     let mut rounded = digits.map(|power| (share * 100.0 * power).round() / power);
     let same = rounded.find(|percent| percent / 100.0 == share);

@@ -1,56 +1,9 @@
-//! What an expression means once names and figures are known, and the units of its numbers: times are stored in
-//! nanoseconds, sizes in bytes.
+//! What an expression means once names and figures are known.
 
 use super::{Expression, Operator, Term};
 
 type Names<'a> = &'a dyn Fn(&str) -> Option<f64>;
 type Figures<'a> = &'a dyn Fn(&Term) -> Option<f64>;
-
-/// A unit, the one that is stored, and how many of those it is. Sizes with k, M, G are powers of 1000,
-/// with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
-const UNITS: [(&str, &str, f64); 13] = [
-    ("ns", "ns", 1.0),
-    ("us", "ns", 1e3),
-    ("µs", "ns", 1e3),
-    ("ms", "ns", 1e6),
-    ("s", "ns", 1e9),
-    ("min", "ns", 60e9),
-    ("B", "B", 1.0),
-    ("kB", "B", 1e3),
-    ("MB", "B", 1e6),
-    ("GB", "B", 1e9),
-    ("KiB", "B", 1024.0),
-    ("MiB", "B", 1_048_576.0),
-    ("GiB", "B", 1_073_741_824.0),
-];
-
-/// A unit of time or size.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Unit {
-    /// As it is written.
-    pub name: &'static str,
-    /// The unit that figures are stored in.
-    pub stored: &'static str,
-    /// How many of the stored unit it is.
-    pub factor: f64,
-}
-
-impl Unit {
-    /// The unit of that name.
-    pub fn find(name: &str) -> Option<Unit> {
-        let found = UNITS.iter().find(|(known, ..)| *known == name);
-        found.map(|&(name, stored, factor)| Unit {
-            name,
-            stored,
-            factor,
-        })
-    }
-
-    /// The names of all units.
-    pub fn names() -> Vec<String> {
-        UNITS.iter().map(|(name, ..)| (*name).to_owned()).collect()
-    }
-}
 
 impl Expression {
     /// The number that it is; `None` if it is a truth, or if a name or figure is not known.

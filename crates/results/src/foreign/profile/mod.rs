@@ -2,27 +2,22 @@
 //!
 //! Decides by content whether bytes are one, and of which kind: text of `perf script`, `.cpuprofile` of V8, or
 //! folded stacks. It must not know how recordings are made. Start at [`read`]; what becomes of a frame's name
-//! is decided by [`FrameNames::short`]: whatever differs between two recordings although the function is the same is taken out, and
-//! folders that say nothing.
+//! is decided by [`FrameNames::short`].
 
-use crate::foreign::utf8;
+use crate::foreign::{beginning, utf8};
 use anyhow::{Result, bail};
-use regex::Regex;
 use speedwell_model::Profile;
-use std::borrow::Cow;
-use std::path::Path;
-use std::sync::LazyLock;
 
 mod cpu_profile;
 mod folded;
+mod frame_names;
 mod perf_script;
 
+pub use frame_names::FrameNames;
 pub use perf_script::{PerfScript, read as read_perf_script};
 
 /// How `perf record` begins its file (tools/perf/util/header.c of Linux).
 const PERF_DATA: &[u8] = b"PERFILE2";
-/// As much of a file as is looked at to find its kind.
-const BEGINNING: usize = 64 * 1024;
 
 /// Reads a recording. `None`: the bytes are something else.
 ///
@@ -35,10 +30,10 @@ pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
              hint: make it text first: perf script -i FILE > FILE.txt"
         );
     }
-    if cpu_profile::recognises(beginning(bytes)) {
+    if cpu_profile::recognises(whole_lines(bytes)) {
         return cpu_profile::read(utf8(bytes)?, names).map(Some);
     }
-    let beginning = String::from_utf8_lossy(beginning(bytes));
+    let beginning = String::from_utf8_lossy(whole_lines(bytes));
     if perf_script::recognises(&beginning) {
         // Names of functions may be any bytes; one bad name must not make the others unreadable.
         let script = perf_script::read(bytes, names)?;
@@ -51,197 +46,9 @@ pub fn read(bytes: &[u8], names: &FrameNames) -> Result<Option<Profile>> {
 }
 
 /// The beginning of the bytes, cut behind a whole line where there is one.
-fn beginning(bytes: &[u8]) -> &[u8] {
-    if bytes.len() <= BEGINNING {
-        return bytes;
-    }
-    let start = &bytes[..BEGINNING];
-    match start.iter().rposition(|&byte| byte == b'\n') {
-        Some(end) => &start[..end],
-        None => start,
-    }
-}
-
-/// What is taken out of names, in this order, and what stands there instead.
-const RULES: [(&str, &str); 9] = [
-    // How V8 says which of its compilers made the code (`~` interpreter, `^` and `+` the quick ones, `*` the
-    // optimising one): a function moves between them while it runs. Code given to `eval` runs once and keeps
-    // its mark. Node 14 and older say LazyCompile where newer ones say JS.
-    (
-        r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*",
-        "JS:",
-    ),
-    (r"\bnode:internal/", "node:"),
-    (r"\bfile://", ""),
-    // Addresses: an offset in the function, or all that is known of it.
-    (r"\+0x[0-9a-f]+$", ""),
-    (r"^0x[0-9a-f]+$", "[unknown]"),
-    // Files of code compiled while running are named after the process.
-    (
-        r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$",
-        "[jit]",
-    ),
-    // Copies that GCC and LLVM make of a function.
-    (
-        r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]",
-        "",
-    ),
-    // The hash that rustc appends, and versions of symbols in the C library.
-    (r"::h[0-9a-f]{16}$|@@?[A-Z][A-Za-z]*_[\w.]+$", ""),
-    // How Erlang's JIT marks its own functions (OTP 25: `$lists:map/2`).
-    (r"^\$(.+:.+/\d+)$", "$1"),
-];
-
-static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    let compiled = RULES.iter().map(|(pattern, instead)| {
-        #[expect(
-            clippy::expect_used,
-            reason = "the patterns are constants, and every test compiles them"
-        )]
-        let pattern = Regex::new(pattern).expect("the pattern is well formed");
-        (pattern, *instead)
-    });
-    compiled.collect()
-});
-
-/// How names are shortened.
-#[derive(Debug, Clone, Default)]
-pub struct FrameNames {
-    /// The folder of the program, with a slash at its end: paths are shown from there.
-    home: Option<String>,
-}
-
-impl FrameNames {
-    /// Paths below this folder are shown from there.
-    pub fn from(home: &Path) -> FrameNames {
-        let home = home.to_string_lossy();
-        let home = home.trim_end_matches('/');
-        FrameNames {
-            home: (!home.is_empty()).then(|| format!("{home}/")),
-        }
-    }
-
-    /// The same names; where no folder is known, the deepest one that holds all `files` is the program's.
-    pub fn or_from_files<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
-        if self.home.is_some() {
-            return self.clone();
-        }
-        let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
-        let common = folders.reduce(|one, other| {
-            let same = one.components().zip(other.components());
-            let same = same.take_while(|(one, other)| one == other);
-            same.map(|(part, _)| part).collect()
-        });
-        match common {
-            // Files without a folder in common but the root are shown in full.
-            Some(folder) if folder.components().count() > 1 => FrameNames::from(&folder),
-            _ => FrameNames::default(),
-        }
-    }
-
-    /// The name of a function. What was shortened before stays as it is.
-    pub fn short<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        let mut short = Cow::Borrowed(name.trim());
-        for (pattern, instead) in PATTERNS.iter() {
-            if let Cow::Owned(changed) = pattern.replace_all(&short, *instead) {
-                short = Cow::Owned(changed);
-            }
-        }
-        match &self.home {
-            Some(home) if short.contains(home.as_str()) => {
-                Cow::Owned(short.replacen(home.as_str(), "", 1))
-            }
-            _ => short,
-        }
-    }
-
-    /// The name of a thread, which is the outermost frame: without the number that it has among its like.
-    pub fn thread(&self, name: &str) -> String {
-        let name = name.trim();
-        let digits = |letter: char| letter.is_ascii_digit();
-        let front = match name.trim_start_matches(digits).strip_prefix('_') {
-            Some(rest) if name.starts_with(digits) => rest,
-            _ => name,
-        };
-        let short = front.trim_end_matches(digits);
-        let short = match short.strip_suffix(['-', '_', '#', '/', ':', ' ']) {
-            Some(short) if short.len() < front.len() - 1 && front.ends_with(digits) => short,
-            _ => front,
-        };
-        if short.is_empty() {
-            name.to_owned()
-        } else {
-            short.to_owned()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_differs_between_recordings_is_taken_out() {
-        let names = FrameNames::from(Path::new("/home/me/app/"));
-        for (raw, short) in [
-            ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
-            ("JS:~fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
-            ("JS:^ file:///home/me/app/m.mjs:1:1", "JS: m.mjs:1:1"),
-            (
-                "LazyCompile:*fib /other/w.js:1:13",
-                "JS:fib /other/w.js:1:13",
-            ),
-            (
-                "JS:~require node:internal/modules/x:1:2",
-                "JS:require node:modules/x:1:2",
-            ),
-            ("Eval:~ node:internal/net:1:1", "Eval:~ node:net:1:1"),
-            ("main+0x1f", "main"),
-            ("0x7f0183d98ca4", "[unknown]"),
-            ("[perf-4711.map]", "[jit]"),
-            ("inner_fetch.constprop.0", "inner_fetch"),
-            ("copy.isra.0.cold", "copy"),
-            ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
-            ("pthread_rwlock_rdlock@GLIBC_2.2.5", "pthread_rwlock_rdlock"),
-            ("$lists:map/2", "lists:map/2"),
-            ("v8::OldSpace::~OldSpace", "v8::OldSpace::~OldSpace"),
-            ("operator+", "operator+"),
-        ] {
-            assert_eq!(names.short(raw), short);
-            assert_eq!(names.short(short), short, "shortened twice");
-        }
-    }
-
-    #[test]
-    fn names_begin_in_the_folder_that_holds_all_files() {
-        let known = FrameNames::from(Path::new("/home/me"));
-        let of =
-            |names: &FrameNames, files: &[&str]| names.or_from_files(files.iter().copied()).home;
-        let none = FrameNames::default();
-        assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
-        assert_eq!(
-            of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(),
-            Some("/p/")
-        );
-        assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
-        assert_eq!(of(&none, &[]), None);
-        assert_eq!(of(&known, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
-    }
-
-    #[test]
-    fn threads_lose_their_numbers_and_programs_do_not() {
-        let names = FrameNames::default();
-        for (raw, short) in [
-            ("2_scheduler", "scheduler"),
-            ("10_dirty_io_sch", "dirty_io_sch"),
-            ("worker-12", "worker"),
-            ("tokio-runtime-w", "tokio-runtime-w"),
-            ("node", "node"),
-            ("python3", "python3"),
-            ("7", "7"),
-            ("", ""),
-        ] {
-            assert_eq!(names.thread(raw), short);
-        }
-    }
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let start = beginning(bytes);
+    let end = start.iter().rposition(|&byte| byte == b'\n');
+    let end = end.filter(|_| start.len() < bytes.len());
+    &start[..end.unwrap_or(start.len())]
 }

@@ -4,6 +4,7 @@
 //! benchmark (`-count`) share a process; each becomes a run with that remark, as for google/benchmark.
 //! It must not know where the text came from. Start at [`read`].
 
+use crate::foreign::beginning;
 use crate::formats::Skipped;
 use crate::formats::go_bench::line::{Figures, Line, Measure};
 use crate::formats::imported::{
@@ -18,7 +19,7 @@ mod line;
 /// Whether bytes are of this kind: a result stands in their beginning, or what `go test` prints
 /// where there is none.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let text = String::from_utf8_lossy(beginning(bytes));
     let mut lines = text.lines();
     line::is_events(bytes)
         || lines.any(|line| {

@@ -5,6 +5,7 @@
 //! at [`read`]. The metric of a number is decided by the heading of its column or its table, else by its unit; how many bytes a
 //! megabyte has by the sizes of responses, which are whole numbers of bytes.
 
+use crate::foreign::beginning;
 use crate::formats::imported::{VARIANT, empty_session, sample};
 use crate::formats::markdown_tables::layout::{Number, Quantity, Table, Unit, unit_at_end};
 use anyhow::{Result, ensure};
@@ -16,7 +17,7 @@ mod layout;
 
 /// Whether there is a table of figures in the text.
 pub fn recognises(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(super::beginning(bytes));
+    let text = String::from_utf8_lossy(beginning(bytes));
     let (tables, _) = layout::tables(&text);
     !figures_of(&tables).is_empty()
 }

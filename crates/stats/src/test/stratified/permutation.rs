@@ -4,7 +4,7 @@
 //! distributions of the blocks, or by the normal approximation where that would cost too much. It must not know
 //! logarithms or how shifts are searched. Start at [`Permutation::tails`].
 
-use super::{Blocks, Side, Size};
+use super::blocks::{Blocks, Side, Size};
 use crate::distribution::normal;
 
 /// Additions up to which the distribution is computed exactly, at the widest that the ranks can lie: 64 runs a side in

@@ -1,0 +1,259 @@
+//! Observations arranged for ranking: logarithms by side in ascending order, each with its block.
+//!
+//! Decides which observations count and computes ranks and the normal approximation for any shift of the candidate.
+
+use std::fmt;
+
+/// Why the test cannot be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StratifiedError {
+    /// The value at this index is not a positive finite number, so it has no logarithm.
+    NotPositive {
+        /// Index into the observations.
+        index: usize,
+    },
+    /// No block holds both sides.
+    NoBlock,
+}
+
+impl fmt::Display for StratifiedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StratifiedError::NotPositive { index } => {
+                write!(f, "value {index} is not a positive finite number")
+            }
+            StratifiedError::NoBlock => f.write_str("no block holds both sides"),
+        }
+    }
+}
+
+impl std::error::Error for StratifiedError {}
+
+/// Which of the two compared sides an observation belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The reference.
+    Baseline,
+    /// What is compared with the reference.
+    Candidate,
+}
+
+/// One value, measured in a block within which the order of the sides was drawn at random.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// The measured value, in any unit; positive.
+    pub value: f64,
+    /// The side it was measured for.
+    pub side: Side,
+    /// The block it was measured in; any number, equal for the members of a block.
+    pub block: u32,
+}
+
+impl Observation {
+    /// An observation of the baseline.
+    pub fn baseline(value: f64, block: u32) -> Observation {
+        Observation {
+            value,
+            side: Side::Baseline,
+            block,
+        }
+    }
+
+    /// An observation of the candidate.
+    pub fn candidate(value: f64, block: u32) -> Observation {
+        Observation {
+            value,
+            side: Side::Candidate,
+            block,
+        }
+    }
+}
+
+/// Logarithms of the observations that can be compared.
+#[derive(Debug, Clone)]
+pub(crate) struct Blocks {
+    baseline: Vec<Member>,
+    candidate: Vec<Member>,
+    sizes: Vec<Size>,
+}
+
+/// Number of values of either side in one block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Size {
+    pub baseline: usize,
+    pub candidate: usize,
+}
+
+impl Size {
+    pub fn total(&self) -> usize {
+        self.baseline + self.candidate
+    }
+}
+
+/// Logarithms this close count as equal: they differ only by the rounding of a shift or of a unit.
+const TIE: f64 = 1e-13;
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    log: f64,
+    block: usize,
+}
+
+impl Blocks {
+    pub(crate) fn new(observations: &[Observation]) -> Result<Blocks, StratifiedError> {
+        let not_positive = |o: &Observation| !(o.value.is_finite() && o.value > 0.0);
+        if let Some(index) = observations.iter().position(not_positive) {
+            return Err(StratifiedError::NotPositive { index });
+        }
+        let mut in_order: Vec<&Observation> = observations.iter().collect();
+        in_order.sort_by_key(|observation| observation.block);
+        let mut blocks = Blocks {
+            baseline: Vec::new(),
+            candidate: Vec::new(),
+            sizes: Vec::new(),
+        };
+        for block in in_order.chunk_by(|a, b| a.block == b.block) {
+            blocks.push(block);
+        }
+        if blocks.sizes.is_empty() {
+            return Err(StratifiedError::NoBlock);
+        }
+        blocks.baseline.sort_by(|a, b| a.log.total_cmp(&b.log));
+        blocks.candidate.sort_by(|a, b| a.log.total_cmp(&b.log));
+        Ok(blocks)
+    }
+
+    fn push(&mut self, block: &[&Observation]) {
+        let candidate = block.iter().filter(|o| o.side == Side::Candidate).count();
+        let size = Size {
+            baseline: block.len() - candidate,
+            candidate,
+        };
+        if size.baseline == 0 || size.candidate == 0 {
+            return;
+        }
+        for observation in block {
+            let member = Member {
+                log: observation.value.ln(),
+                block: self.sizes.len(),
+            };
+            match observation.side {
+                Side::Baseline => self.baseline.push(member),
+                Side::Candidate => self.candidate.push(member),
+            }
+        }
+        self.sizes.push(size);
+    }
+
+    pub(crate) fn n_per_side(&self) -> usize {
+        self.baseline.len().min(self.candidate.len())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The blocks at `picks`, in which a block picked twice counts as two.
+    pub(crate) fn resampled(&self, picks: &[usize]) -> Blocks {
+        let mut places = vec![Vec::new(); self.sizes.len()];
+        for (place, &pick) in picks.iter().enumerate() {
+            places[pick].push(place);
+        }
+        // Copies follow their original, so the sides stay sorted.
+        let copies = |side: &[Member]| {
+            let of = |member: &Member| {
+                let log = member.log;
+                places[member.block]
+                    .iter()
+                    .map(move |&block| Member { log, block })
+            };
+            side.iter().flat_map(of).collect()
+        };
+        Blocks {
+            baseline: copies(&self.baseline),
+            candidate: copies(&self.candidate),
+            sizes: picks.iter().map(|&pick| self.sizes[pick]).collect(),
+        }
+    }
+
+    pub(super) fn sizes(&self) -> &[Size] {
+        &self.sizes
+    }
+
+    /// Every candidate's logarithm minus every baseline's.
+    pub(super) fn differences(&self) -> impl Iterator<Item = f64> {
+        self.candidate
+            .iter()
+            .flat_map(|c| self.baseline.iter().map(move |b| c.log - b.log))
+    }
+
+    /// Calls `visit(block, side, doubled mid-rank)` for every value in ascending order, with `theta` subtracted from
+    /// the candidate's logarithms. Both sides are sorted already, so ranking is one merge.
+    pub(super) fn visit_ranks(&self, theta: f64, mut visit: impl FnMut(usize, Side, usize)) {
+        let (a, b) = (&self.baseline, &self.candidate);
+        let (mut i, mut j) = (0, 0);
+        while i < a.len() || j < b.len() {
+            let (first_i, first_j) = (i, j);
+            let from_a = a.get(i).map_or(f64::INFINITY, |member| member.log);
+            let from_b = b.get(j).map_or(f64::INFINITY, |member| member.log - theta);
+            let level = from_a.min(from_b) + TIE;
+            while i < a.len() && a[i].log <= level {
+                i += 1;
+            }
+            while j < b.len() && b[j].log - theta <= level {
+                j += 1;
+            }
+            let rank = first_i + first_j + i + j + 1;
+            a[first_i..i]
+                .iter()
+                .for_each(|member| visit(member.block, Side::Baseline, rank));
+            b[first_j..j]
+                .iter()
+                .for_each(|member| visit(member.block, Side::Candidate, rank));
+        }
+    }
+
+    /// The candidate's rank sum minus its mean, over its standard deviation; 0 when no arrangement changes the sum.
+    pub(crate) fn z(&self, theta: f64) -> f64 {
+        let (excess, variance) = self.excess_and_variance(theta);
+        if variance > 0.0 {
+            excess / variance.sqrt()
+        } else {
+            0.0
+        }
+    }
+
+    /// The candidate's rank sum minus its mean under permutation, and the variance of the sum.
+    ///
+    /// In a block of m values, c of them the candidate's, the sum of c drawn without replacement
+    /// has the variance c (m - c) / (m - 1) times the population variance of the block's ranks
+    /// (Cochran, Sampling Techniques, section 2.6); for c = m/2 that is m^2 / (4 (m - 1)).
+    pub(super) fn excess_and_variance(&self, theta: f64) -> (f64, f64) {
+        let mut sums = vec![Sums::default(); self.sizes.len()];
+        self.visit_ranks(theta, |block, side, doubled| {
+            let rank = 0.5 * doubled as f64;
+            let sums = &mut sums[block];
+            sums.ranks += rank;
+            sums.squares += rank * rank;
+            if side == Side::Candidate {
+                sums.candidate += rank;
+            }
+        });
+        let (mut excess, mut variance) = (0.0, 0.0);
+        for (size, sums) in self.sizes.iter().zip(&sums) {
+            let (a, c) = (size.baseline as f64, size.candidate as f64);
+            let m = a + c;
+            let mean = sums.ranks / m;
+            excess += sums.candidate - c * mean;
+            variance += c * a / (m - 1.0) * (sums.squares / m - mean * mean).max(0.0);
+        }
+        (excess, variance)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    ranks: f64,
+    squares: f64,
+    candidate: f64,
+}

@@ -1,0 +1,111 @@
+//! How a program is started: its command line and the changes of its environment, as targets and variants say them.
+
+use crate::part::Part;
+use crate::value::{Many, Plain, checked};
+use anyhow::Result;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use speedwell_model::assignment::Change;
+
+/// Words, or a line that is split into words as a shell would split it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum Command {
+    #[serde(rename = "a list")]
+    Words(Many<String>),
+    #[serde(rename = "a text")]
+    Line(Line),
+}
+
+checked! {
+    pub struct Line(Vec<String>) from String as { "type": "string" },
+    |line| {
+        let words = shell_words::split(&line).unwrap_or_default();
+        let wrong = || format!(": '{line}' is not a command");
+        (!words.is_empty()).then_some(words).ok_or_else(wrong)
+    }
+}
+
+impl Command {
+    /// As the program gets them, the program first.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Command::Words(words) => words.0.clone(),
+            Command::Line(line) => line.0.clone(),
+        }
+    }
+}
+
+/// Arguments, of which there may be none.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum Arguments {
+    #[serde(rename = "a value")]
+    One(Plain),
+    #[serde(rename = "a list")]
+    Several(Vec<Plain>),
+}
+
+impl Arguments {
+    /// As the program gets them.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Arguments::Several(values) => values.iter().map(Plain::text).collect(),
+            Arguments::One(value) => vec![value.text()],
+        }
+    }
+}
+
+/// Changes of the environment by the names of variables.
+pub type Environment = IndexMap<String, Variable>;
+
+/// The value of a variable, or how it changes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum Variable {
+    #[serde(rename = "a value")]
+    Value(Plain),
+    #[serde(rename = "a table")]
+    Change(VariableChange),
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VariableChange {
+    /// It has this value.
+    Set(Plain),
+    /// This is added behind what it has: behind a space, or `:` for names that end in PATH.
+    Append(Plain),
+    /// This is added before what it has.
+    Prepend(Plain),
+    /// It does not exist.
+    Unset(bool),
+}
+
+/// The changes of `env` in a table, in order.
+pub fn changes(environment: &Environment, part: &Part) -> Result<Vec<Change>> {
+    let one = |(name, variable): (&String, &Variable)| {
+        let env = part.part("env").unwrap_or_else(|| part.clone());
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("'{name}' cannot be the name of a variable");
+            return Err(env.error(name, message));
+        }
+        let name = name.clone();
+        Ok(match variable {
+            Variable::Value(value) | Variable::Change(VariableChange::Set(value)) => {
+                Change::Set(name, value.text())
+            }
+            Variable::Change(VariableChange::Append(value)) => Change::Append(name, value.text()),
+            Variable::Change(VariableChange::Prepend(value)) => Change::Prepend(name, value.text()),
+            Variable::Change(VariableChange::Unset(true)) => Change::Unset(name),
+            Variable::Change(VariableChange::Unset(false)) => {
+                return Err(env.wrong(&name, "has 'unset = false', which changes nothing"));
+            }
+        })
+    };
+    environment.iter().map(one).collect()
+}

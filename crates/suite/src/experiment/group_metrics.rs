@@ -1,0 +1,205 @@
+//! Which metrics a group reports, what runs store them under, and which older names a file has for them.
+
+use super::Experiment;
+use super::group::Group;
+use super::metric::{also, find, in_ms, names, renamed, stored};
+use super::target::Kind;
+use crate::expression::Filter;
+use crate::part::{Part, nearest_of};
+use crate::tree::Node;
+use anyhow::{Result, bail};
+use speedwell_model::Metric;
+
+impl Group {
+    /// Decides its metrics, now that those are known that the target gives itself.
+    pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &Part) -> Result<()> {
+        self.own = own.iter().map(|metric| metric.name.clone()).collect();
+        let also = self.also.iter().filter_map(|name| also(name));
+        let also: Vec<Metric> = also.collect();
+        let metric = |name: &str| {
+            let own = own.iter().chain(&also).find(|metric| metric.name == name);
+            let of_kind = || find(self.kind, &stored(self.kind, name, false));
+            own.cloned().or_else(of_kind)
+        };
+        let usual = || -> Vec<String> {
+            let own = own.iter().chain(&also).map(|metric| metric.name.clone());
+            let first = match (self.kind, own.clone().next()) {
+                (Kind::Server | Kind::Load, _) => {
+                    vec![
+                        "throughput",
+                        "latency_p50",
+                        "latency_p99",
+                        "cpu_per_request",
+                    ]
+                }
+                (Kind::Command, None) => vec!["wall_time"],
+                _ => Vec::new(),
+            };
+            first.into_iter().map(str::to_owned).chain(own).collect()
+        };
+        let wanted = self.wanted.clone();
+        let wanted = wanted.map_or_else(usual, |wanted| self.today(&wanted));
+        let mut found: Vec<Metric> = Vec::new();
+        for name in &wanted {
+            match metric(name) {
+                Some(metric) => found.push(metric),
+                None if self.kind == Kind::Function => {}
+                None => {
+                    let known = self.known_metrics(own);
+                    let hint = nearest_of(name, &known);
+                    let message =
+                        format!("there is no metric '{name}' in the group '{}'", self.name);
+                    return Err(part.error("metrics", format!("{message}\nhint: {hint}")));
+                }
+            }
+        }
+        // Own metrics and those of `also` are reported, whether or not the list repeats them.
+        for metric in own.iter().chain(&also) {
+            if !found.iter().any(|known| known.name == metric.name) {
+                found.push(metric.clone());
+            }
+        }
+        self.metrics = found;
+        Ok(())
+    }
+
+    fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
+        let own = own.iter().map(|metric| metric.name.clone());
+        own.chain(self.also.iter().cloned())
+            .chain(names(self.kind))
+            .collect()
+    }
+
+    /// The metric of that name, reported or not.
+    pub fn metric(&self, name: &str) -> Option<Metric> {
+        let today = self.renamed(name);
+        let today = today.as_deref().unwrap_or(name);
+        let own = self.metrics.iter().find(|metric| metric.name == today);
+        let known = || find(self.kind, &self.stored(name));
+        let metric = own.cloned().or_else(known)?;
+        let is_own = self.own.contains(&metric.name);
+        Some(if in_ms(name) && !is_own {
+            Metric::new(name, "ms", metric.better)
+        } else {
+            metric
+        })
+    }
+
+    /// Names as they are written today; those of its own figures and of counters stay.
+    fn today(&self, names: &[String]) -> Vec<String> {
+        let today = |name: &String| self.renamed(name).unwrap_or_else(|| name.clone());
+        names.iter().map(today).collect()
+    }
+
+    /// The name that is to be written for a metric that has an older one.
+    pub fn renamed(&self, name: &str) -> Option<String> {
+        let is_given = self.own.iter().chain(&self.also).any(|own| own == name);
+        let renamed = renamed(self.kind, name, self.is_old);
+        renamed.filter(|_| !is_given)
+    }
+
+    /// The names that the file wants reported, as it spells them.
+    pub fn wanted(&self) -> &[String] {
+        self.wanted.as_deref().unwrap_or_default()
+    }
+
+    /// The name under which runs keep one of its metrics.
+    pub fn stored_name(&self, metric: &Metric) -> String {
+        let name = &metric.name;
+        if self.own.contains(name) {
+            name.clone()
+        } else {
+            stored(self.kind, name, false)
+        }
+    }
+
+    /// The name under which runs keep the figure that the file calls by this name. A figure of its own keeps
+    /// its name.
+    pub fn stored(&self, name: &str) -> String {
+        if self.own.iter().any(|own| own == name) {
+            name.to_owned()
+        } else {
+            stored(self.kind, name, self.is_old)
+        }
+    }
+
+    /// The names of all metrics that a file may use.
+    pub fn metric_names(&self) -> Vec<String> {
+        let own: Vec<Metric> = self.metrics.clone();
+        self.known_metrics(&own)
+    }
+
+    /// Whether its load says how many connections there are, instead of how many requests are in flight.
+    fn counts_connections(&self) -> bool {
+        let has = |node: Option<&Node>| {
+            let table = node.and_then(Node::table);
+            table.is_some_and(|table| table.contains_key("connections"))
+        };
+        let exceptions = self
+            .overrides
+            .iter()
+            .map(|exception| exception.patch.get("load"));
+        has(self.sections.get("load")) || exceptions.into_iter().any(has)
+    }
+}
+
+impl Experiment {
+    /// A sentence with the older names of the file and what is written for them today, if there are any.
+    ///
+    /// # Errors
+    /// One of them has another meaning today.
+    pub fn renamed(&self) -> Result<Option<String>> {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (name, group) in self.metrics_by_name() {
+            let Some(today) = group.renamed(&name) else {
+                continue;
+            };
+            if name == "throughput" {
+                bail!(
+                    "'throughput' counted bytes in files before schema 2, and counts requests everywhere else\n\
+                     hint: schema = 2 at the top of the file; bytes are 'bytes_per_second', requests 'throughput'"
+                );
+            }
+            found.push((name, today));
+        }
+        let has_connections = self.groups.iter().any(Group::counts_connections);
+        let connections = ("connections".to_owned(), "concurrency".to_owned());
+        found.extend(has_connections.then_some(connections));
+        let mut listed: Vec<String> = Vec::new();
+        for (name, today) in found {
+            let one = format!("'{name}' is '{today}'");
+            if !listed.contains(&one) {
+                listed.push(one);
+            }
+        }
+        let list = listed.join(", ");
+        Ok((!listed.is_empty())
+            .then(|| format!("The file has older names that are understood: {list} today.")))
+    }
+
+    /// Every metric that the file names, with each group that it is about.
+    fn metrics_by_name(&self) -> Vec<(String, &Group)> {
+        let wanted = self.groups.iter().flat_map(|group| {
+            let names = group.wanted().iter().cloned();
+            names.map(move |name| (name, group))
+        });
+        let mut found: Vec<(String, &Group)> = wanted.collect();
+        let mut about = |metric: &String, filter: &Filter, owner: Option<&String>| {
+            let is_meant = |group: &&Group| {
+                let named = filter.group.as_ref().or(owner);
+                group.kind != Kind::Function && named.is_none_or(|name| *name == group.name)
+            };
+            let groups = self.groups.iter().filter(is_meant);
+            found.extend(groups.map(|group| (metric.clone(), group)));
+        };
+        for claim in &self.claims {
+            for term in claim.expression.terms() {
+                about(&term.metric, &term.filter, None);
+            }
+        }
+        for (owner, gate) in &self.compare.gates {
+            about(&gate.metric, &gate.filter, owner.as_ref());
+        }
+        found
+    }
+}
