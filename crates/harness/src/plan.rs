@@ -200,7 +200,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 mod tests {
     use super::*;
     use crate::{Kind, Route, Source};
-    use speedwell_model::{Runs, Samples};
+    use speedwell_model::{Clock, Runs, Samples};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
@@ -267,6 +267,7 @@ mod tests {
                 timeout_ms: 1000,
                 budget_ms: None,
                 samples: Samples::default(),
+                clock: Clock::Wall,
             },
             pin: None,
             shared: false,

@@ -6,7 +6,7 @@ use speedwell_analysis::scaling::Rules;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+    Clock, Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
@@ -55,6 +55,8 @@ pub struct PlanRequest {
     pub sampling: SamplingRequest,
     /// In which order.
     pub order: Order,
+    /// The time that is compared.
+    pub clock: Clock,
     /// Seed of every random choice; drawn if not given.
     pub seed: Option<u64>,
     /// Processors that measured processes may use.
@@ -173,6 +175,10 @@ impl PlanRequest {
     pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
         let sampling = Sampling {
             budget_ms: self.budget.map(milliseconds),
+            clock: match self.order {
+                Order::Paired => Clock::Cpu,
+                _ => self.clock,
+            },
             ..self.sampling.sampling(variants.len())
         };
         let stopping = match sampling.runs {
@@ -228,6 +234,7 @@ impl SamplingRequest {
             timeout_ms: milliseconds(self.timeout.unwrap_or(Sampling::USUAL_TIMEOUT)),
             budget_ms: None,
             samples: self.samples(Samples::default()),
+            clock: Clock::Wall,
         }
     }
 

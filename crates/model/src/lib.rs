@@ -25,8 +25,8 @@ pub use metric::{Better, Estimate, Metric, Verdict};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Measured, Run, RunValue, Sample, Series, Usage, Window, median};
 pub use session::{
-    DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session, State, Stopping,
-    seed_of_step,
+    Clock, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session, State,
+    Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
 pub use variant::{Code, Language, Nodes, Variant};

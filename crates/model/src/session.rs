@@ -278,6 +278,17 @@ impl Sampling {
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
 }
 
+/// The time that is compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// What passes between beginning and end, waiting included.
+    #[default]
+    Wall,
+    /// What processors spend on the work.
+    Cpu,
+}
+
 /// What the sampling options request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
@@ -293,6 +304,9 @@ pub struct Sampling {
     /// How a run is divided, where the harness decides that.
     #[serde(default)]
     pub samples: Samples,
+    /// The time that is compared.
+    #[serde(default)]
+    pub clock: Clock,
 }
 
 /// The seed of a step: a number of 31 bits, which every language holds exactly. The distance between steps is that of

@@ -4,7 +4,7 @@ use crate::pairs;
 use speedwell_harness::code::Shared;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
-use speedwell_model::{Cause, Event, Failure, Observer, Order, Run, Step};
+use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
@@ -229,8 +229,8 @@ impl<'a, 'o> Execution<'a, 'o> {
             if seen.samples.is_empty() {
                 continue;
             }
-            if self.plan.design.order == Order::Paired
-                && let Err(cause) = pairs::keep_processor_time(&mut seen)
+            if self.plan.sampling.clock == Clock::Cpu
+                && let Err(cause) = pairs::prefer_processor_time(&mut seen, self.plan.design.order)
             {
                 failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
                 continue;

@@ -48,18 +48,23 @@ pub(super) fn at_once(slots: &[Slot], perform: impl Fn(&Slot) -> Attempt + Sync)
     })
 }
 
-/// Leaves nothing but processor time: on a processor that is shared, every other time measures the turns.
+/// Puts processor time first, so that it is what is compared. Of runs that shared a processor nothing else is left: every
+/// other time measures the turns.
 ///
 /// # Errors
 /// Processor time is not among the figures.
-pub(super) fn keep_processor_time(seen: &mut Observation) -> Result<(), Cause> {
-    seen.samples
-        .retain(|sample| *sample.metric == *Metric::CPU_TIME);
-    seen.metrics
-        .retain(|metric| metric.name == Metric::CPU_TIME);
-    if seen.samples.is_empty() {
-        let reason = "reports no processor time, which '--order paired' compares".to_owned();
-        return Err(Cause::Invalid { reason });
+pub(super) fn prefer_processor_time(seen: &mut Observation, order: Order) -> Result<(), Cause> {
+    let is_processor_time = |name: &str| name == Metric::CPU_TIME;
+    if order == Order::Paired {
+        (seen.samples).retain(|sample| is_processor_time(&sample.metric));
+        (seen.metrics).retain(|metric| is_processor_time(&metric.name));
     }
-    Ok(())
+    (seen.samples).sort_by_key(|sample| !is_processor_time(&sample.metric));
+    (seen.metrics).sort_by_key(|metric| !is_processor_time(&metric.name));
+    match seen.samples.first() {
+        Some(sample) if is_processor_time(&sample.metric) => Ok(()),
+        _ => Err(Cause::Invalid {
+            reason: "reports no processor time, which is to be compared".to_owned(),
+        }),
+    }
 }

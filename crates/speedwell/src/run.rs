@@ -1,6 +1,6 @@
 //! `speedwell run`: the whole path of data on one screen.
 
-use super::options::{OrderName, RunArgs, Task};
+use super::options::{ClockName, OrderName, RunArgs, Task};
 use super::report::document_of;
 use super::{Status, calibrated, experiment, gate, status, trial};
 use anyhow::ensure;
@@ -42,6 +42,10 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
          their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
          docs/guide/profiles.md tells how recordings of other programs are compared"
+    );
+    ensure!(
+        task.execution.order != OrderName::Paired || task.execution.clock != Some(ClockName::Wall),
+        "'--order paired' compares processor time: on a processor that is shared, the wall clock measures the turns\nhint: leave out --clock wall"
     );
     if task.execution.list {
         return trial::list(&plans, task);

@@ -52,6 +52,56 @@ fn seven_fixed_runs_are_too_few() {
     );
 }
 
+/// Pairs whose level wanders by a factor of two, and a candidate that is 3 % slower, or `alone` where it is not beside
+/// the baseline.
+fn paired(rounds: u32, alone: f64) -> Session {
+    let story = Story::ordered(&["old", "new", "third"], rounds, Order::Paired);
+    let design = story.clone().session().design;
+    let value = move |variant: &str, number: u32| {
+        let round = if variant == "old" { number / 2 } else { number };
+        let level = 100.0 * f64::from(2 + round * 7919 % 3);
+        let noise = 1.0 + 0.004 * f64::from((3 * number + variant.len() as u32) * 7919 % 11);
+        let factor = match variant {
+            "new" if design.is_alone(round) => alone,
+            "new" => 1.03,
+            _ => 1.0,
+        };
+        level * factor * noise
+    };
+    story.lower_is_better().case("b", value).session()
+}
+
+#[test]
+fn pairs_are_compared_with_the_runs_beside_them() {
+    let findings = crate::analyse(&paired(24, 1.03), &Settings::default());
+    let comparison = &findings.comparisons[0];
+    assert_eq!(comparison.method, Method::SignedRank);
+    let row = &comparison.rows[0];
+    assert_eq!((row.verdict, row.indicative), (Verdict::Worse, false));
+    let change = row.change.unwrap();
+    assert!(change.low > 0.02 && change.high < 0.04, "{change:?}");
+    // Three of 24 rounds are measured alone, and the baseline has a run of its own for each candidate.
+    assert_eq!(
+        (row.baseline.runs.len(), row.candidate.runs.len()),
+        (21, 21)
+    );
+    assert!(row.notes.is_empty(), "{:?}", row.notes);
+    let third = &findings.comparisons[1].rows[0];
+    assert_ne!(third.verdict, Verdict::Worse);
+    assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
+}
+
+#[test]
+fn sides_that_disturb_each_other_have_no_verdict() {
+    let row = row(&paired(32, 1.3), &Settings::default());
+    assert_eq!((row.verdict, row.more_runs), (Verdict::Unclear, None));
+    assert!(
+        row.notes[0].contains("disturb each other"),
+        "{:?}",
+        row.notes
+    );
+}
+
 #[test]
 fn fixed_alternation_is_only_indicative_and_says_why() {
     let findings = crate::analyse(&ordered(Order::Alternate, 15), &Settings::default());

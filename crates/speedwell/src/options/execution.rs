@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
 use speedwell_measure::PlanRequest;
-use speedwell_model::Order;
+use speedwell_model::{Clock, Order};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ pub struct ExecutionArgs {
     /// machines; fixed alternation as in Node core; or, for snippets, all at once
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
+    /// Time to compare: wall, or cpu for the processor time of work that does not wait
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<ClockName>,
     /// Seed of all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -55,11 +58,30 @@ impl ExecutionArgs {
         PlanRequest {
             sampling: sampling.request(),
             order: self.order.into(),
+            clock: self.clock.map(Clock::from).unwrap_or_default(),
             seed: self.seed,
             pin: self.pin.clone(),
             budget: self.budget,
             confidence: comparison.confidence,
             threshold: comparison.threshold,
+        }
+    }
+}
+
+/// Times that can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClockName {
+    /// Waiting included.
+    Wall,
+    /// What processors spend.
+    Cpu,
+}
+
+impl From<ClockName> for Clock {
+    fn from(name: ClockName) -> Clock {
+        match name {
+            ClockName::Wall => Clock::Wall,
+            ClockName::Cpu => Clock::Cpu,
         }
     }
 }

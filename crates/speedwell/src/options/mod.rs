@@ -15,7 +15,7 @@ mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
 pub use eval::EvalArgs;
-pub use execution::{ExecutionArgs, OrderName};
+pub use execution::{ClockName, ExecutionArgs, OrderName};
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};

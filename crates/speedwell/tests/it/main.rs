@@ -69,6 +69,7 @@ mod node_csv;
 mod node_files;
 mod node_fixtures;
 mod packages;
+mod paired;
 mod process;
 mod profile_recordings;
 mod profiles;

@@ -1,0 +1,113 @@
+//! Pairs on one processor, from the command line.
+
+use super::project::{Answer, Project};
+
+const FAKE: &str = "case k=1\n\
+    old 7,cpu_time=100 7,cpu_time=200 7,cpu_time=150\n\
+    new 9,cpu_time=103 9,cpu_time=206 9,cpu_time=154.6\n";
+
+fn run(text: &str, words: &[&str]) -> Answer {
+    let mut all = vec!["run", "g/pairs.fake", "--order", "paired", "--seed", "4"];
+    all.extend(words);
+    Project::new().with("g/pairs.fake", text).run(&all)
+}
+
+const TWO: [&str; 4] = ["--variant", "old=true", "--variant", "new=true"];
+
+#[test]
+fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
+    let words = [&TWO[..], &["--format", "json"]].concat();
+    let found = run(FAKE, &words).expect_status(0).json();
+    let comparison = &found["comparisons"][0];
+    assert_eq!(comparison["method"], "signed-rank");
+    assert_eq!(comparison["metric"]["name"], "cpu_time");
+    let row = &comparison["rows"][0];
+    assert_eq!(row["verdict"], "worse");
+    // Ten pairs are the first look, the round in which either side is alone comes on top.
+    assert_eq!(row["decided_at"], 10);
+    assert_eq!(found["session"]["design"]["order"], "paired");
+}
+
+#[test]
+fn wall_clock_time_of_a_shared_processor_is_not_reported() {
+    let words = [&TWO[..], &["--metric", "throughput"]].concat();
+    run(FAKE, &words)
+        .expect_status(0)
+        .expect_stdout(&["There is no metric 'throughput'; there are 'cpu_time'."]);
+}
+
+#[test]
+fn a_program_that_reports_no_processor_time_fails() {
+    let found = run("case k=1\nold 7\nnew 9\n", &TWO).expect_status(1);
+    found.expect_stdout(&["reports no processor time"]);
+}
+
+#[test]
+fn what_cannot_be_paired_is_refused_with_the_reason() {
+    let one = ["--variant", "old=true"];
+    run(FAKE, &one)
+        .expect_status(2)
+        .expect_stderr(&["needs two variants", "--order blocks"]);
+    let refusals: [(&[&str], &str); 3] = [
+        (&["-c", "2"], "has several workers"),
+        (&["--shared"], "needs a process for every snippet"),
+        (&[], "'eval/sh' waits: it used the processor for"),
+    ];
+    for (words, reason) in refusals {
+        let eval = [
+            "eval",
+            "sh",
+            "sleep 0.3",
+            "sleep 0.4",
+            "-n",
+            "1",
+            "--order",
+            "paired",
+        ];
+        let refused = Project::new().run(&[&eval[..], words].concat());
+        refused.expect_status(2).expect_stderr(&[reason, "hint: "]);
+    }
+}
+
+/// Says whether it meets its other side while both live, and on which processors it may run. The trial of the baseline,
+/// its run number 0, meets nobody.
+const MEET: &str = r#"#!/bin/sh
+mine=$1 other=$2
+n=$(cat $mine.count 2>/dev/null || echo $3)
+echo $((n + 1)) > $mine.count
+touch $mine.$n
+i=0
+while [ ! -e $other.$n ] && [ ! -e $other.$n.met ] && [ $i -lt 60000 ]; do i=$((i + 1)); done
+if [ $i -lt 60000 ]; then touch $mine.$n.met; met=met; else met=alone; fi
+rm $mine.$n
+echo "$n $met $(grep ^Cpus_allowed_list /proc/self/status | cut -f 2)" >> log
+"#;
+
+#[test]
+fn both_sides_live_at_once_on_one_processor() {
+    let project = Project::new().with("meet.sh", MEET);
+    let (old, new) = ("sh meet.sh old new 0", "sh meet.sh new old 1");
+    let pairs = [
+        "--order", "paired", "-n", "1", "--runs", "8", "--warmup", "0ms",
+    ];
+    let answer = project.run(&[&["eval", "sh", old, new][..], &pairs].concat());
+    answer.expect_status(0);
+    let log = std::fs::read_to_string(project.path("log")).unwrap();
+    let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
+    let of_pairs = lines.iter().filter(|line| line[0] != "0");
+    let met = of_pairs.clone().filter(|line| line[1] == "met").count();
+    let alone = of_pairs.clone().filter(|line| line[1] == "alone").count();
+    assert_eq!((met, alone % 2), (16, 0), "{log}");
+    assert!(alone >= 2, "{log}");
+    for pair in 1..=8 {
+        let number = pair.to_string();
+        let processors: Vec<&str> = of_pairs
+            .clone()
+            .filter(|line| line[0] == number)
+            .map(|line| line[2])
+            .collect();
+        assert_eq!(processors.len(), 2, "{log}");
+        assert_eq!(processors[0], processors[1], "{log}");
+        assert!(processors[0].parse::<u32>().is_ok(), "one processor: {log}");
+    }
+}
