@@ -249,25 +249,14 @@ fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Op
     if a.path != b.path || build(a) == build(b) {
         return None;
     }
-    let version = |p: &Program| {
-        p.version
-            .clone()
-            .unwrap_or_else(|| "unknown version".into())
-    };
+    let [old, new] = [a, b].map(|p| p.version.as_deref().unwrap_or("unknown version"));
     let path = a.path.display();
     Some(if a.version == b.version {
-        format!(
-            "'{path}' was another build of {} in '{}'.",
-            version(a),
-            other.label
-        )
+        format!("'{path}' was another build of {old} in '{}'.", other.label)
     } else {
         format!(
-            "'{path}' was {} in '{}', {} in '{}'.",
-            version(a),
-            first.label,
-            version(b),
-            other.label
+            "'{path}' was {old} in '{}', {new} in '{}'.",
+            first.label, other.label
         )
     })
 }
