@@ -115,8 +115,8 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
         .collect()
 }
 
-/// Adds comparisons to what was found besides, with their warnings; those whose figures cannot be right lose their
-/// verdicts.
+/// Adds comparisons to what was found besides, with their warnings; verdicts on latencies that must not be ranked are
+/// taken back.
 pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
     for found in compared {
         warnings::add(&mut findings.warnings, found.warnings());
