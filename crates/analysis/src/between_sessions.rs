@@ -4,7 +4,7 @@
 //! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
 //! know how cases are judged. Start at [`compare_sources`].
 
-use crate::comparison::{self, Source, compare_matched, match_cases};
+use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::session::{metrics, warnings_of};
@@ -73,12 +73,7 @@ pub fn compare_sources(
             matched.push(match_cases(&old, &new, metric, policy, apart));
         }
     }
-    for found in compare_matched(matched, settings) {
-        warnings::add(&mut findings.warnings, found.warnings());
-        findings.comparisons.push(found.comparison);
-    }
-    comparison::locate(&mut findings.comparisons);
-    validity::refuse(&findings.validity, &mut findings.comparisons);
+    conclude(compare_matched(matched, settings), &mut findings);
     findings
 }
 
@@ -254,25 +249,14 @@ fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Op
     if a.path != b.path || build(a) == build(b) {
         return None;
     }
-    let version = |p: &Program| {
-        p.version
-            .clone()
-            .unwrap_or_else(|| "unknown version".into())
-    };
+    let [old, new] = [a, b].map(|p| p.version.as_deref().unwrap_or("unknown version"));
     let path = a.path.display();
     Some(if a.version == b.version {
-        format!(
-            "'{path}' was another build of {} in '{}'.",
-            version(a),
-            other.label
-        )
+        format!("'{path}' was another build of {old} in '{}'.", other.label)
     } else {
         format!(
-            "'{path}' was {} in '{}', {} in '{}'.",
-            version(a),
-            first.label,
-            version(b),
-            other.label
+            "'{path}' was {old} in '{}', {new} in '{}'.",
+            first.label, other.label
         )
     })
 }

@@ -14,8 +14,8 @@ use crate::grid::{CaseRuns, values_of};
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::Policy;
 use crate::sequential::{Member, SequentialDecision, in_parallel};
-use crate::warnings::counted;
-use crate::{CaseComparison, Comparison, Method, Settings, Side};
+use crate::warnings::{self, counted};
+use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, validity};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Estimate, Metric, RunValue};
@@ -113,6 +113,17 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
         .into_iter()
         .map(|(matched, rows)| sum_up(matched, rows, settings))
         .collect()
+}
+
+/// Adds comparisons to what was found besides, with their warnings; verdicts on latencies that must not be ranked are
+/// taken back.
+pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
+    for found in compared {
+        warnings::add(&mut findings.warnings, found.warnings());
+        findings.comparisons.push(found.comparison);
+    }
+    locate(&mut findings.comparisons);
+    validity::refuse(&findings.validity, &mut findings.comparisons);
 }
 
 fn sum_up(matched: Matched<'_>, rows: Vec<CaseRow>, settings: &Settings) -> Compared {
@@ -293,7 +304,7 @@ type Level = (String, String, String);
 
 /// Fills in the location of every side. Candidates with the same baseline share a level, so that the baseline has one
 /// figure in a case.
-pub(super) fn locate(comparisons: &mut [Comparison]) {
+fn locate(comparisons: &mut [Comparison]) {
     let mut pooled: HashMap<Level, Vec<f64>> = HashMap::new();
     for comparison in comparisons.iter() {
         for row in &comparison.rows {

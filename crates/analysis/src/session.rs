@@ -4,7 +4,7 @@
 //! Decides which metrics and pairs of variants are looked at, and which threats to a session are worth a sentence. It
 //! must not know how any of them is judged. Start at [`analyse`].
 
-use crate::comparison::{self, Source, compare_matched, match_cases};
+use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::summary::summaries;
@@ -57,13 +57,11 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
             matched.push(match_cases(&baseline, &candidate, metric, &policy, false));
         }
     }
-    for mut found in compare_matched(matched, settings) {
+    let mut compared = compare_matched(matched, settings);
+    for found in &mut compared {
         code_runs::mark_folded(session, &mut found.comparison);
-        warnings::add(&mut findings.warnings, found.warnings());
-        findings.comparisons.push(found.comparison);
     }
-    comparison::locate(&mut findings.comparisons);
-    validity::refuse(&findings.validity, &mut findings.comparisons);
+    conclude(compared, &mut findings);
     findings
 }
 

@@ -52,17 +52,11 @@ struct Analysis {
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    COMMAND_LINE.carry_out(
-        arguments,
-        console,
-        understand,
-        |(request, analysis), arguments, console| compare(&request, analysis, arguments, console),
-    )
+    COMMAND_LINE.carry_out(arguments, console, understand, compare)
 }
 
 fn compare(
-    request: &ScriptsRequest,
-    analysis: Option<Analysis>,
+    (request, analysis): (ScriptsRequest, Option<Analysis>),
     arguments: &Arguments<'_>,
     console: &mut Console<'_>,
 ) -> Result<i32> {
@@ -70,12 +64,12 @@ fn compare(
     let collation = Collation::of_environment(console.variable);
     let shows_progress = !arguments.has("no-progress");
     let mut printer = Printer {
-        driver: Driver::new(COMMAND_LINE.tool, request, console, shows_progress),
+        driver: Driver::new(COMMAND_LINE.tool, &request, console, shows_progress),
         collected: analysis.map(|_| Groups::default()),
     };
     printer.driver.pass_over_test(arguments)?;
     printer.begin()?;
-    measure(request, &mut printer)?;
+    measure(&request, &mut printer)?;
     match analysis {
         Some(analysis) => printer.analyse(analysis, collation),
         None => Ok(printer.driver.failures.status()),

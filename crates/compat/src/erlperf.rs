@@ -18,8 +18,8 @@ use self::machines::Machines;
 use self::sampling::{Pass, Sampled, Squeezed, Taken};
 use self::snippet::Known;
 use self::style::System;
-use self::table::{Detail, Line, Table, USUAL_VIEWPORT, duration, number, on_one_line};
-use crate::console::{COULD_NOT, Console, INTERRUPTED, columns};
+use self::table::{Detail, Line, Table, duration, number, on_one_line};
+use crate::console::{COULD_NOT, Console, INTERRUPTED};
 use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
 use speedwell_process as process;
@@ -205,21 +205,13 @@ fn write_text(
     for warning in &system.warnings {
         writeln!(console.stdout, "{warning}")?;
     }
-    if detail == Detail::Full {
-        let processor = environment::capture(&[]).cpu;
-        let system = System {
-            processor,
-            ..system.clone()
-        };
-        system.write(console.stdout)?;
-    }
-    let viewport = if console.stdout_is_terminal {
-        columns(libc::STDOUT_FILENO)
-    } else {
-        None
+    let processor = || environment::capture(&[]).cpu;
+    let system = System {
+        processor: (detail == Detail::Full).then(processor).flatten(),
+        ..system.clone()
     };
-    table.write(detail, viewport.unwrap_or(USUAL_VIEWPORT), console.stdout)?;
-    Ok(())
+    let is_terminal = console.stdout_is_terminal;
+    Ok(system.write_table(table, detail, is_terminal, console.stdout)?)
 }
 
 /// One pass as a row.

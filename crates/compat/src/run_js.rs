@@ -31,18 +31,17 @@ enum Format {
 /// # Errors
 /// Measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    COMMAND_LINE.carry_out(
-        arguments,
-        console,
-        understand,
-        |(request, format), _, console| execute(&request, format, console),
-    )
+    COMMAND_LINE.carry_out(arguments, console, understand, execute)
 }
 
-fn execute(request: &ScriptsRequest, format: Format, console: &mut Console<'_>) -> Result<i32> {
+fn execute(
+    (request, format): (ScriptsRequest, Format),
+    _: &Arguments<'_>,
+    console: &mut Console<'_>,
+) -> Result<i32> {
     let measure = console.measure;
     let mut printer = Printer {
-        driver: Driver::new(COMMAND_LINE.tool, request, console, false),
+        driver: Driver::new(COMMAND_LINE.tool, &request, console, false),
         format,
         scripts: request
             .scripts
@@ -53,7 +52,7 @@ fn execute(request: &ScriptsRequest, format: Format, console: &mut Console<'_>) 
         current: None,
     };
     printer.begin()?;
-    measure(request, &mut printer)?;
+    measure(&request, &mut printer)?;
     Ok(printer.driver.failures.status())
 }
 

@@ -43,29 +43,23 @@ struct Analysis {
 /// # Errors
 /// Measuring is impossible, a parameter to analyse by does not exist, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
-    COMMAND_LINE.carry_out(
-        arguments,
-        console,
-        understand,
-        |(request, analysis), arguments, console| scatter(&request, analysis, arguments, console),
-    )
+    COMMAND_LINE.carry_out(arguments, console, understand, scatter)
 }
 
 fn scatter(
-    request: &ScriptsRequest,
-    analysis: Option<Analysis>,
+    (request, analysis): (ScriptsRequest, Option<Analysis>),
     arguments: &Arguments<'_>,
     console: &mut Console<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let collation = Collation::of_environment(console.variable);
     let mut printer = Printer {
-        driver: Driver::new(COMMAND_LINE.tool, request, console, false),
+        driver: Driver::new(COMMAND_LINE.tool, &request, console, false),
         collected: analysis.is_some().then(Frame::default),
         parameters: None,
     };
     printer.driver.pass_over_test(arguments)?;
-    measure(request, &mut printer)?;
+    measure(&request, &mut printer)?;
     if let Some(analysis) = analysis {
         printer.analyse(&analysis, collation)?;
     }

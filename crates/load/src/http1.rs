@@ -11,7 +11,7 @@ mod reply;
 mod request;
 
 pub use head::Asked;
-pub(crate) use head::is_token_byte;
+pub(crate) use head::{is_token_byte, number};
 pub use reply::{Limits, Phase, Progress, Reply};
 pub(crate) use request::check;
 pub use request::{Connection, Request, RequestError, RequestParts, Version};

@@ -38,11 +38,7 @@ pub struct LineChart {
 
 impl LineChart {
     fn data(&self) -> PointData<'_> {
-        PointData {
-            x: &self.x,
-            y: &self.y,
-            series: &self.series,
-        }
+        PointData::new(&self.x, &self.y, &self.series)
     }
 
     /// The axes that fit the points, their intervals and what they were estimated from.

@@ -74,6 +74,10 @@ impl<'a> PointData<'a> {
     /// The height that a chart of points wants below its header.
     pub const NATURAL_HEIGHT_PX: f64 = 520.0;
 
+    pub fn new(x: &'a Axis, y: &'a Axis, series: &'a [PointSeries]) -> Self {
+        Self { x, y, series }
+    }
+
     /// What the data put into the header: a note on the points left out, and the legend.
     pub fn header(&self, swatch: impl Fn(Style) -> Swatch) -> Header<'a> {
         Header {

@@ -38,11 +38,7 @@ pub struct RunsChart {
 
 impl RunsChart {
     fn data(&self) -> PointData<'_> {
-        PointData {
-            x: &self.x,
-            y: &self.y,
-            series: &self.series,
-        }
+        PointData::new(&self.x, &self.y, &self.series)
     }
 
     /// The axes that fit all runs. Positions begin where they begin: there is no run before the first.

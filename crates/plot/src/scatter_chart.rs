@@ -23,11 +23,7 @@ pub struct ScatterChart {
 
 impl ScatterChart {
     fn data(&self) -> PointData<'_> {
-        PointData {
-            x: &self.x,
-            y: &self.y,
-            series: &self.series,
-        }
+        PointData::new(&self.x, &self.y, &self.series)
     }
 }
 

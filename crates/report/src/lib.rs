@@ -93,17 +93,9 @@ fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {
     let Some(unit) = output.unit else {
         return Ok(());
     };
-    let metrics: Vec<_> = findings
-        .summaries
-        .iter()
-        .map(|summary| &summary.metric)
-        .chain(
-            findings
-                .comparisons
-                .iter()
-                .map(|comparison| &comparison.metric),
-        )
-        .collect();
+    let of_summaries = findings.summaries.iter().map(|summary| &summary.metric);
+    let compared = findings.comparisons.iter().map(|found| &found.metric);
+    let metrics: Vec<_> = of_summaries.chain(compared).collect();
     // Times per iteration are shown beside throughput and can be requested in any unit of time.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");

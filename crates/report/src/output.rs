@@ -97,15 +97,11 @@ pub fn print(
 }
 
 fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
-    let mut keys: Vec<&str> = Vec::new();
-    for table in document.tables() {
-        keys.extend(
-            table
-                .for_machines()
-                .into_iter()
-                .map(|at| table.columns[at].key),
-        );
-    }
+    let keys = document.tables().flat_map(|table| {
+        let shown = table.for_machines().into_iter();
+        shown.map(|at| table.columns[at].key)
+    });
+    let keys: Vec<&str> = keys.collect();
     if keys.is_empty() {
         Ok(())
     } else {

@@ -246,8 +246,8 @@ impl Checker<'_> {
             return part;
         }
         if is_positive {
-            part.ratio = student(&distances, self.confidence).map(|log| Estimate {
-                value: log.value.exp(),
+            part.ratio = mean_t(&distances, self.confidence).map(|log| Estimate {
+                value: (0.5 * (log.low + log.high)).exp(),
                 low: log.low.exp(),
                 high: log.high.exp(),
             });
@@ -270,10 +270,8 @@ struct Levels {
 
 /// What distances from zero, one for each run, say of a comparison.
 fn decided(distances: &[f64], operator: Operator, levels: Levels) -> Holds {
-    let (Some(yes), Some(no)) = (
-        student(distances, levels.yes),
-        student(distances, levels.no),
-    ) else {
+    let (Some(yes), Some(no)) = (mean_t(distances, levels.yes), mean_t(distances, levels.no))
+    else {
         return Holds::Undecided;
     };
     let (is_true, is_false) = match operator {
@@ -447,16 +445,6 @@ pub fn fits(filter: &Filter, group: &str, case: &Case) -> bool {
             .is_some_and(|known| known.plain() == *value)
     };
     filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
-}
-
-/// Student's interval of the mean, as an estimate around it.
-fn student(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let interval = mean_t(values, confidence)?;
-    Some(Estimate {
-        value: 0.5 * (interval.low + interval.high),
-        low: interval.low,
-        high: interval.high,
-    })
 }
 
 #[cfg(test)]

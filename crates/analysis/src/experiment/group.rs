@@ -6,6 +6,7 @@ use crate::grid::distinct;
 use crate::{Comparison, Findings, Settings};
 use speedwell_model::{Case, Estimate, Metric, Session};
 use speedwell_suite::experiment::{Experiment, Group, control};
+use std::collections::HashMap;
 
 /// What a group found.
 #[derive(Debug, Clone)]
@@ -99,35 +100,30 @@ fn metric_found(
     settings: &Settings,
 ) -> MetricFound {
     let mut findings = Findings::default();
-    let mut known: Vec<(String, Findings)> = Vec::new();
-    for (baseline, candidate) in pairs(experiment) {
-        if known.iter().all(|(name, _)| *name != baseline) {
-            let settings = Settings {
-                metrics: vec![metric.name.clone()],
-                baseline: Some(baseline.clone()),
-                ..settings.clone()
-            };
-            known.push((baseline.clone(), crate::analyse(part, &settings)));
-        }
-        let of_baseline = known.iter().find(|(name, _)| *name == baseline);
-        let Some((_, of_baseline)) = of_baseline else {
-            continue;
+    let mut known: HashMap<String, Findings> = HashMap::new();
+    let analysed = |baseline: Option<String>| {
+        let settings = Settings {
+            metrics: vec![metric.name.clone()],
+            baseline: baseline.or_else(|| settings.baseline.clone()),
+            ..settings.clone()
         };
+        crate::analyse(part, &settings)
+    };
+    let pairs = pairs(experiment);
+    if pairs.is_empty() {
+        findings = analysed(None);
+    }
+    for (baseline, candidate) in pairs {
+        let of_baseline = known
+            .entry(baseline.clone())
+            .or_insert_with(|| analysed(Some(baseline)));
         if findings.summaries.is_empty() {
             findings.summaries.clone_from(&of_baseline.summaries);
             findings.warnings.clone_from(&of_baseline.warnings);
         }
         let is_pair = |comparison: &&Comparison| comparison.candidate == candidate;
-        findings
-            .comparisons
-            .extend(of_baseline.comparisons.iter().find(is_pair).cloned());
-    }
-    if pairs(experiment).is_empty() {
-        let settings = Settings {
-            metrics: vec![metric.name.clone()],
-            ..settings.clone()
-        };
-        findings = crate::analyse(part, &settings);
+        let of_pair = of_baseline.comparisons.iter().find(is_pair);
+        findings.comparisons.extend(of_pair.cloned());
     }
     let again = experiment.plan.control.as_deref().map(control::again);
     let floor = findings

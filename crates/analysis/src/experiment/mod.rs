@@ -62,7 +62,11 @@ pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) 
     let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
     found.claims = claim::check_claims(session, experiment, confidence);
     found.gates = claim::check_gates(&found.groups, experiment);
-    found.profiles = case_profiles(session, &profiled_pairs(experiment));
+    let profiled = match &experiment.profile {
+        Some(profile) => profile.pairs.clone(),
+        None => experiment.compare.all_pairs(),
+    };
+    found.profiles = case_profiles(session, &profiled);
     found
 }
 
@@ -95,14 +99,6 @@ fn completed(experiment: &Experiment, settings: &Settings) -> Settings {
         confidence: settings.confidence.or(Some(compare.confidence)),
         threshold: settings.threshold.or(compare.threshold),
         ..settings.clone()
-    }
-}
-
-/// Every pair of variants whose profiles are set against each other.
-fn profiled_pairs(experiment: &Experiment) -> Vec<(String, String)> {
-    match &experiment.profile {
-        Some(profile) => profile.pairs.clone(),
-        None => experiment.compare.all_pairs(),
     }
 }
 

@@ -41,11 +41,8 @@ pub(super) fn of_sides(sides: &[(&str, &Session, &str)]) -> Vec<Finding> {
 
 fn finished(mut found: Vec<Finding>, cells: &Cells<'_>) -> Vec<Finding> {
     for finding in &mut found {
-        finding.names = finding
-            .cases
-            .iter()
-            .map(|id| cells.name(id).to_owned())
-            .collect();
+        let names = finding.cases.iter().map(|id| cells.name(id).to_owned());
+        finding.names = names.collect();
     }
     found.sort_by_key(|finding| finding.level);
     found

@@ -5,11 +5,14 @@
 
 use crate::console::columns;
 pub use crate::erlperf::table::Detail as Style;
-use crate::erlperf::table::{Figures, Line, Table, USUAL_VIEWPORT, Unit};
+use crate::erlperf::table::{Figures, Line, Table, Unit};
 use speedwell_analysis::code::windows;
 use speedwell_harness::Message;
 use speedwell_model::Session;
 use std::io::{self, IsTerminal, Write};
+
+/// The width of what is no terminal.
+const USUAL_VIEWPORT: usize = 80;
 
 /// Writes the table of a session.
 ///
@@ -25,19 +28,13 @@ pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result
         }),
     });
     let table = Table::sorted(Unit::Iterations, lines.collect());
-    if style == Style::Full {
-        let program = session.environment.programs.first();
-        let version = program.and_then(|program| program.version.clone());
-        let system = System {
-            processor: session.environment.cpu.clone(),
-            machine: version,
-            ..System::default()
-        };
-        system.write(out)?;
-    }
-    let is_terminal = std::io::stdout().is_terminal();
-    let viewport = is_terminal.then(|| columns(libc::STDOUT_FILENO)).flatten();
-    table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
+    let program = session.environment.programs.first();
+    let system = System {
+        processor: session.environment.cpu.clone(),
+        machine: program.and_then(|program| program.version.clone()),
+        ..System::default()
+    };
+    system.write_table(&table, style, std::io::stdout().is_terminal(), out)
 }
 
 /// What was measured on.
@@ -77,6 +74,24 @@ impl System {
             machine: get("system"),
             warnings,
         }
+    }
+
+    /// Writes a table, in a full report below what was measured on.
+    ///
+    /// # Errors
+    /// `out` is closed.
+    pub fn write_table(
+        &self,
+        table: &Table,
+        style: Style,
+        is_terminal: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if style == Style::Full {
+            self.write(out)?;
+        }
+        let viewport = is_terminal.then(|| columns(libc::STDOUT_FILENO)).flatten();
+        table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
     }
 
     /// The lines above a full report.

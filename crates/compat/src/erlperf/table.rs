@@ -29,9 +29,6 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// The width of what is no terminal.
-pub const USUAL_VIEWPORT: usize = 80;
-
 /// What is known of one code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {

@@ -260,7 +260,7 @@ fn content_length(value: &[u8], facts: &mut Facts) {
 }
 
 /// Digits only: no sign, no blank inside, nothing that does not fit.
-fn number(digits: &[u8]) -> Option<u64> {
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }

@@ -8,7 +8,7 @@
 
 use super::hpack::{Decoded, Decoder, ENTRIES, Fields, Name, Reader, Representation, Text};
 use super::{ConnectionError, Fault, StreamError};
-use crate::http1::is_token_byte;
+use crate::http1::{is_token_byte, number};
 use std::fmt;
 
 /// Indices of the static table: what only requests have, `:status`, and two more that matter.
@@ -318,18 +318,4 @@ impl Walked {
 fn status_of(index: u32) -> Option<u64> {
     const STATUS: [u64; 7] = [200, 204, 206, 304, 400, 404, 500];
     STATUS.get((index - FIRST_STATUS) as usize).copied()
-}
-
-/// Digits only, and not more than fit.
-fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |number, byte| {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
 }

@@ -113,17 +113,14 @@ fn notes(notes: &[&Block], writer: &mut Writer) {
 }
 
 fn warnings(warnings: &[&Block], writer: &mut Writer) {
-    let texts: Vec<&str> = warnings
-        .iter()
-        .filter_map(|block| match block {
-            Block::Warning(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
+    let texts = warnings.iter().filter_map(|block| match block {
+        Block::Warning(text) => Some(text.as_str()),
+        _ => None,
+    });
     writer.raw(
         "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Threats to the figures</p>\n",
     );
-    list(texts.into_iter(), writer);
+    list(texts, writer);
     writer.raw("</div>\n");
 }
 
