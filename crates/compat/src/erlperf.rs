@@ -24,7 +24,7 @@ use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
 use speedwell_process as process;
 use speedwell_report::{Format, Output, Verbosity, print};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const TOOL: &str = "erlperf";
@@ -217,7 +217,7 @@ fn write_text(
         system.write(console.stdout)?;
     }
     let viewport = if console.stdout_is_terminal {
-        columns(libc::STDOUT_FILENO)
+        columns(io::stdout())
     } else {
         None
     };

@@ -36,8 +36,8 @@ pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result
         };
         system.write(out)?;
     }
-    let is_terminal = std::io::stdout().is_terminal();
-    let viewport = is_terminal.then(|| columns(libc::STDOUT_FILENO)).flatten();
+    let is_terminal = io::stdout().is_terminal();
+    let viewport = is_terminal.then(|| columns(io::stdout())).flatten();
     table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
 }
 
