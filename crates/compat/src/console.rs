@@ -4,9 +4,11 @@
 //! them, everything else on standard error, each line beginning with the tool's name. It must not
 //! know any tool.
 
+use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::Observer;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// Streams and surroundings of a drop-in.
@@ -123,15 +125,10 @@ impl Console<'_> {
     }
 }
 
-/// Columns of the terminal behind a descriptor; `None` if there is none.
-pub fn columns(descriptor: i32) -> Option<usize> {
-    // SAFETY: all bytes of the structure may be zero; ioctl fills it, and it outlives the call.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        (libc::ioctl(descriptor, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
-    };
-    size.map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
+/// Columns of the terminal behind a stream; `None` if there is none.
+pub fn columns(stream: impl AsFd) -> Option<usize> {
+    let size = tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Whether an error says that the reader of the results has gone.

@@ -5,6 +5,7 @@
 //! the machine in `speedwell doctor`. Start at [`busy_machine`], [`Stretch::begin`] and [`Watch::look`].
 
 use crate::tree::{Tree, field};
+use rustix::param::page_size;
 use speedwell_model::{Environment, Snapshot};
 use speedwell_process::{cpu_ns_of, family_of};
 use std::collections::HashMap;
@@ -270,10 +271,8 @@ fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
         let text = tree.text(format!("/proc/{member}/statm"))?;
         text.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
-    // SAFETY: sysconf only reads a setting.
-    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
     let pages: u64 = pages.sum();
-    (pages > 0).then_some(pages * page)
+    (pages > 0).then_some(pages * page_size() as u64)
 }
 
 #[cfg(test)]

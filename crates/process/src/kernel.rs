@@ -1,8 +1,8 @@
 //! Calls of the kernel that rustix does not have: the end of a child with what it cost, the processor time of another
 //! process, and real-time priority.
 //!
-//! All of our own unsafe calls of this crate are here; what is done between fork and exec is in `listen.rs` and
-//! `attached.rs`.
+//! The unsafe calls of this crate are here, besides what is done between fork and exec (`listen.rs`, `attached.rs`) and
+//! in a signal handler (`interrupt.rs`).
 
 use rustix::process::Pid;
 use speedwell_model::Usage;

@@ -77,7 +77,7 @@ fn columns() -> Columns<Overview> {
     });
     columns.add(
         Column::words("variants", "variants").expendable(2),
-        |session| Cell::words(session.variants.join(" ")),
+        |session| Cell::words(session.variants.join(" ")).shown(variants(session)),
     );
     let counted = |number: usize| Cell::value(number).shown(spell(number as f64, 0));
     columns.add(Column::figure("cases", "cases"), move |session| {
@@ -104,6 +104,15 @@ fn columns() -> Columns<Overview> {
         Cell::words(session.command.join(" ")).shown(spoken(&session.command))
     });
     columns
+}
+
+/// The names of the variants. Loads that are not compared have one that nobody named; they go by their addresses, as
+/// in other reports.
+fn variants(session: &Overview) -> String {
+    match &*session.variants {
+        [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
+        names => names.join(" "),
+    }
 }
 
 /// The words typed, the program without its folders.
@@ -142,6 +151,7 @@ mod tests {
             is_killed: false,
             tags: Vec::new(),
             variants: vec!["old".into(), "new".into()],
+            loads: Vec::new(),
             benchmarks: 3,
             cases: 12,
             runs: 1344,
@@ -173,6 +183,19 @@ mod tests {
              ────────────────────────────────────────────────────────────────────────────────────\n\
              \x20    @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  speedwell run buffers\n"
         );
+    }
+
+    #[test]
+    fn a_load_goes_by_its_address_and_its_variant_where_it_has_one() {
+        let url = "http://127.0.0.1/";
+        let with = |variants: &[&str]| Overview {
+            variants: variants.iter().map(ToString::to_string).collect(),
+            loads: vec![url.into()],
+            ..session(1, State::Complete, 0)
+        };
+        assert_eq!(super::variants(&with(&["default"])), url);
+        assert_eq!(super::variants(&with(&["jit"])), "jit");
+        assert_eq!(super::variants(&with(&["default", "jit"])), "default jit");
     }
 
     #[test]

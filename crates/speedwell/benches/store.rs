@@ -3,6 +3,7 @@
 //!
 //! Prints CPU time of this process, because wall time depends on the disk and on the neighbours.
 
+use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{
     Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping, Usage,
     Value, Variant,
@@ -121,12 +122,6 @@ fn session() -> Session {
 
 /// CPU time of this process, user and system.
 fn cpu_time() -> Duration {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `now` is a valid place for the one `timespec` that the call writes.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
-    assert_eq!(status, 0, "every Linux has this clock");
+    let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

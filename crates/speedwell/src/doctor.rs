@@ -3,7 +3,7 @@
 use super::options::Task;
 use super::options::{
     ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    parse,
+    VariantArgs, parse,
 };
 use super::run;
 use super::{Status, calibrated, gate};
@@ -11,7 +11,7 @@ use anyhow::bail;
 use clap::Args;
 use speedwell_analysis::{self as analysis, Calibrated};
 use speedwell_environment::{self as environment, Check, State};
-use speedwell_measure::{MeasureRequest, VariantRequest, calibration};
+use speedwell_measure::{MeasureRequest, calibration};
 use speedwell_report::{self as report, CheckLine};
 use std::path::Path;
 
@@ -122,20 +122,16 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
 impl DoctorArgs {
     /// What is measured against itself.
     fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let trial = self.execution.trial();
-        let (targets, selection) = self.selection.of_words(&self.targets, trial)?;
-        Ok(MeasureRequest {
-            targets,
-            selection,
-            variants: VariantRequest {
-                arguments: self.arguments.clone(),
-                ..VariantRequest::default()
-            },
-            plan: self
-                .execution
-                .plan(&self.sampling, &ComparisonArgs::default()),
-            only_lists: self.execution.list,
-        })
+        let variants = VariantArgs::default();
+        let comparison = ComparisonArgs::default();
+        let plan = self.execution.plan(&self.sampling, &comparison);
+        self.selection.request(
+            &self.targets,
+            &self.arguments,
+            &variants,
+            &self.execution,
+            plan,
+        )
     }
 
     /// What is done with it.

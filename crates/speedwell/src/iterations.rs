@@ -2,16 +2,13 @@
 //!
 //! Decides on the options of the search and the form of its answer; `measure::search_iterations` searches. Start at [`run`].
 
-use super::options::{OutputArgs, SelectionArgs, VariantArgs, parse};
+use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
 use super::progress::Progress;
 use super::{Status, gate, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::iterations::{Search, Steadiness, Steps};
-use speedwell_harness::Trial;
-use speedwell_measure::{
-    File, IterationsRequest, MeasureRequest, PlanRequest, SamplingRequest, search_iterations,
-};
+use speedwell_measure::{File, IterationsRequest, PlanRequest, SamplingRequest, search_iterations};
 use speedwell_model::quote;
 use speedwell_process::CpuSet;
 use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, Subject};
@@ -132,7 +129,15 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
 impl IterationsArgs {
     /// The search as data.
     fn request(&self) -> anyhow::Result<IterationsRequest> {
-        let (targets, selection) = self.selection.of_words(&self.targets, Trial::No)?;
+        let plan = PlanRequest {
+            sampling: SamplingRequest {
+                runs: Some(self.runs),
+                timeout: Some(self.timeout),
+                ..SamplingRequest::default()
+            },
+            pin: self.pin.clone(),
+            ..PlanRequest::default()
+        };
         let enough = Steadiness {
             mean: self.cv,
             single: 2.0 * self.cv,
@@ -145,21 +150,13 @@ impl IterationsArgs {
         };
         let least_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
         Ok(IterationsRequest {
-            measuring: MeasureRequest {
-                targets,
-                selection,
-                variants: self.variants.request(&self.arguments)?,
-                plan: PlanRequest {
-                    sampling: SamplingRequest {
-                        runs: Some(self.runs),
-                        timeout: Some(self.timeout),
-                        ..SamplingRequest::default()
-                    },
-                    pin: self.pin.clone(),
-                    ..PlanRequest::default()
-                },
-                only_lists: false,
-            },
+            measuring: self.selection.request(
+                &self.targets,
+                &self.arguments,
+                &self.variants,
+                &ExecutionArgs::default(),
+                plan,
+            )?,
             runs: self.runs,
             parameter: self.parameter.clone(),
             search: Search::new(enough, least_ns, steps),

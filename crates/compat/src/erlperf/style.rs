@@ -90,7 +90,7 @@ impl System {
         if style == Style::Full {
             self.write(out)?;
         }
-        let viewport = is_terminal.then(|| columns(libc::STDOUT_FILENO)).flatten();
+        let viewport = is_terminal.then(|| columns(std::io::stdout())).flatten();
         table.write(style, viewport.unwrap_or(USUAL_VIEWPORT), out)
     }
 

@@ -4,6 +4,7 @@ use crate::check::{Check, State};
 use crate::processors::is_processor;
 use crate::system::{CLOCK, clock_source};
 use crate::tree::Tree;
+use rustix::time::{ClockId, clock_getres};
 use speedwell_model::median;
 use std::hint::black_box;
 use std::thread;
@@ -206,14 +207,8 @@ fn read_cost_ns() -> f64 {
 
 /// The resolution that the kernel claims for its monotonic clock.
 fn resolution_ns() -> Option<u64> {
-    let mut step = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `step` is a valid place for the one `timespec` that the call writes.
-    let status = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut step) };
-    let nanoseconds = i128::from(step.tv_sec) * 1_000_000_000 + i128::from(step.tv_nsec);
-    (status == 0).then(|| u64::try_from(nanoseconds).ok())?
+    let step = Duration::try_from(clock_getres(ClockId::Monotonic)).ok()?;
+    u64::try_from(step.as_nanos()).ok()
 }
 
 /// How late a sleep of 1 ms ends, 50 times.

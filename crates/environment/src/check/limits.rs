@@ -4,9 +4,8 @@ use crate::check::{Check, State};
 use crate::programs::{find, program_version};
 use crate::system::{Aslr, aslr};
 use crate::tree::{Tree, field};
-use std::ffi::{CString, OsStr};
-use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
+use rustix::fs::statvfs;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::thread;
 
@@ -148,19 +147,8 @@ fn judge(folder: &Path, free_bytes: u64) -> Check {
 
 /// Bytes that a user without privileges may still write.
 fn free_bytes(folder: &Path) -> Option<u64> {
-    let folder = CString::new(folder.as_os_str().as_bytes()).ok()?;
-    let mut answer = MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the path ends with a zero byte, `answer` is a valid place for what is written, and
-    // zeroes are a valid value of all its fields should nothing be written.
-    let answer = unsafe {
-        match libc::statvfs(folder.as_ptr(), answer.as_mut_ptr()) {
-            0 => answer.assume_init(),
-            _ => return None,
-        }
-    };
-    // The widths of these fields differ between systems.
-    #[allow(clippy::unnecessary_cast)]
-    Some((answer.f_bavail as u64).saturating_mul(answer.f_frsize as u64))
+    let answer = statvfs(folder).ok()?;
+    Some(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
 /// Programs looked for, and what to install for them on Debian and its relatives.

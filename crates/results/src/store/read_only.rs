@@ -8,10 +8,9 @@ use super::schema::{self, Kind};
 use crate::store::{PATIENCE, connect, explain};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use speedwell_process::Scratch;
-use std::ffi::CString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// How often a file is copied that changes meanwhile.
@@ -39,11 +38,7 @@ impl Store {
 
 /// Whether this process may write there (faccessat(2)).
 fn may_write(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
-        return false;
-    };
-    // SAFETY: the text ends with a zero byte and outlives the call, which only reads it.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 fn read_only(path: &Path) -> anyhow::Result<Store> {

@@ -104,6 +104,8 @@ pub struct Overview {
     pub command: Vec<String>,
     /// Names of the variants in the order given.
     pub variants: Vec<String>,
+    /// The names of its loads, where it is one of loads.
+    pub loads: Vec<String>,
     /// How many benchmarks have a run.
     pub benchmarks: usize,
     /// How many cases have a run.
@@ -130,7 +132,10 @@ SELECT number, session.id, started_unix_ms, state, command, variants,
        (SELECT count(*) FROM failure WHERE session = number AND NOT skipped),
        (SELECT count(*) FROM failure WHERE session = number AND skipped),
        coalesce((SELECT max(ended_unix_ms) FROM session_case WHERE session = session.number),
-                started_unix_ms) - started_unix_ms
+                started_unix_ms) - started_unix_ms,
+       (SELECT json_group_array(DISTINCT benchmark) FROM session_case
+        JOIN benchmark_case AS known ON known.number = benchmark_case
+        WHERE session = session.number AND session IN (SELECT session FROM load))
 FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
       ORDER BY number DESC LIMIT ?1 OFFSET ?2) AS session
 ORDER BY number
@@ -220,6 +225,7 @@ fn overview(row: &Row<'_>) -> anyhow::Result<Overview> {
         command: from_json(&text(4)?)?,
         variants: variants.into_iter().map(|variant| variant.name).collect(),
         tags: from_json(&text(6)?)?,
+        loads: from_json(&text(13)?)?,
         benchmarks: count(7)?,
         cases: count(8)?,
         runs: count(9)?,

@@ -1,10 +1,11 @@
 //! What is counted while the load is sent.
 
 use super::Done;
+use rustix::io::read;
 use speedwell_environment::{Spent, Stretch};
 use speedwell_model::assignment::Assignment;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Counting that is under way.
 pub struct Counting<'a> {
@@ -122,9 +123,7 @@ impl Counter {
     /// What was counted so far.
     pub fn read(&self) -> Option<u64> {
         let mut count = [0u8; 8];
-        // SAFETY: the buffer has the eight bytes that are asked for.
-        let read = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
-        (read == 8).then(|| u64::from_ne_bytes(count))
+        (read(&self.0, &mut count) == Ok(8)).then(|| u64::from_ne_bytes(count))
     }
 }
 

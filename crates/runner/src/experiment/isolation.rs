@@ -5,6 +5,9 @@
 //! (network_namespaces(7)). Entering it concerns the whole process, which must still have one thread.
 
 use super::Done;
+use rustix::ioctl::{Opcode, Setter, ioctl};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use speedwell_model::assignment::Shares;
 use speedwell_process::CpuSet;
 use std::io;
@@ -15,39 +18,27 @@ use std::io;
 /// # Errors
 /// It is not permitted, or the kernel cannot do it.
 pub fn enter() -> io::Result<()> {
-    // SAFETY: unshare takes flags only; this process has one thread so far.
-    let mut status = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-    if status != 0 {
-        // SAFETY: as above.
-        status = unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) };
+    let network = UnshareFlags::NEWNET;
+    // SAFETY: the table of descriptors stays shared; this process has one thread so far.
+    unsafe {
+        unshare_unsafe(network).or_else(|_| unshare_unsafe(UnshareFlags::NEWUSER | network))?;
     }
-    match status {
-        0 => raise_loopback(),
-        _ => Err(io::Error::last_os_error()),
-    }
+    raise_loopback()
 }
 
 /// `ip link set lo up` without the program (netdevice(7)).
 fn raise_loopback() -> io::Result<()> {
-    // SAFETY: a plain system call; the descriptor is closed below.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: ifreq is plain data; the name is shorter than its field and ends with zero.
-    let status = unsafe {
+    let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+    let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;
+    // SAFETY: ifreq is plain data; the name is shorter than its field and ends with zero. The kernel reads an ifreq.
+    unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        let status = libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &request);
-        libc::close(socket);
-        status
-    };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        let raise = Setter::<{ libc::SIOCSIFFLAGS as Opcode }, libc::ifreq>::new(request);
+        Ok(ioctl(&socket, raise)?)
     }
 }
 

@@ -5,13 +5,11 @@
 
 use super::perf;
 use anyhow::{Context, Result, bail};
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use speedwell_model::Profile;
 use speedwell_process::{Scratch, Service, Spec, family_of};
-use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -140,15 +138,8 @@ impl Recording {
 
 /// A named pipe, opened for both directions, which does not wait for the other end to be opened.
 fn pipe(path: &Path) -> Result<File> {
-    let name = CString::new(path.as_os_str().as_bytes()).context("a path with a zero")?;
-    // SAFETY: mkfifo only reads the name, which ends in a zero.
-    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
-        return Err(std::io::Error::last_os_error()).context("cannot make a named pipe");
-    }
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .context("cannot open a named pipe")
+    mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot make a named pipe")?;
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;
+    Ok(File::from(opened))
 }

@@ -113,5 +113,5 @@ impl OutputArgs {
 
 /// Columns of the terminal on stderr; 80 where it does not tell.
 pub fn terminal_width() -> usize {
-    columns(libc::STDERR_FILENO).unwrap_or(80)
+    columns(std::io::stderr()).unwrap_or(80)
 }

@@ -60,15 +60,14 @@ impl RunArgs {
     /// # Errors
     /// Settings or variants that cannot be read.
     pub fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let trial = self.execution.trial();
-        let (targets, selection) = self.selection.of_words(&self.targets, trial)?;
-        Ok(MeasureRequest {
-            targets,
-            selection,
-            variants: self.variants.request(&self.arguments)?,
-            plan: self.execution.plan(&self.sampling, &self.comparison),
-            only_lists: self.execution.list,
-        })
+        let plan = self.execution.plan(&self.sampling, &self.comparison);
+        self.selection.request(
+            &self.targets,
+            &self.arguments,
+            &self.variants,
+            &self.execution,
+            plan,
+        )
     }
 
     /// What is done with it.

@@ -1,12 +1,12 @@
 //! Which benchmarks, which values, which metric.
 
-use super::parse;
+use super::{ExecutionArgs, VariantArgs, parse};
 use anyhow::Context;
 use clap::Args;
 use regex::Regex;
 use speedwell_harness::Trial;
 use speedwell_harness::discover::Selection;
-use speedwell_measure::SamplingRequest;
+use speedwell_measure::{MeasureRequest, PlanRequest, SamplingRequest};
 use speedwell_model::Length;
 use std::path::Path;
 use std::time::Duration;
@@ -39,18 +39,28 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
-    /// The targets among `words`, and what is to be read of them: NAME=VALUE words that are no files are settings.
+    /// What is measured: the targets among `words`, of which those that are NAME=VALUE and no files are settings, with
+    /// `arguments` for every program.
     ///
     /// # Errors
-    /// A setting that is not of the form NAME=VALUE.
-    pub fn of_words(
+    /// Settings or variants that cannot be read.
+    pub fn request(
         &self,
         words: &[String],
-        trial: Trial,
-    ) -> anyhow::Result<(Vec<String>, Selection)> {
+        arguments: &[String],
+        variants: &VariantArgs,
+        execution: &ExecutionArgs,
+        plan: PlanRequest,
+    ) -> anyhow::Result<MeasureRequest> {
         let is_value = |word: &String| word.contains('=') && !Path::new(word).exists();
         let (values, targets): (Vec<String>, _) = words.iter().cloned().partition(is_value);
-        Ok((targets, self.selection(&values, trial)?))
+        Ok(MeasureRequest {
+            targets,
+            selection: self.selection(&values, execution.trial())?,
+            variants: variants.request(arguments)?,
+            plan,
+            only_lists: execution.list,
+        })
     }
 
     /// What is to be read, with `more` NAME=VALUE words that stood among the targets.

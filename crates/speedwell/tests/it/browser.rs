@@ -3,10 +3,10 @@
 //!
 //! Tests whose machine has no Chromium say that they are skipped. Start with [`Page::open`].
 
+use super::harness_driver::{hand_over, pipe};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A page in a browser of its own, and everything that the browser said about it.
 pub struct Page {
     child: Child,
-    commands: std::io::PipeWriter,
+    commands: File,
     messages: Receiver<Value>,
     session: String,
     next: u64,
@@ -95,8 +95,8 @@ impl Page {
 
     fn start(program: &Path) -> Page {
         let profile = tempfile::tempdir().unwrap();
-        let (to_browser, commands) = std::io::pipe().unwrap();
-        let (answers, from_browser) = std::io::pipe().unwrap();
+        let (to_browser, commands) = pipe();
+        let (answers, from_browser) = pipe();
         let mut command = Command::new(program);
         // Nothing but our own file is shown, and as root there is no sandbox.
         command
@@ -111,23 +111,11 @@ impl Page {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let (read, write) = (to_browser.as_raw_fd(), from_browser.as_raw_fd());
-        // SAFETY: between fork and exec only fcntl and dup2 are called, which are async-signal-safe
-        // (POSIX.1-2017, 2.4.3). The copies beyond 9 keep 3 and 4 from overwriting each other.
-        unsafe {
-            command.pre_exec(move || {
-                let read = libc::fcntl(read, libc::F_DUPFD, 10);
-                let write = libc::fcntl(write, libc::F_DUPFD, 10);
-                if read < 0 || write < 0 || libc::dup2(read, 3) < 0 || libc::dup2(write, 4) < 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-                Ok(())
-            });
-        }
+        hand_over(&mut command, [(to_browser, 3), (from_browser, 4)]);
         let child = command.spawn().unwrap();
         let (sender, messages) = channel();
         std::thread::spawn(move || {
-            for message in BufReader::new(answers).split(0) {
+            for message in BufReader::new(File::from(answers)).split(0) {
                 let Ok(bytes) = message else { return };
                 let value = serde_json::from_slice(&bytes).unwrap();
                 if sender.send(value).is_err() {
@@ -137,7 +125,7 @@ impl Page {
         });
         Page {
             child,
-            commands,
+            commands: File::from(commands),
             messages,
             session: String::new(),
             next: 0,

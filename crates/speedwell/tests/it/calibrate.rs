@@ -2,6 +2,7 @@
 //! harness, and what a result means for the comparisons after it.
 
 use super::project::{Answer, Project};
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
 /// A line of values around `centre`, spread evenly over 8 % of 100 by a linear congruential generator.
@@ -209,8 +210,7 @@ fn interrupted(run_ms: u32) -> Option<(Project, Answer)> {
         assert!(Instant::now() < deadline, "40 runs were never stored");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // SAFETY: the process is the child started above, not yet waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let answer = Answer::from(child.wait_with_output().unwrap());
     let is_complete = answer.stdout.contains("in 30 comparisons");
     (!is_complete).then_some((project, answer))

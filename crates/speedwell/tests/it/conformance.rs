@@ -5,6 +5,7 @@
 
 use super::busy::{eventually, holds};
 use super::harness_driver::{Harness, encoded};
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 const HELLO: &str = "hello\tid=1\tproto=1\tfuture=ignored\n";
@@ -240,7 +241,7 @@ fn dies_with_its_benchmark(harness: &Harness) {
     let ended = harness.converse(&[HELLO.into(), load, ONCE.into()]);
     assert_eq!(
         (ended.verbs().as_str(), ended.signal),
-        ("ready loaded", Some(libc::SIGKILL))
+        ("ready loaded", Some(Signal::KILL.as_raw()))
     );
 }
 

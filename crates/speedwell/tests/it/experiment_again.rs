@@ -2,6 +2,7 @@
 
 use super::experiments::{all, costs, data};
 use super::project::{Answer, Project};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -170,8 +171,7 @@ fn interrupt_in_run_7(project: &Project, words: &[&str]) {
         assert!(Instant::now() < deadline, "the seventh run never began");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // SAFETY: the process is the child started above, not yet waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 

@@ -2,9 +2,12 @@
 //! is written without the code under test, so what it cannot read is a fault of the harness.
 
 use super::project::{is_current, repository};
+use rustix::io::{dup2, fcntl_dupfd_cloexec};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -129,23 +132,13 @@ impl Talk {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let moves = [(commands_out.as_raw_fd(), 3), (events_in.as_raw_fd(), 4)];
-        // SAFETY: only dup2 and fcntl are called between fork and exec. The descriptors lie above
-        // those that they are moved to, because the pipes were made above them.
-        unsafe {
-            command.pre_exec(move || {
-                for (from, to) in moves {
-                    if libc::dup2(from, to) < 0 {
-                        return Err(std::io::Error::last_os_error());
-                    }
-                }
-                Ok(())
-            });
-        }
+        hand_over(&mut command, [(commands_out, 3), (events_in, 4)]);
         let child = command.spawn().unwrap();
+        // The command still holds the harness's ends.
+        drop(command);
         let (told, heard) = channel();
         std::thread::spawn(move || {
-            for line in BufReader::new(events).split(b'\n') {
+            for line in BufReader::new(File::from(events)).split(b'\n') {
                 let line = String::from_utf8(line.unwrap()).expect("events are UTF-8");
                 assert!(line.len() < 1 << 20, "a line of {} bytes", line.len());
                 if told.send(Event::read(&line)).is_err() {
@@ -155,7 +148,7 @@ impl Talk {
         });
         Talk {
             child,
-            commands: Some(commands),
+            commands: Some(File::from(commands)),
             events: heard,
         }
     }
@@ -407,16 +400,22 @@ pub fn compiled(file: &Path) -> Option<String> {
 }
 
 /// A pipe (read end, write end), both above the descriptors that a harness gets, and not inherited.
-fn pipe() -> (File, File) {
-    let mut ends = [0; 2];
-    // SAFETY: the descriptors are made here and belong to the files that are returned.
+pub fn pipe() -> (OwnedFd, OwnedFd) {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let high = |low| fcntl_dupfd_cloexec(low, 10).unwrap();
+    (high(read), high(write))
+}
+
+/// Gives a program descriptors under these numbers; they come from [`pipe`], so that none lies on the number of another.
+pub fn hand_over(command: &mut Command, ends: [(OwnedFd, RawFd); 2]) {
+    // SAFETY: between fork and exec only dup2 is called, which is async-signal-safe (POSIX.1-2017, 2.4.3). What had
+    // the number before is not used any more, and the new owner of it is not closed.
     unsafe {
-        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
-        let [read, write] = ends.map(|low| {
-            let high = libc::fcntl(low, libc::F_DUPFD_CLOEXEC, 10);
-            libc::close(low);
-            File::from_raw_fd(high)
+        command.pre_exec(move || {
+            for (from, to) in &ends {
+                dup2(from, &mut ManuallyDrop::new(OwnedFd::from_raw_fd(*to)))?;
+            }
+            Ok(())
         });
-        (read, write)
     }
 }

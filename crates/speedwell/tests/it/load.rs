@@ -278,6 +278,18 @@ fn every_address_is_loaded_in_every_round() {
 }
 
 #[test]
+fn history_calls_a_load_by_its_address() {
+    let (project, server) = (Project::new(), WebServer::start());
+    let url = server.url("/a");
+    let words = ["load", &url, "-n", "5", "-c", "1", "--no-verify"];
+    project.run(&words).expect_status(0);
+    let listed = project.run(&["history"]).expect_status(0);
+    // In the column of the variants, and in that of the command.
+    assert_eq!(listed.stdout.matches(&url).count(), 2, "{listed:?}");
+    assert!(!listed.stdout.contains("default"), "{listed:?}");
+}
+
+#[test]
 fn a_row_for_every_request_and_the_histograms_are_written() {
     let (project, server) = (Project::new(), WebServer::start());
     let words = [

@@ -3,6 +3,7 @@
 use crate::busy::{eventually, holds, wait_until};
 use crate::project::{Answer, Project};
 use crate::web_server::WebServer;
+use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,12 +16,10 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> Answer {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
     wait_until(|| server.count() >= begun);
-    let pid = child.id() as i32;
-    // SAFETY: the process is the child started above, not yet waited for.
-    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::STOP).unwrap();
     std::thread::sleep(Duration::from_secs(2));
-    // SAFETY: as before.
-    unsafe { libc::kill(pid, libc::SIGCONT) };
+    kill_process(pid, Signal::CONT).unwrap();
     Answer::from(child.wait_with_output().unwrap())
 }
 

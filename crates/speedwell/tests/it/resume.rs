@@ -1,6 +1,7 @@
 //! Nothing that was measured is ever lost: Ctrl-C, kill -9, and going on afterwards.
 
 use super::project::Project;
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -48,24 +49,23 @@ fn wait_for_runs(project: &Project, count: usize) {
 
 /// A session that got this signal in its middle. A busy machine may let it come to its end before the signal is
 /// sent; then it is done once more with longer runs.
-fn interrupted_by(signal: i32) -> Project {
+fn interrupted_by(signal: Signal) -> Project {
     [8, 16, 32, 64]
         .into_iter()
         .find_map(|run_ms| interrupted(run_ms, signal))
         .expect("no session could be interrupted")
 }
 
-fn interrupted(run_ms: u32, signal: i32) -> Option<Project> {
+fn interrupted(run_ms: u32, signal: Signal) -> Option<Project> {
     let project = slow_project(run_ms);
     let mut child = project.command(&MEASURE).spawn().unwrap();
     wait_for_runs(&project, 40);
-    // SAFETY: the process is the child started above, not yet waited for.
-    unsafe { libc::kill(child.id() as i32, signal) };
+    kill_process(Pid::from_child(&child), signal).unwrap();
     let status = child.wait().unwrap();
     if slots(&project).len() == 200 {
         return None;
     }
-    if signal == libc::SIGINT {
+    if signal == Signal::INT {
         assert_eq!(status.code(), Some(130));
     }
     Some(project)
@@ -73,7 +73,7 @@ fn interrupted(run_ms: u32, signal: i32) -> Option<Project> {
 
 #[test]
 fn a_killed_session_keeps_every_finished_run_and_can_be_completed() {
-    let project = interrupted_by(libc::SIGKILL);
+    let project = interrupted_by(Signal::KILL);
     let listed = project.run(&["history"]).expect_status(0);
     let listed = listed.expect_stdout(&["killed", "resume with --resume @1"]);
     assert!(!listed.stdout.contains("running"), "{listed:?}");
@@ -98,7 +98,7 @@ fn a_killed_session_keeps_every_finished_run_and_can_be_completed() {
 
 #[test]
 fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
-    let project = interrupted_by(libc::SIGINT);
+    let project = interrupted_by(Signal::INT);
     let kept = slots(&project).len();
     assert!((40..200).contains(&kept), "{kept} runs");
     project
@@ -113,9 +113,8 @@ fn a_signal_that_is_passed_on_as_well_is_no_second_wish() {
     let mut child = project.command(&MEASURE).spawn().unwrap();
     wait_for_runs(&project, 2);
     // Stopped, so that both signals arrive together, as `timeout` and `npm` send them.
-    for signal in [libc::SIGSTOP, libc::SIGINT, libc::SIGTERM, libc::SIGCONT] {
-        // SAFETY: the process is the child started above, not yet waited for.
-        unsafe { libc::kill(child.id() as i32, signal) };
+    for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
+        kill_process(Pid::from_child(&child), signal).unwrap();
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let listed = project.run(&["history"]).expect_status(0);
@@ -145,8 +144,7 @@ fn a_search_for_the_best_concurrency_cannot_be_resumed() {
         assert!(Instant::now() < deadline, "no session was begun");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // SAFETY: the process is the child started above, not yet waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     for command in ["eval", "run"] {
         project

@@ -11,6 +11,7 @@ use crate::reader::unknown_name;
 use crate::value::{Plain, Time, UrlPath, Whole, checked, or_placeholder};
 use anyhow::Result;
 use indexmap::IndexMap;
+use rustix::process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speedwell_model::assignment::{Ready, Service, Stop, Target};
@@ -26,13 +27,13 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Signals that can end a server, by their names without `SIG`.
 const SIGNALS: [(&str, i32); 7] = [
-    ("TERM", libc::SIGTERM),
-    ("INT", libc::SIGINT),
-    ("QUIT", libc::SIGQUIT),
-    ("HUP", libc::SIGHUP),
-    ("USR1", libc::SIGUSR1),
-    ("USR2", libc::SIGUSR2),
-    ("KILL", libc::SIGKILL),
+    ("TERM", process::Signal::TERM.as_raw()),
+    ("INT", process::Signal::INT.as_raw()),
+    ("QUIT", process::Signal::QUIT.as_raw()),
+    ("HUP", process::Signal::HUP.as_raw()),
+    ("USR1", process::Signal::USR1.as_raw()),
+    ("USR2", process::Signal::USR2.as_raw()),
+    ("KILL", process::Signal::KILL.as_raw()),
 ];
 
 /// What a group does with its target.
@@ -287,7 +288,10 @@ pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service
         private_network: target.network == Some(Network::Private),
         ready: ready(&target.ready),
         stop: Stop {
-            signal: target.stop.signal.map_or(libc::SIGTERM, |signal| signal.0),
+            signal: target
+                .stop
+                .signal
+                .map_or(process::Signal::TERM.as_raw(), |signal| signal.0),
             grace_ms: milliseconds(target.stop.grace.map_or(GRACE, |grace| grace.0)),
         },
         children: children.map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),

@@ -4,6 +4,7 @@ mod mistakes;
 mod programs;
 
 use super::*;
+use rustix::process::Signal;
 use speedwell_model::assignment::{
     Assignment, BodyRule, Change, Origin, Place, Proof, Ready, Shares, Stop, Warmup, Work,
 };
@@ -186,7 +187,7 @@ fn a_topology_is_resolved_down_to_the_last_word() {
     assert_eq!(
         service.stop,
         Stop {
-            signal: libc::SIGTERM,
+            signal: Signal::TERM.as_raw(),
             grace_ms: 3000
         }
     );
@@ -373,7 +374,7 @@ fn exceptions_change_only_their_own_case() {
     assert_eq!(
         service.stop,
         Stop {
-            signal: libc::SIGINT,
+            signal: Signal::INT.as_raw(),
             grace_ms: 2000
         }
     );

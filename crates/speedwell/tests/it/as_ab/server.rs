@@ -1,6 +1,7 @@
 //! A small server with a page for each way in which answers can differ. It speaks HTTP/1.0 and 1.1
 //! and keeps connections only as it was asked to, so that ab itself can test it, too.
 
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -146,22 +147,7 @@ fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded:
 
 /// Closes a connection so that the other side reads an error: RST instead of FIN (socket(7), SO_LINGER).
 fn reset(stream: &TcpStream) {
-    use std::os::fd::AsRawFd;
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    // SAFETY: the option is a struct linger that lives for the call.
-    let done = unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            size_of::<libc::linger>() as libc::socklen_t,
-        )
-    };
-    assert_eq!(done, 0);
+    set_socket_linger(stream, Some(Duration::ZERO)).unwrap();
 }
 
 fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {

@@ -4,6 +4,7 @@ use super::super::busy::{eventually, holds};
 use super::super::code_driver::{Answer, CodeHarness};
 use super::super::code_snippets::{Code, Fault};
 use super::super::harness_driver::Event;
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// Goes as far as the first error: a language may notice a fault at `load` or later.
@@ -221,7 +222,7 @@ pub fn is_seen_to_be_killed(harness: &CodeHarness) {
     let (ended, _) = talk.end();
     assert_eq!(
         (ended.signal, ended.verbs().as_str()),
-        (Some(libc::SIGKILL), "")
+        (Some(Signal::KILL.as_raw()), "")
     );
 }
 
