@@ -133,6 +133,7 @@ mod tests {
             windows: vec![window],
             per_s: Some(window.per_s),
             batches: Some(batches),
+            cpu_ns: None,
         };
         Taken {
             windows: vec![window],

@@ -1,7 +1,7 @@
 //! Go: the texts in one function, where `:=` finds their types.
 
 use super::parts::{Part, Parts};
-use super::{Marks, SourceFile};
+use super::source_file::{Marks, SourceFile};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
 use crate::sources;
 use speedwell_model::{Code, Variant};

@@ -1,8 +1,8 @@
 //! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
 
 use super::parts::{Part, Parts};
+use super::source_file::{Marks, Place, SourceFile};
 use super::text::Kind;
-use super::{Marks, Place, SourceFile};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version, which};
 use crate::sources;
 use speedwell_model::{Code, Variant};
