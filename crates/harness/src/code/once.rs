@@ -89,7 +89,7 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
             let error = events.first("error");
             let seen = measured(JOB, events.every(), &setting.samples).map(|measured| {
                 let mut seen = observation(&measured, job);
-                for metric in events.all("metric") {
+                for metric in events.events_of("metric") {
                     add_metric(&mut seen, metric);
                 }
                 seen.notes.extend(warnings(&events, &measured));
@@ -153,7 +153,7 @@ fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(fold_warning(measured, empty_ns));
-    warnings.extend(events.all("log").filter_map(|log| log.get("text")));
+    warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
     warnings
 }
 

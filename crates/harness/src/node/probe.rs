@@ -104,7 +104,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
     };
     let spec = super::http_tool::with_surroundings(spec, None);
     let mut handed = Handed(None);
-    match remembered::ask(&spec, &mut handed, said) {
+    match remembered::ask(&spec, &mut handed, dependencies_in) {
         Ok(outcome) => judge(handed.0, bare, outcome),
         Err(error) => {
             let reason = crate::attempt::start_reason(&spec, &error);
@@ -114,7 +114,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
 }
 
 /// What the record depends on, if it is one of cases.
-fn said(line: &[u8]) -> Option<Said> {
+fn dependencies_in(line: &[u8]) -> Option<Said> {
     let handed: Enumeration = serde_json::from_slice(line).ok()?;
     let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
     good.then_some(Said {

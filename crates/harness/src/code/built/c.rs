@@ -66,7 +66,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         write(&text, &recipe.file)?;
         compile::build(&recipe)
     };
-    let parts = Parts::of(code);
+    let parts = Parts::of_code(code);
     if is_c {
         return parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)));
     }
@@ -153,7 +153,7 @@ fn source_of_cpp(parts: &Parts, all: bool) -> String {
 /// The header of a line, `vector: vector`, if the code seems to need it.
 fn needed<'a>(line: &'a str, parts: &Parts, all: bool) -> Option<&'a str> {
     let (header, words) = line.split_once(':')?;
-    let is_named = |word: &str| parts.all().iter().any(|part| part.text.names(word));
+    let is_named = |word: &str| parts.in_order().iter().any(|part| part.text.names(word));
     let mut words = words.split_whitespace().peekable();
     (all || words.peek().is_none() || words.any(is_named)).then_some(header)
 }

@@ -60,7 +60,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         let file = ("Main.java".to_owned(), file.text.clone());
         compilation("java", vec![file], words.to_vec())
     };
-    let classes_of_code = Parts::of(code).compiled(
+    let classes_of_code = Parts::of_code(code).compiled(
         |parts| compilation_of(&source(parts)).find(),
         |parts| {
             let file = source(parts);

@@ -59,7 +59,7 @@ impl SourceFile {
                 continue;
             };
             if directive == "top" {
-                for part in parts.all() {
+                for part in parts.in_order() {
                     for (line, number) in &part.text.top {
                         self.user(part.name, line, *number, "");
                     }
