@@ -66,7 +66,7 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The processor time of this thread. Reading it takes a call of the system, some 300 ns: it is read outside of what the
+/* The processor time of this thread. Reading it takes a call of the system, about 1 µs: it is read outside of what the
  * other clock measures, or once in a window. */
 static int64_t cpu_now_ns(void) {
   struct timespec now;

@@ -273,7 +273,7 @@ inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-/// The processor time of this thread. Reading it takes a call of the system, some 300 ns, so it is read outside of what
+/// The processor time of this thread. Reading it takes a call of the system, about 1 µs, so it is read outside of what
 /// the other clock measures.
 inline std::int64_t cpu_now_ns() {
   timespec now;

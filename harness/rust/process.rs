@@ -17,7 +17,7 @@ pub fn now_ns() -> u128 {
     clock_ns(Instant::now())
 }
 
-/// The processor time of this thread. Reading it takes a call of the system, some 300 ns: it is read outside of what the
+/// The processor time of this thread. Reading it takes a call of the system, about 1 µs: it is read outside of what the
 /// other clock measures, or once in a window.
 pub fn cpu_now_ns() -> i64 {
     #[repr(C)]

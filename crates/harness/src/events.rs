@@ -18,7 +18,7 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         .case
         .clone()
         .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-    let results = events.all("timed").count() + events.all("once").count();
+    let results = events.events_of("timed").count() + events.events_of("once").count();
     if results > 1 {
         let reason =
             format!("reported {results} results for one run, of which one at most is true");
@@ -45,7 +45,7 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         http: None,
     };
     let (mut seen, fault) = observe(case, &rate, job.test);
-    for metric in events.all("metric") {
+    for metric in events.events_of("metric") {
         add_metric(&mut seen, metric);
     }
     let iterations = once
@@ -55,7 +55,7 @@ pub(super) fn observation(job: &Job, events: &Events) -> (Option<Observation>, O
         seen.add_cpu_times(&[cpu_ns as f64 / count]);
     }
     seen.check = events.first("check").and_then(|check| check.get("text"));
-    let logs = events.all("log").filter_map(|log| log.get("text"));
+    let logs = events.events_of("log").filter_map(|log| log.get("text"));
     seen.notes.extend(logs);
     let failed = |name| {
         let found = seen.samples.iter().find(|sample| &*sample.metric == name);
@@ -107,7 +107,7 @@ fn observe_timed(
         let cpu_ns = cpu_times.get(at);
         each_cpu_ns.extend(cpu_ns.map(|&cpu_ns| cpu_ns as f64 / iterations));
     }
-    for metric in events.all("metric") {
+    for metric in events.events_of("metric") {
         add_metric(&mut seen, metric);
     }
     seen.add_cpu_times(&each_cpu_ns);
@@ -169,7 +169,7 @@ impl Events {
     }
 
     /// Every event of that verb.
-    pub fn all<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a Message> {
+    pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a Message> {
         self.received
             .iter()
             .filter(move |message| message.verb == verb)

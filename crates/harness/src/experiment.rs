@@ -158,7 +158,7 @@ fn shorten(assignment: &mut Assignment) {
 }
 
 /// Has a process of this program do what it is told.
-fn asked(
+fn answered_by_process(
     assignment: &Assignment,
     seed: u64,
     setting: &Setting<'_>,
@@ -183,7 +183,7 @@ fn asked(
 /// Has a process perform a run.
 fn perform(order: &Order, job: &Job, setting: &Setting<'_>) -> Attempt {
     let plain = replayed(&order.assignment);
-    match asked(&order.assignment, order.seed, setting) {
+    match answered_by_process(&order.assignment, order.seed, setting) {
         Err(error) => Attempt::refused(&plain, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
             let told = events.first("performed");

@@ -12,7 +12,8 @@
 //! instead of a million. `110,memory=5` is a run with a second metric, of which less is better.
 
 use super::attempt::{failure, not_described};
-use super::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
+use super::job::{Description, Job, Parameter, Request, Setting, Source};
+use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
@@ -41,9 +42,11 @@ impl Harness for Fake {
             };
             note_parameters(&mut description.parameters, &case);
             if request.sets.iter().all(set) {
-                description
-                    .jobs
-                    .push(job(source, case, request.trial != Trial::No));
+                description.jobs.push(Job {
+                    label: case.id(),
+                    case: Some(case),
+                    ..draft(source, request)
+                });
             }
         }
         description
@@ -120,23 +123,6 @@ fn fault(source: &Source, reason: String) -> Description {
 /// No process is behind a made-up number; who wants to see it again reads the file.
 fn reading(source: &Source) -> Spec {
     Spec::new("cat").args([source.file.to_string_lossy()])
-}
-
-fn job(source: &Source, case: Case, test: bool) -> Job {
-    Job {
-        source: source.clone(),
-        label: case.id(),
-        route: Route::Direct,
-        flags: Vec::new(),
-        arguments: Vec::new(),
-        names: Vec::new(),
-        test,
-        http_tool: None,
-        unavailable: None,
-        case: Some(case),
-        code: None,
-        measured: None,
-    }
 }
 
 fn note_parameters(parameters: &mut Vec<Parameter>, case: &Case) {

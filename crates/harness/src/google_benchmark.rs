@@ -225,7 +225,7 @@ fn observation(job: &Job, name: &str, written: &[u8]) -> (Option<Observation>, O
     }
     let context = Node::at("context".to_owned(), &file.context);
     notes.extend(context::remark_on_build(&context).map(|remark| sentence(&remark)));
-    (Some(seen(case, &rows, notes)), cause)
+    (Some(observe_rows(case, &rows, notes)), cause)
 }
 
 /// A remark as a whole sentence.
@@ -235,7 +235,7 @@ fn sentence(remark: &str) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
-fn seen(case: Case, rows: &[&Row], notes: Vec<String>) -> Observation {
+fn observe_rows(case: Case, rows: &[&Row], notes: Vec<String>) -> Observation {
     let mut metrics: Vec<(Metric, Arc<str>)> = Vec::new();
     let samples = rows
         .iter()

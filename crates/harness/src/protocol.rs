@@ -45,7 +45,7 @@ pub(super) fn describe(
         message = message.with("test", 1);
     }
     let mut events = Events::after([message]);
-    match remembered::ask(&spec, &mut events, said) {
+    match remembered::ask(&spec, &mut events, dependencies_in) {
         Err(error) => {
             let reason = start_reason(&spec, &error);
             not_described(source, Cause::Start { reason }, plain, None)
@@ -61,7 +61,7 @@ pub(super) fn describe(
 }
 
 /// What the answer depends on: the last event says it, of languages that know.
-fn said(line: &[u8]) -> Option<Said> {
+fn dependencies_in(line: &[u8]) -> Option<Said> {
     let last = Message::parse(line).filter(|message| message.verb == "described")?;
     Some(Said {
         program: last.get("program")?.into(),
@@ -194,7 +194,7 @@ pub(super) fn described(
     draft: &Job,
 ) -> Description {
     let mut description = Description::default();
-    for benchmark in events.all("benchmark") {
+    for benchmark in events.events_of("benchmark") {
         description.parameters.extend(parameters(benchmark));
         let draft = Job {
             flags: benchmark.list("flags"),
@@ -212,7 +212,7 @@ pub(super) fn described(
         }
         let name = benchmark.get("name");
         let cases = events
-            .all("case")
+            .events_of("case")
             .filter(|case| case.get("benchmark") == name);
         description
             .jobs

@@ -1,4 +1,5 @@
-//! The harnesses written in other languages: embedded in the program, unpacked on first use.
+//! The harnesses written in other languages: embedded in the program, unpacked on first use; and the program itself, which is
+//! the harness of a shell and of experiments.
 //!
 //! Only what a harness needs to run is embedded, not its tests, nor what its own tools leave beside them. A process of
 //! Node.js pays for every file that it opens, so those that each sample needs are unpacked joined in one as well.
@@ -12,6 +13,15 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+/// `$SPEEDWELL_PROGRAM`, which whoever embeds the library sets, else the program that runs; its bare
+/// name where the system does not tell.
+pub fn own_program() -> PathBuf {
+    let set = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
+    set.map(PathBuf::from)
+        .or_else(|| std::env::current_exe().ok())
+        .unwrap_or_else(|| PathBuf::from("speedwell"))
+}
 
 /// One harness: its files, and where they lie once they have been unpacked.
 pub struct Sources {

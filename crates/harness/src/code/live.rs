@@ -5,9 +5,8 @@
 //! docs/reference/protocol.md, "Measuring code". Start at [`Live::start`].
 
 use crate::Message;
-use crate::attempt::start_reason;
+use crate::attempt::{invalid, start_reason};
 use crate::code::measured::measured;
-use crate::code::once::cause;
 use crate::compile::Failed;
 use speedwell_model::{Cause, Code, Length, Measured, Nodes, Samples};
 use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
@@ -281,6 +280,25 @@ impl Live {
 fn tail(outcome: Option<&Outcome>) -> String {
     outcome.map_or(String::new(), |outcome| {
         outcome.stderr.last_lines(TAIL_LINES)
+    })
+}
+
+/// What an error means for the run.
+pub fn cause(error: &Message) -> Option<Cause> {
+    let message = error.get("msg").unwrap_or_default();
+    let line = error.number::<u32>("line");
+    let line = line
+        .filter(|_| message.lines().count() > 0)
+        .map(|line| format!("line {line}: "));
+    let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
+    let stage = error.get("stage").unwrap_or_default();
+    Some(match stage.as_str() {
+        "done" => Cause::Undone { reason },
+        "parse" | "compile" => invalid(format!("does not compile: {reason}")),
+        "init" => invalid(format!("failed in init: {reason}")),
+        "init_runner" => invalid(format!("failed in init-worker: {reason}")),
+        "protocol" => invalid(reason),
+        _ => invalid(format!("failed: {reason}")),
     })
 }
 

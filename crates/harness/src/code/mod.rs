@@ -6,8 +6,7 @@
 
 use crate::compile::{Compilation, unpacked, which};
 use crate::sources::{self, Sources};
-use crate::{Harness, cache_folder, own_program};
-use once::OneLiner;
+use crate::{cache_folder, own_program};
 use speedwell_model::{Code, Language, Variant};
 use speedwell_process::{Channel, Spec};
 use std::fs;
@@ -22,23 +21,8 @@ mod shared;
 
 pub use crate::compile::Failed;
 pub use live::{Answer, Gone, Live};
-pub use once::{concurrency, failure_of, fold_warning, observation};
+pub use once::{concurrency, failure_of, fold_warning, harness, observation};
 pub use shared::{Shared, expected};
-
-/// The harness for code in that language.
-pub fn harness(language: Language) -> &'static dyn Harness {
-    static ALL: [OneLiner; Language::ALL.len()] = {
-        let mut all = [OneLiner(Language::Sh); Language::ALL.len()];
-        let mut at = 0;
-        while at < all.len() {
-            all[at] = OneLiner(Language::ALL[at]);
-            at += 1;
-        }
-        all
-    };
-    let own = ALL.iter().find(|one| one.0 == language);
-    own.unwrap_or(&ALL[0])
-}
 
 /// The program that performs code of a language when a variant names none.
 pub fn usual_program(language: Language) -> PathBuf {

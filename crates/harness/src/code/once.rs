@@ -1,15 +1,14 @@
 //! One fresh process, one piece of code, one run: what every run of `speedwell eval` is unless several pieces
 //! have to share a process.
 
-use super::live::Gone;
-use super::live::{calibrate_command, load_command, run_command, workers_command};
+use super::live::{Gone, calibrate_command, cause, load_command, run_command, workers_command};
 use super::measured::measured;
 use super::{start, usual_program};
-use crate::attempt::{failure, invalid};
+use crate::attempt::failure;
 use crate::compile::Failed;
 use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
-use crate::{Attempt, Harness, Message, Observation};
+use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
     Better, Case, Cause, Code, Failure, Language, Measured, Metric, Nodes, Sample, Sampling, Value,
 };
@@ -26,6 +25,21 @@ const LEAST_EMPTY: f64 = 3.0;
 /// The harness for pieces of code.
 #[derive(Debug, Clone, Copy)]
 pub struct OneLiner(pub Language);
+
+/// The harness for code in that language.
+pub fn harness(language: Language) -> &'static dyn Harness {
+    static ALL: [OneLiner; Language::ALL.len()] = {
+        let mut all = [OneLiner(Language::Sh); Language::ALL.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = OneLiner(Language::ALL[at]);
+            at += 1;
+        }
+        all
+    };
+    let own = ALL.iter().find(|one| one.0 == language);
+    own.unwrap_or(&ALL[0])
+}
 
 impl Harness for OneLiner {
     /// Code says nothing about itself: whoever asks for it makes its jobs.
@@ -75,7 +89,7 @@ fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Att
             let error = events.first("error");
             let seen = measured(JOB, events.every(), &setting.samples).map(|measured| {
                 let mut seen = observation(&measured, job);
-                for metric in events.all("metric") {
+                for metric in events.events_of("metric") {
                     add_metric(&mut seen, metric);
                 }
                 seen.notes.extend(warnings(&events, &measured));
@@ -139,7 +153,7 @@ fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(fold_warning(measured, empty_ns));
-    warnings.extend(events.all("log").filter_map(|log| log.get("text")));
+    warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
     warnings
 }
 
@@ -147,25 +161,6 @@ fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
 pub fn fold_warning(measured: &Measured, empty_ns: Option<f64>) -> Option<String> {
     let is_folded = measured.batches?.median_ns < LEAST_EMPTY * empty_ns?;
     is_folded.then(|| Code::FOLDED.to_owned())
-}
-
-/// What an error means for the run.
-pub fn cause(error: &Message) -> Option<Cause> {
-    let message = error.get("msg").unwrap_or_default();
-    let line = error.number::<u32>("line");
-    let line = line
-        .filter(|_| message.lines().count() > 0)
-        .map(|line| format!("line {line}: "));
-    let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
-    let stage = error.get("stage").unwrap_or_default();
-    Some(match stage.as_str() {
-        "done" => Cause::Undone { reason },
-        "parse" | "compile" => invalid(format!("does not compile: {reason}")),
-        "init" => invalid(format!("failed in init: {reason}")),
-        "init_runner" => invalid(format!("failed in init-worker: {reason}")),
-        "protocol" => invalid(reason),
-        _ => invalid(format!("failed: {reason}")),
-    })
 }
 
 /// Code that could not even be started.

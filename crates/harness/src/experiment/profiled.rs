@@ -1,7 +1,7 @@
 //! Runs that are recorded instead of timed. Both sides of a comparison must do the same work, so a load that lasts
 //! for a time becomes one of so many requests.
 
-use super::{Job, Order, Setting, asked, performed, resolved};
+use super::{Job, Order, Setting, answered_by_process, performed, resolved};
 use anyhow::{Context, bail};
 use speedwell_model::assignment::{Assignment, Profiling, Warmup, Work};
 use speedwell_model::load_spec::Client;
@@ -35,7 +35,7 @@ fn profile(job: &Job, setting: &Setting<'_>, order: &ProfileOrder) -> anyhow::Re
         ..
     } = resolved(job, setting)?;
     let remark = prepare(&mut assignment, order)?;
-    let (outcome, events) = asked(&assignment, seed, setting)?;
+    let (outcome, events) = answered_by_process(&assignment, seed, setting)?;
     let told = events.first("performed");
     if let Some(failure) = told
         .and_then(performed)

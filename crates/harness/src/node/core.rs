@@ -6,15 +6,15 @@
 
 use crate::attempt::not_described;
 use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
-use crate::node::Reports;
-use crate::node::http_tool::{self, Choice, Library, OWN, STANDS_IN_FOR, Shim, choose};
-use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe};
-use crate::own_program;
+use crate::node::http_tool::{
+    Choice, Library, OWN, STANDS_IN_FOR, Shim, choose, next_serial, with_surroundings,
+};
+use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe, skip_reason};
+use crate::node::reports::Reports;
 use crate::{Attempt, Harness, protocol};
 use speedwell_model::{Case, Cause, Value};
 use speedwell_process::{Channel, Spec, run};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The harness for folders that bring their own `common.js`.
 pub struct NodeCore;
@@ -60,7 +60,7 @@ impl Harness for NodeCore {
                 let mut seen = reports.observations;
                 // The library is not ours to read a clock in, so it is the time of the whole process; with an HTTP tool
                 // that would be most of all the tool's.
-                if let ([one], None) = (&mut seen[..], &job.http_tool) {
+                if let (Some(_), [one], None) = (expected, &mut seen[..], &job.http_tool) {
                     let usage = &outcome.usage;
                     one.add_cpu_times(&[(usage.user_ns + usage.system_ns) as f64]);
                 }
@@ -72,13 +72,6 @@ impl Harness for NodeCore {
     fn usual_program(&self, _source: &Source) -> PathBuf {
         PathBuf::from("node")
     }
-}
-
-/// Why a script that reported nothing cannot run here, if it says so.
-pub(super) fn skip_reason(output: &str) -> Option<String> {
-    output
-        .contains("Binding failed to load")
-        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
 }
 
 /// Cases as the file gives them, with the user's values in place.
@@ -328,23 +321,6 @@ fn argument_text(word: &str) -> String {
     }
 }
 
-/// Gives the process a port and a temporary folder of its own, so that two of them can run at the
-/// same time, and a search path without tools that it would only waste time on.
-pub(super) fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
-    if let Some(port) = free_port() {
-        spec = spec.env("PORT", port.to_string());
-    }
-    spec = spec.env("TEST_SERIAL_ID", next_serial());
-    if http_tool == Some(OWN) {
-        spec = spec.env("SPEEDWELL_PROGRAM", own_program().to_string_lossy());
-    }
-    if let Some(path) = std::env::var_os("PATH") {
-        let path = http_tool::without_tools(&path, http_tool);
-        spec = spec.env("PATH", path.to_string_lossy());
-    }
-    spec
-}
-
 /// The same, with the chosen HTTP tool in reach: through a stand-in that keeps what it prints, or
 /// directly where none can be made.
 fn with_http_tool(spec: Spec, tool: Option<&str>) -> (Spec, Option<Shim>) {
@@ -367,19 +343,4 @@ fn with_stand_in(bare: Spec, shim: Option<&Shim>) -> Spec {
         (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
         _ => bare,
     }
-}
-
-/// A number that no other process of this or another session uses at the same time.
-fn next_serial() -> String {
-    static SERIAL: AtomicU32 = AtomicU32::new(0);
-    format!(
-        "{}{:05}",
-        std::process::id(),
-        SERIAL.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-pub(super) fn free_port() -> Option<u16> {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).ok()?;
-    listener.local_addr().ok().map(|address| address.port())
 }

@@ -11,13 +11,14 @@ use crate::job::{Request, Trial, UsualTool};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_model::quote;
-use speedwell_process::Scratch;
+use speedwell_process::{Scratch, Spec};
 use speedwell_results::foreign::http_output::HttpOutput;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Our own generator among the tools.
@@ -320,6 +321,38 @@ fn shadow(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
         let _ = fs::remove_dir_all(&draft);
     }
     target.is_dir().then_some(target)
+}
+
+/// Gives the process a port and a temporary folder of its own, so that two of them can run at the
+/// same time, and a search path without tools that it would only waste time on.
+pub fn with_surroundings(mut spec: Spec, http_tool: Option<&str>) -> Spec {
+    if let Some(port) = free_port() {
+        spec = spec.env("PORT", port.to_string());
+    }
+    spec = spec.env("TEST_SERIAL_ID", next_serial());
+    if http_tool == Some(OWN) {
+        spec = spec.env("SPEEDWELL_PROGRAM", own_program().to_string_lossy());
+    }
+    if let Some(path) = std::env::var_os("PATH") {
+        let path = without_tools(&path, http_tool);
+        spec = spec.env("PATH", path.to_string_lossy());
+    }
+    spec
+}
+
+/// A number that no other process of this or another session uses at the same time.
+pub fn next_serial() -> String {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    format!(
+        "{}{:05}",
+        std::process::id(),
+        SERIAL.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+fn free_port() -> Option<u16> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).ok()?;
+    listener.local_addr().ok().map(|address| address.port())
 }
 
 #[cfg(test)]

@@ -102,9 +102,9 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
         arguments: spec.arguments[2..].to_vec(),
         ..spec.clone()
     };
-    let spec = super::core::with_surroundings(spec, None);
+    let spec = super::http_tool::with_surroundings(spec, None);
     let mut handed = Handed(None);
-    match remembered::ask(&spec, &mut handed, said) {
+    match remembered::ask(&spec, &mut handed, dependencies_in) {
         Ok(outcome) => judge(handed.0, bare, outcome),
         Err(error) => {
             let reason = crate::attempt::start_reason(&spec, &error);
@@ -114,7 +114,7 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
 }
 
 /// What the record depends on, if it is one of cases.
-fn said(line: &[u8]) -> Option<Said> {
+fn dependencies_in(line: &[u8]) -> Option<Said> {
     let handed: Enumeration = serde_json::from_slice(line).ok()?;
     let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
     good.then_some(Said {
@@ -136,7 +136,7 @@ fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> P
     }
     let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     let nothing = handed.as_ref().is_none_or(|handed| handed.cases.is_empty());
-    if nothing && let Some(reason) = super::core::skip_reason(&said) {
+    if nothing && let Some(reason) = skip_reason(&said) {
         return Probed::Failed(Cause::Skipped { reason }, spec, Box::new(Some(outcome)));
     }
     let thrown = handed.as_ref().and_then(|handed| handed.error.as_ref());
@@ -166,4 +166,11 @@ impl Conversation for Handed {
         }
         Next::Wait
     }
+}
+
+/// Why a script that reported nothing cannot run here, if it says so.
+pub fn skip_reason(output: &str) -> Option<String> {
+    output
+        .contains("Binding failed to load")
+        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
 }

@@ -45,32 +45,32 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "JSON of pyperf",
         recognises: pyperf::recognises,
-        read: |label, bytes, _| one(pyperf::read(label, bytes)),
+        read: |label, bytes, _| sole(pyperf::read(label, bytes)),
     },
     Format {
         name: "JSON of google/benchmark",
         recognises: google_benchmark::recognises,
-        read: |label, bytes, warnings| one(google_benchmark::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(google_benchmark::read(label, bytes, warnings)),
     },
     Format {
         name: "JSON of hyperfine",
         recognises: hyperfine::recognises,
-        read: |label, bytes, warnings| one(hyperfine::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(hyperfine::read(label, bytes, warnings)),
     },
     Format {
         name: "JSON of autocannon",
         recognises: http_tools::recognises_autocannon,
-        read: |label, bytes, warnings| one(http_tools::read_autocannon(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(http_tools::read_autocannon(label, bytes, warnings)),
     },
     Format {
         name: "JSON of oha",
         recognises: http_tools::recognises_oha,
-        read: |label, bytes, warnings| one(http_tools::read_oha(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(http_tools::read_oha(label, bytes, warnings)),
     },
     Format {
         name: "JSON of speedwell load",
         recognises: measured::recognises,
-        read: |label, bytes, warnings| one(measured::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(measured::read(label, bytes, warnings)),
     },
     Format {
         name: "JSON lines of Speedwell",
@@ -80,42 +80,42 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
         recognises: |bytes| node_csv::first_header(beginning(bytes)).is_some(),
-        read: |label, bytes, warnings| one(node_csv::sessions::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(node_csv::sessions::read(label, bytes, warnings)),
     },
     Format {
         name: "text of ab",
         recognises: ab::recognises,
-        read: |label, bytes, warnings| one(ab::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(ab::read(label, bytes, warnings)),
     },
     Format {
         name: "CSV of ab -e",
         recognises: ab::recognises_percentages,
-        read: |label, bytes, warnings| one(ab::read_percentages(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(ab::read_percentages(label, bytes, warnings)),
     },
     Format {
         name: "TSV of ab -g",
         recognises: ab::recognises_requests,
-        read: |label, bytes, warnings| one(ab::read_requests(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(ab::read_requests(label, bytes, warnings)),
     },
     Format {
         name: "text of wrk or h2load",
         recognises: http_tools::recognises_text,
-        read: |label, bytes, warnings| one(http_tools::read_text(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(http_tools::read_text(label, bytes, warnings)),
     },
     Format {
         name: "text of hey or oha",
         recognises: http_tools::recognises_hey_oha,
-        read: |label, bytes, warnings| one(http_tools::read_hey_oha(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(http_tools::read_hey_oha(label, bytes, warnings)),
     },
     Format {
         name: "log of HdrHistogram",
         recognises: hdr_log::recognises,
-        read: |label, bytes, warnings| one(hdr_log::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(hdr_log::read(label, bytes, warnings)),
     },
     Format {
         name: "text of go test -bench",
         recognises: go_bench::recognises,
-        read: |label, bytes, warnings| one(go_bench::read(label, bytes, warnings)),
+        read: |label, bytes, warnings| sole(go_bench::read(label, bytes, warnings)),
     },
     // Last, because all others may stand inside a document.
     Format {
@@ -125,7 +125,7 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-fn one(session: Result<Session>) -> Result<Vec<Session>> {
+fn sole(session: Result<Session>) -> Result<Vec<Session>> {
     session.map(|session| vec![session])
 }
 

@@ -37,8 +37,8 @@ impl Group {
             };
             first.into_iter().map(str::to_owned).chain(own).collect()
         };
-        let wanted = self.wanted.clone();
-        let wanted = wanted.map_or_else(usual, |wanted| self.today(&wanted));
+        let wanted = self.wanted.as_ref();
+        let wanted = wanted.map_or_else(usual, |wanted| self.today(wanted));
         let mut found: Vec<Metric> = Vec::new();
         for name in &wanted {
             match metric(name) {
@@ -125,8 +125,7 @@ impl Group {
 
     /// The names of all metrics that a file may use.
     pub fn metric_names(&self) -> Vec<String> {
-        let own: Vec<Metric> = self.metrics.clone();
-        self.known_metrics(&own)
+        self.known_metrics(&self.metrics)
     }
 
     /// Whether its load says how many connections there are, instead of how many requests are in flight.

@@ -282,7 +282,6 @@ pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service
     };
     let keys: LoadKeys = load.read()?;
     let verify: Option<VerifyKeys> = group.part("verify").map(|part| part.read()).transpose()?;
-    let children = target.expect_processes;
     Ok(Service {
         port: target.port.0,
         private_network: target.network == Some(Network::Private),
@@ -294,7 +293,7 @@ pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service
                 .map_or(process::Signal::TERM.as_raw(), |signal| signal.0),
             grace_ms: milliseconds(target.stop.grace.map_or(GRACE, |grace| grace.0)),
         },
-        children: children.map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),
+        children: (target.expect_processes).map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),
         load: keys.resolve(&load, root)?,
         verify: verify::resolve(verify),
     })

@@ -90,7 +90,7 @@ class Windows:
     def _note(self, now_ns):
         self.t_ns.append(now_ns)
         self.counts.append(self.count)
-        # Once in a window: a call of the system, which takes some 300 ns.
+        # Once in a window: a call of the system, which takes about 1 µs.
         if len(self.counts) == 1:
             self.begun_cpu_ns = thread_time_ns()
         else:

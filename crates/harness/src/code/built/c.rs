@@ -1,14 +1,111 @@
-//! C: the code in one function, because only inside of functions gcc and clang tell the type of statements.
+//! Code in C and C++: how it is compiled, and the source that it stands in. C has it in one function, because only inside of
+//! functions gcc and clang tell the type of statements.
 //!
 //! In `languages/c.txt` every text stands several times: to ask for its type, and to be executed with or without a value, as an
 //! expression of GNU C, whose value is that of its last statement. `setjmp` stands in no function that has the code in it, because
-//! a function that may return twice keeps little in registers.
+//! a function that may return twice keeps little in registers. Start at [`build`].
 
-use super::parts::Parts;
-use super::{Marks, SourceFile};
+use super::parts::{Part, Parts};
+use super::source_file::{Marks, SourceFile};
+use crate::compile::{self, Failed, Recipe, unpacked, words_of};
+use crate::{cache_folder, sources};
+use speedwell_model::{Cause, Code, Language, Variant};
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
 
-/// The source that holds the code.
-pub fn source(parts: &Parts) -> String {
+/// What code in C and C++ is compiled with unless its variant says otherwise; later flags win. A function that
+/// nobody has declared, and a `return` that would leave the loop, are errors in every version of the language.
+const USUAL_FLAGS: [&str; 2] = ["-O2", "-pthread"];
+const FLAGS_OF_C: [&str; 2] = [
+    "-Werror=implicit-function-declaration",
+    "-Werror=return-type",
+];
+
+/// Every header that code may want without naming it, with the words that need it; one without words is always taken.
+const HEADERS: &str = include_str!("languages/cpp-headers.txt");
+
+/// The program of code in C or C++.
+pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+    let is_c = code.language == Language::C;
+    let folder = unpacked(&sources::C)?;
+    let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
+    if !is_c {
+        flags.extend(["-std=c++17", "-w"].map(str::to_owned));
+        flags.push(format!("-I{}", unpacked(&sources::CPP)?.display()));
+    }
+    flags.extend(words_of(
+        if is_c { "CFLAGS" } else { "CXXFLAGS" },
+        &variant.environment,
+    ));
+    flags.extend(variant.arguments.iter().cloned());
+    let harness = Recipe {
+        compiler: compiler.to_owned(),
+        flags: [&flags[..], &["-c".to_owned()]].concat(),
+        file: folder.join(if is_c { "main.c" } else { "main.cpp" }),
+        directory: folder.clone(),
+        header: folder,
+        environment: variant.environment.clone(),
+    };
+    let object = compile::build(&harness)?.to_string_lossy().into_owned();
+    if is_c {
+        flags.extend(FLAGS_OF_C.map(str::to_owned));
+    }
+    let paths = code.paths.iter().map(|path| path.to_string_lossy());
+    flags.extend(paths.flat_map(|path| [format!("-I{path}"), format!("-L{path}")]));
+    flags.extend([object, "-lm".to_owned()]);
+    let recipe = |text: &str| Recipe {
+        flags: flags.clone(),
+        file: place_of(text, if is_c { "c" } else { "cpp" }),
+        ..harness.clone()
+    };
+    let find = |text: String| compile::find(&recipe(&text));
+    let compiled = |text: String| {
+        let recipe = recipe(&text);
+        write(&text, &recipe.file)?;
+        compile::build(&recipe)
+    };
+    let parts = Parts::of_code(code);
+    if is_c {
+        return parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)));
+    }
+    parts.compiled(
+        |parts| find(source_of_cpp(parts, false)).or_else(|| find(source_of_cpp(parts, true))),
+        |parts| {
+            compiled(source_of_cpp(parts, false)).or_else(|failed| match failed.cause {
+                Cause::Invalid { .. } => compiled(source_of_cpp(parts, true)),
+                _ => Err(failed),
+            })
+        },
+    )
+}
+
+/// Where a file with that content lies in the cache folder.
+fn place_of(text: &str, ending: &str) -> PathBuf {
+    let mut hash = DefaultHasher::new();
+    text.hash(&mut hash);
+    let folder = cache_folder().join("code");
+    folder.join(format!("code-{:016x}.{ending}", hash.finish()))
+}
+
+/// Writes a file in the cache folder.
+fn write(text: &str, file: &Path) -> Result<(), Failed> {
+    let ending = file.extension().unwrap_or_default().to_string_lossy();
+    let draft = file.with_extension(format!("{}-{ending}", std::process::id()));
+    let write = || {
+        fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+        fs::write(&draft, text)?;
+        fs::rename(&draft, file)
+    };
+    write().map_err(|error| {
+        let reason = format!("cannot write '{}': {error}", file.display());
+        Failed::start(reason)
+    })
+}
+
+/// The source that holds C.
+fn source(parts: &Parts) -> String {
     let mut file = SourceFile::new("code.c", Marks::Hash);
     let template = include_str!("languages/c.txt");
     file.fill(
@@ -25,4 +122,54 @@ pub fn source(parts: &Parts) -> String {
         },
     );
     file.text
+}
+
+/// The source that holds C++: the code in four functions whose types the compiler finds (`code.hpp`). Headers take far
+/// longer to compile than most code, so those that it seems to need are taken first, and `all` of them only when that
+/// was not enough.
+fn source_of_cpp(parts: &Parts, all: bool) -> String {
+    let mut file = SourceFile::new("code.cpp", Marks::Hash);
+    let template = include_str!("languages/cpp.txt");
+    file.fill(
+        template,
+        parts,
+        |file, directive, part, words| match directive {
+            "headers" => {
+                for header in HEADERS.lines().filter_map(|line| needed(line, parts, all)) {
+                    file.own(&format!("#include <{header}>"));
+                }
+            }
+            // An expression may be a reference to something that would be dear to copy.
+            "result" if part.text.before().trim().is_empty() && part.has_value() => {
+                file.own(&words.replace("RESULT", "decltype(auto)"));
+            }
+            "result" => file.own(&words.replace("RESULT", "auto")),
+            _ => hook(file, part),
+        },
+    );
+    file.text
+}
+
+/// The header of a line, `vector: vector`, if the code seems to need it.
+fn needed<'a>(line: &'a str, parts: &Parts, all: bool) -> Option<&'a str> {
+    let (header, words) = line.split_once(':')?;
+    let is_named = |word: &str| parts.in_order().iter().any(|part| part.text.names(word));
+    let mut words = words.split_whitespace().peekable();
+    (all || words.peek().is_none() || words.any(is_named)).then_some(header)
+}
+
+/// A function's body. A text that says `return` somewhere is taken as it is.
+fn hook(file: &mut SourceFile, part: &Part) {
+    let text = &part.text;
+    let is_single = text.before().trim().is_empty();
+    if !part.has_value() || (text.returns() && !is_single) {
+        file.user(part.name, &text.body, 1, ";\n}");
+        return;
+    }
+    let (value, line) = text.value();
+    if !is_single {
+        file.user(part.name, text.before(), 1, "");
+    }
+    file.own("return (");
+    file.user(part.name, value, line, ");\n}");
 }

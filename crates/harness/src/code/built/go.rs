@@ -1,7 +1,7 @@
 //! Go: the texts in one function, where `:=` finds their types.
 
 use super::parts::{Part, Parts};
-use super::{Marks, SourceFile};
+use super::source_file::{Marks, SourceFile};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
 use crate::sources;
 use speedwell_model::{Code, Variant};
@@ -38,7 +38,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             identity: identity.clone(),
         }
     };
-    let folder = Parts::of(code).compiled(
+    let folder = Parts::of_code(code).compiled(
         |parts| compilation(parts).find(),
         |parts| compilation(parts).compile(),
     );
@@ -141,7 +141,7 @@ const PACKAGES: &str = include_str!("languages/go-packages.txt");
 /// The paths of the packages that the code names and does not import itself.
 pub fn imports(parts: &Parts) -> Vec<&'static str> {
     let own: String = parts
-        .all()
+        .in_order()
         .iter()
         .flat_map(|part| &part.text.top)
         .map(|(line, _)| line.as_str())
@@ -150,7 +150,11 @@ pub fn imports(parts: &Parts) -> Vec<&'static str> {
         let name = path.rsplit('/').next().unwrap_or(path);
         // `math/rand/v2` is called `rand` as well.
         let imported = own.contains(&format!("{name}\"")) || own.contains(&format!("{name}/v"));
-        !imported && parts.all().iter().any(|part| names(&part.text.body, name))
+        !imported
+            && parts
+                .in_order()
+                .iter()
+                .any(|part| names(&part.text.body, name))
     };
     PACKAGES.lines().filter(is_named).collect()
 }
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn packages_are_found_by_their_names() {
-        let of = |text: &str| imports(&Parts::of(&Code::new(Language::Go, text)));
+        let of = |text: &str| imports(&Parts::of_code(&Code::new(Language::Go, text)));
         assert_eq!(
             of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
             ["strconv", "strings", "unicode/utf8"]

@@ -1,8 +1,8 @@
 //! Java: the texts in lambda expressions, one after the other, so that each finds the types of those before it.
 
 use super::parts::{Part, Parts};
+use super::source_file::{Marks, Place, SourceFile};
 use super::text::Kind;
-use super::{Marks, Place, SourceFile};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version, which};
 use crate::sources;
 use speedwell_model::{Code, Variant};
@@ -60,7 +60,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
         let file = ("Main.java".to_owned(), file.text.clone());
         compilation("java", vec![file], words.to_vec())
     };
-    let classes_of_code = Parts::of(code).compiled(
+    let classes_of_code = Parts::of_code(code).compiled(
         |parts| compilation_of(&source(parts)).find(),
         |parts| {
             let file = source(parts);

@@ -60,10 +60,10 @@ fn about(line: &str) -> Option<&'static str> {
 }
 
 impl Parts {
-    pub fn of(code: &Code) -> Parts {
+    pub fn of_code(code: &Code) -> Parts {
         let part = |name, text: Option<&str>| Part {
             name,
-            text: Text::of(text.unwrap_or_default(), code.language),
+            text: Text::divided(text.unwrap_or_default(), code.language),
             is_plain: false,
         };
         Parts {
@@ -75,13 +75,13 @@ impl Parts {
     }
 
     /// All of them, in the order in which they are executed.
-    pub fn all(&self) -> [&Part; 4] {
+    pub fn in_order(&self) -> [&Part; 4] {
         [&self.init, &self.init_worker, &self.runner, &self.done]
     }
 
     /// The text of that name; the runner for any other name.
     pub fn named(&self, name: &str) -> &Part {
-        let found = self.all().into_iter().find(|part| part.name == name);
+        let found = self.in_order().into_iter().find(|part| part.name == name);
         found.unwrap_or(&self.runner)
     }
 
@@ -262,12 +262,12 @@ mod tests {
                 Ok(())
             }
         };
-        let compiled = Parts::of(&code).compiled(|_| None, compile);
+        let compiled = Parts::of_code(&code).compiled(|_| None, compile);
         assert!(compiled.is_ok());
         assert_eq!(tried.take(), [(true, true), (true, false)]);
 
         let known = |parts: &Parts| (values(parts) == (true, false)).then_some(());
-        let compiled = Parts::of(&code).compiled(known, compile);
+        let compiled = Parts::of_code(&code).compiled(known, compile);
         assert!(compiled.is_ok());
         assert_eq!(tried.take(), [], "what was compiled once is found again");
     }
@@ -285,7 +285,7 @@ mod tests {
                 "init:1: error: no x\ninit:1: error: no x\n"
             }))
         };
-        let compiled = Parts::of(&code).compiled(|_| None, refuse);
+        let compiled = Parts::of_code(&code).compiled(|_| None, refuse);
         let failed = compiled.unwrap_err();
         assert_eq!(failed.words, "init:1: error: no x");
         assert_eq!(failed.replay, "");

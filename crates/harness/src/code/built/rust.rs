@@ -40,7 +40,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(code.paths.iter().flat_map(|path| crates_of(path)));
-    let parts = Parts::of(code);
+    let parts = Parts::of_code(code);
     let compilation = Compilation {
         stem: "rust",
         files: files(&parts),
@@ -83,7 +83,7 @@ fn library(
 fn files(parts: &Parts) -> Vec<(String, String)> {
     let mut top = String::new();
     let mut files = Vec::new();
-    for part in parts.all() {
+    for part in parts.in_order() {
         for (line, _) in &part.text.top {
             top += line;
             top.push('\n');

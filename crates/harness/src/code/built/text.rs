@@ -43,7 +43,7 @@ pub enum Kind {
 
 impl Text {
     /// `text` divided as `language` does.
-    pub fn of(text: &str, language: Language) -> Text {
+    pub fn divided(text: &str, language: Language) -> Text {
         let (top, whole) = split_top(text, language);
         let end = trimmed_end(&whole, language);
         let last = start_of_last(&whole[..end], language);
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str, language: Language) -> (Kind, String, String, usize) {
-        let text = Text::of(text, language);
+        let text = Text::divided(text, language);
         let (value, line) = text.value();
         (text.kind, text.before().to_owned(), value.to_owned(), line)
     }
@@ -337,19 +337,19 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_top_of_a_file_goes_there() {
-        let text = Text::of("#include <regex>\n#define A 1\n  A + 1", Language::C);
+        let text = Text::divided("#include <regex>\n#define A 1\n  A + 1", Language::C);
         let top = [
             ("#include <regex>".to_owned(), 1),
             ("#define A 1".to_owned(), 2),
         ];
         assert_eq!(text.top, top);
         assert_eq!(text.value(), ("A + 1", 3));
-        let text = Text::of("import java.awt.Point; new Point(1, 2)", Language::Java);
+        let text = Text::divided("import java.awt.Point; new Point(1, 2)", Language::Java);
         assert_eq!((text.top.len(), text.value()), (1, ("new Point(1, 2)", 1)));
-        let text = Text::of("import \"math/bits\"; bits.Len(7)", Language::Go);
+        let text = Text::divided("import \"math/bits\"; bits.Len(7)", Language::Go);
         assert_eq!(text.top, [("import \"math/bits\"".to_owned(), 1)]);
         assert_eq!(text.value().0, "bits.Len(7)");
-        let text = Text::of("#include <a>", Language::C);
+        let text = Text::divided("#include <a>", Language::C);
         assert_eq!((text.kind, text.top.len()), (Kind::Plain, 1));
     }
 
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn assignments_are_told_from_comparisons() {
-        let assigns = |text: &str| Text::of(text, Language::Java).assigns("state");
+        let assigns = |text: &str| Text::divided(text, Language::Java).assigns("state");
         for text in [
             "state = 1",
             "state += 2",

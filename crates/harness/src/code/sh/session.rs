@@ -3,7 +3,7 @@
 //! `run` has workers at work in windows of time, or for fixed numbers of executions. Start at [`serve`].
 
 use crate::Message;
-use crate::code::sh::workers::{Division, Passed, Place, Work, WorkerPool, WorkerReport};
+use crate::code::sh::workers::{Division, News, Passed, Place, Work, WorkerPool, WorkerReport};
 use crate::code::sh::{Order, shell_ns};
 use speedwell_model::Metric;
 use speedwell_process::Stopwatch;
@@ -16,18 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Where commands come from and events go to (docs/reference/protocol.md, "Transport").
 const FDS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
-
-/// What the control part waits for.
-pub enum News {
-    /// Speedwell says something.
-    Command(Message),
-    /// Speedwell has gone.
-    End,
-    /// A worker of the run has passed a deadline: time and count.
-    Point(usize, (u64, u64)),
-    /// A worker of the run has come back.
-    Back(usize, Box<WorkerReport>),
-}
 
 /// A command that was loaded.
 pub(super) struct Job {

@@ -1,13 +1,25 @@
 //! The workers of one run: started together, listened to, ended together. Each executes the command again and again, and notes
 //! time and count at every deadline. Start at [`WorkerPool::start`].
 
-use crate::code::sh::session::News;
+use crate::Message;
 use crate::code::sh::{Order, complaint};
 use speedwell_process::Stopwatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
+
+/// What the control part waits for.
+pub enum News {
+    /// Speedwell says something.
+    Command(Message),
+    /// Speedwell has gone.
+    End,
+    /// A worker of the run has passed a deadline: time and count.
+    Point(usize, (u64, u64)),
+    /// A worker of the run has come back.
+    Back(usize, Box<WorkerReport>),
+}
 
 /// What all workers of a job share.
 #[derive(Debug)]

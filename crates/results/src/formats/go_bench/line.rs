@@ -54,7 +54,7 @@ pub struct Figures<'a> {
 
 impl<'a> Line<'a> {
     /// What `line` is, which has no line end.
-    pub fn of(line: &'a str) -> Line<'a> {
+    pub fn parse(line: &'a str) -> Line<'a> {
         if let Some(found) = measured(line).or_else(|| said_by_tools(line)) {
             return found;
         }
@@ -165,7 +165,7 @@ pub struct Measure {
 
 impl Measure {
     /// The measure of a unit, which a `Unit` line may have given a direction.
-    pub fn of(unit: &str, is_higher: Option<bool>) -> Measure {
+    pub fn of_unit(unit: &str, is_higher: Option<bool>) -> Measure {
         let known = KNOWN.iter().find(|(known, ..)| *known == unit);
         let mut measure = match known {
             Some((_, name, unit, better, factor)) => Measure {
@@ -338,7 +338,7 @@ mod tests {
                 },
             ),
         ] {
-            assert_eq!(Line::of(line), expected, "{line}");
+            assert_eq!(Line::parse(line), expected, "{line}");
         }
     }
 
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn directions_come_from_the_unit_or_from_its_line() {
         let of = |unit, line| {
-            let measure = Measure::of(unit, line);
+            let measure = Measure::of_unit(unit, line);
             (measure.metric.better, measure.is_guess)
         };
         assert_eq!(of("ns/op", None), (Better::Lower, false));

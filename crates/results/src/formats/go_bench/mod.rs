@@ -24,7 +24,7 @@ pub fn recognises(bytes: &[u8]) -> bool {
     line::is_events(bytes)
         || lines.any(|line| {
             matches!(
-                Line::of(line),
+                Line::parse(line),
                 Line::Result(..) | Line::Fail(_) | Line::Configuration("goos" | "goarch", _)
             )
         })
@@ -80,7 +80,7 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn line(&mut self, text: &'a str) {
-        let line = Line::of(text);
+        let line = Line::parse(text);
         let explains = std::mem::take(&mut self.explains_entry);
         match line {
             Line::Result(name, figures) => {
@@ -134,7 +134,7 @@ impl<'a> Reading<'a> {
 
     /// A last line without a line end, which Go always writes: a figure or unit may be cut.
     fn last(&mut self, text: &'a str) {
-        match Line::of(text) {
+        match Line::parse(text) {
             Line::Result(..) | Line::Begin(_) | Line::Rest(_) => {
                 let shown: String = text.trim().chars().take(60).collect();
                 self.remarks.push(format!(
@@ -300,7 +300,7 @@ impl Adding<'_> {
                 self.not_finite += 1;
                 continue;
             }
-            let measure = Measure::of(unit, self.directions.get(unit).copied());
+            let measure = Measure::of_unit(unit, self.directions.get(unit).copied());
             if measure.is_guess {
                 self.guessed.insert((*unit).to_owned());
             }
