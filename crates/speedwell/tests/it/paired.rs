@@ -21,11 +21,21 @@ fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
     let comparison = &found["comparisons"][0];
     assert_eq!(comparison["method"], "signed-rank");
     assert_eq!(comparison["metric"]["name"], "cpu_time");
-    let row = &comparison["rows"][0];
-    assert_eq!(row["verdict"], "worse");
-    // Ten pairs are the first look, the round in which either side is alone comes on top.
-    assert_eq!(row["decided_at"], 10);
-    assert_eq!(found["session"]["design"]["order"], "paired");
+    let change = &found["changes"][0];
+    assert_eq!(
+        (&change["verdict"], &change["decided_at"]),
+        (&"worse".into(), &10.into())
+    );
+    // Beside the ten pairs of the first look, sides had a processor for themselves; those runs are not compared.
+    assert_eq!(change["baseline_runs"], 10);
+    assert!(
+        change["baseline_slots"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|slot| slot.as_u64() > Some(19))
+    );
+    assert_eq!(found["sources"][0]["design"]["order"], "paired");
 }
 
 #[test]
@@ -87,9 +97,7 @@ echo "$n $met $(grep ^Cpus_allowed_list /proc/self/status | cut -f 2)" >> log
 fn both_sides_live_at_once_on_one_processor() {
     let project = Project::new().with("meet.sh", MEET);
     let (old, new) = ("sh meet.sh old new 0", "sh meet.sh new old 1");
-    let pairs = [
-        "--order", "paired", "-n", "1", "--runs", "8", "--warmup", "0ms",
-    ];
+    let pairs = ["--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8"];
     let answer = project.run(&[&["eval", "sh", old, new][..], &pairs].concat());
     answer.expect_status(0);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
