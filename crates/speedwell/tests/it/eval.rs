@@ -41,6 +41,21 @@ fn a_command_is_timed_in_processes_of_its_own() {
 }
 
 #[test]
+fn a_command_that_sleeps_takes_less_processor_time_than_time() {
+    let project = Project::new();
+    let words = ["sleep 0.2"];
+    let metrics = ["--metric", "cpu_time", "--metric", "time"];
+    let answer = eval(
+        &project,
+        &[&words[..], &metrics, &["--format", "json"]].concat(),
+    );
+    let json = answer.expect_status(0).json();
+    let median = |at: usize| json["summaries"][at]["median"].as_f64().unwrap();
+    assert_eq!(json["summaries"][0]["metric"], "cpu_time");
+    assert!(median(0) > 0.0 && median(0) < median(1) / 2.0, "{json}");
+}
+
+#[test]
 fn commands_are_compared_and_the_first_is_the_baseline() {
     let project = Project::new();
     eventually(1, || {

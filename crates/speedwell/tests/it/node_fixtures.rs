@@ -106,6 +106,21 @@ fn awkward_values_keep_their_identity() {
 }
 
 #[test]
+fn the_processor_time_of_a_script_is_that_of_its_process() {
+    let Some((_, answer)) = fixture("scalar", &["--metric", "cpu_time", "--format", "json"]) else {
+        return;
+    };
+    let json = answer.expect_status(0).json();
+    let summary = &json["summaries"][0];
+    assert_eq!(
+        (&summary["metric"], &summary["unit"]),
+        (&"cpu_time".into(), &"ns".into())
+    );
+    // No process of Node.js starts within a millisecond.
+    assert!(summary["median"].as_f64().unwrap() > 1e6, "{json}");
+}
+
+#[test]
 fn chatter_on_stdout_does_not_reach_the_data() {
     let Some((project, answer)) = fixture("chatter", &[]) else {
         return;
