@@ -97,7 +97,9 @@ echo "$n $met $(grep ^Cpus_allowed_list /proc/self/status | cut -f 2)" >> log
 fn both_sides_live_at_once_on_one_processor() {
     let project = Project::new().with("meet.sh", MEET);
     let (old, new) = ("sh meet.sh old new 0", "sh meet.sh new old 1");
-    let pairs = ["--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8"];
+    let pairs = [
+        "--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8",
+    ];
     let answer = project.run(&[&["eval", "sh", old, new][..], &pairs].concat());
     answer.expect_status(0);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
