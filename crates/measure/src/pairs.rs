@@ -7,7 +7,7 @@
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_model::{Event, Observer, Run, Usage, Value};
+use speedwell_model::{Event, Observer, Order, Run, Usage, Value};
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
 
@@ -17,12 +17,40 @@ const BUSY: f64 = 0.5;
 /// How long a process that others pushed off the processor may have waited for it, at most.
 const WAIT_FOR_TURN_NS: f64 = 20e6;
 
+const HINT: &str = "hint: --order blocks";
+
+/// What to do about a busy machine, where pairs may answer the question of `plan`.
+pub fn advice(plan: &Plan) -> Option<&'static str> {
+    let may_help = plan.design.order == Order::Blocks && check_kinds(plan).is_ok();
+    may_help.then_some(
+        "hint: --order paired compares the processor time of both sides while they share a processor, which needs far \
+         fewer runs if the work does not wait",
+    )
+}
+
 /// Refuses what pairs on one processor cannot measure.
 ///
 /// # Errors
 /// With the reason: there is nothing to pair, figures that are no processor time, or work that waits.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
-    const HINT: &str = "hint: --order blocks";
+    check_kinds(plan)?;
+    let waiting = waiting(plan)?;
+    if let Some((name, share)) = waiting.first() {
+        let others = match waiting.len() {
+            1 => String::new(),
+            count => format!(" (and {} others)", count - 1),
+        };
+        let percent = 100.0 * share;
+        bail!(
+            "'{name}'{others} waits: it used the processor for {percent:.0} % of a trial run, and '--order paired' \
+             compares processor time\n{HINT}"
+        );
+    }
+    Ok(())
+}
+
+/// What is wrong with the plan whatever its programs do.
+fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
         "'--order paired' needs two variants: a pair is a run of either\n{HINT}"
@@ -41,18 +69,6 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
         ensure!(
             !is_concurrent(job),
             "'{name}' has several workers, and '--order paired' gives both sides one processor\n{HINT}"
-        );
-    }
-    let waiting = waiting(plan)?;
-    if let Some((name, share)) = waiting.first() {
-        let others = match waiting.len() {
-            1 => String::new(),
-            count => format!(" (and {} others)", count - 1),
-        };
-        let percent = 100.0 * share;
-        bail!(
-            "'{name}'{others} waits: it used the processor for {percent:.0} % of a trial run, and '--order paired' \
-             compares processor time\n{HINT}"
         );
     }
     Ok(())

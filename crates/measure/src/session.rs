@@ -106,7 +106,11 @@ fn warn_before(
     for sentence in own.chain(undivided) {
         warn(listener, &sentence)?;
     }
-    warn_if_busy(listener)
+    match (environment::busy_machine(), pairs::advice(&plans.plan)) {
+        (Some(busy), Some(advice)) => listener.observe(&Event::Busy(&format!("{busy}\n{advice}"))),
+        (Some(busy), None) => listener.observe(&Event::Busy(&busy)),
+        (None, _) => Ok(()),
+    }
 }
 
 /// Says that the machine is busy with other things, if it is.

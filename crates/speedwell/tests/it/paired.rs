@@ -48,7 +48,7 @@ fn wall_clock_time_of_a_shared_processor_is_not_reported() {
 
 #[test]
 fn a_program_that_reports_no_processor_time_fails() {
-    let found = run("case k=1\nold 7\nnew 9\n", &TWO).expect_status(1);
+    let found = run("case k=1\nold 7\nnew 9\n", &TWO).expect_status(2);
     found.expect_stdout(&["reports no processor time"]);
 }
 
