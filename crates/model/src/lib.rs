@@ -29,4 +29,4 @@ pub use session::{
     Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
-pub use variant::{Code, Language, Nodes, Variant};
+pub use variant::{Language, Nodes, Snippet, Variant};

@@ -128,9 +128,9 @@ fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     if plan.design.experiment.is_some() {
         return task.output.check(runs);
     }
-    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
-    if plan.jobs.iter().all(is_code) {
-        return task.output.check(Subject::Codes);
+    let is_snippet = |job: &Job| matches!(job.source.kind, Kind::Snippet(_));
+    if plan.jobs.iter().all(is_snippet) {
+        return task.output.check(Subject::Snippets);
     }
     ensure!(
         task.output.chart != Some(ChartKind::Line),

@@ -13,7 +13,7 @@ use speedwell_process::interrupted;
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// What was measured of one code.
+/// What was measured of one snippet.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
     /// Every sample, in order.
@@ -202,7 +202,7 @@ pub struct Squeezed {
     pub best: Option<usize>,
 }
 
-/// Searches with the first code.
+/// Searches with the first snippet.
 ///
 /// # Errors
 /// `out` is closed.

@@ -1,4 +1,4 @@
-//! What the workers of one piece of code report, as figures.
+//! What the workers of one snippet report, as figures.
 //!
 //! Workers end their windows when a batch ends, and never at the same instant. Where many workers share few
 //! processors each of them misses other deadlines, so their own windows have nothing in common: neither length nor place. Here
