@@ -7,7 +7,7 @@ use super::unit::Scale;
 use crate::figure::{Uncertainty, quantity, share};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use speedwell_model::{Measured, Snapshot};
+use speedwell_model::{Snapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
 /// Lines of text below one header.
@@ -132,7 +132,7 @@ impl WatchLines {
     }
 
     /// What a snippet did in all of the time, when it ended; nothing for machines, which can add.
-    pub fn conclusion(&self, name: &str, measured: Option<&Measured>) -> Option<String> {
+    pub fn conclusion(&self, name: &str, measured: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, Format::Json | Format::Csv) {
             return None;
         }

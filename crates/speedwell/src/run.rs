@@ -8,7 +8,7 @@ use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_measure::{self as measure, Measured, Plans};
+use speedwell_measure::{self as measure, MeasuredSession, Plans};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
 use speedwell_report::{self as report, ChartKind, Subject};
@@ -142,7 +142,7 @@ fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
 /// How a session that ended early is resumed.
 fn how_to_resume(
     status: Status,
-    measured: &Measured,
+    measured: &MeasuredSession,
     store: &Store,
     task: &Task,
 ) -> anyhow::Result<String> {

@@ -11,7 +11,7 @@ use crate::erlperf::table::{on_one_line, width};
 use anyhow::Result;
 use speedwell_harness::Message;
 use speedwell_harness::snippet::{self, Answer, Gone, Live};
-use speedwell_model::{Length, Measured, Samples, Variant};
+use speedwell_model::{Length, Samples, SnippetTiming, Variant};
 use speedwell_process::{Spec, interrupted};
 use std::fmt;
 use std::io::{self, Write};
@@ -181,7 +181,7 @@ impl Machines {
         jobs: &[usize],
         samples: &Samples,
         out: &mut dyn Write,
-    ) -> io::Result<Vec<(usize, Measured)>> {
+    ) -> io::Result<Vec<(usize, SnippetTiming)>> {
         let sound: Vec<usize> = jobs
             .iter()
             .copied()
@@ -204,7 +204,7 @@ impl Machines {
         self.note_faults(&answer);
         let given = sound.iter().zip(&names);
         Ok(given
-            .filter_map(|(job, name)| Some((*job, answer.measured(name, samples)?)))
+            .filter_map(|(job, name)| Some((*job, answer.timing(name, samples)?)))
             .collect())
     }
 

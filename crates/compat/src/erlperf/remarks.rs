@@ -111,7 +111,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
 mod tests {
     use super::super::arguments::Command;
     use super::*;
-    use speedwell_model::{Batches, Measured, Window};
+    use speedwell_model::{Batches, SnippetTiming, Window};
 
     /// A visit of so many workers with one window, in which the mean is ten times the median batch.
     fn taken(workers: u32) -> Taken {
@@ -128,7 +128,7 @@ mod tests {
             median_ns,
             count: 9,
         };
-        let visit = Measured {
+        let visit = SnippetTiming {
             workers,
             windows: vec![window],
             per_s: Some(window.per_s),

@@ -7,8 +7,8 @@
 use crate::Message;
 use crate::attempt::{invalid, start_reason};
 use crate::compile::Failed;
-use crate::snippet::measured::measured;
-use speedwell_model::{Cause, Length, Measured, Nodes, Samples, Snippet};
+use crate::snippet::timing::timing;
+use speedwell_model::{Cause, Length, Nodes, Samples, Snippet, SnippetTiming};
 use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -83,8 +83,8 @@ impl Answer {
     }
 
     /// What was measured of `job` in these samples.
-    pub fn measured(&self, job: &str, samples: &Samples) -> Option<Measured> {
-        measured(job, self.events.iter(), samples)
+    pub fn timing(&self, job: &str, samples: &Samples) -> Option<SnippetTiming> {
+        timing(job, self.events.iter(), samples)
     }
 
     /// The only event of that verb.

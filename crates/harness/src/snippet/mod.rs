@@ -1,7 +1,7 @@
 //! Snippets: started by the harness of their language, measured by its workers.
 //!
 //! What is said is the same for every language (`live.rs`), and so is what the answers mean
-//! (`measured.rs`). Languages differ in how their process is started, which [`start`] decides; those that
+//! (`timing.rs`). Languages differ in how their process is started, which [`start`] decides; those that
 //! are compiled get a program of their own first (`built/`). Start at [`harness`].
 
 use crate::compile::{Compilation, unpacked, which};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 mod built;
 mod live;
-mod measured;
 mod once;
 pub mod sh;
 mod shared;
+mod timing;
 
 pub use crate::compile::Failed;
 pub use live::{Answer, Gone, Live};

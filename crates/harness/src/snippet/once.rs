@@ -2,7 +2,7 @@
 //! have to share a process.
 
 use super::live::{Gone, calibrate_command, cause, load_command, run_command, workers_command};
-use super::measured::measured;
+use super::timing::timing;
 use super::{start, usual_program};
 use crate::attempt::failure;
 use crate::compile::Failed;
@@ -10,8 +10,8 @@ use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Failure, Language, Measured, Metric, Nodes, Sample, Sampling, Snippet,
-    Value,
+    Better, Case, Cause, Failure, Language, Metric, Nodes, Sample, Sampling, Snippet,
+    SnippetTiming, Value,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
@@ -88,12 +88,12 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
         Err(error) => Attempt::not_started(&spec, &error, job, setting),
         Ok(outcome) => {
             let error = events.first("error");
-            let seen = measured(JOB, events.every(), &setting.samples).map(|measured| {
-                let mut seen = observation(&measured, job);
+            let seen = timing(JOB, events.every(), &setting.samples).map(|timing| {
+                let mut seen = observation(&timing, job);
                 for metric in events.events_of("metric") {
                     add_metric(&mut seen, metric);
                 }
-                seen.notes.extend(warnings(&events, &measured));
+                seen.notes.extend(warnings(&events, &timing));
                 seen
             });
             let silent = seen.is_none().then_some(Cause::Silent);
@@ -121,18 +121,18 @@ pub fn concurrency(job: &Job) -> u32 {
 
 /// The figures of one run. The first metric is the one that is compared: the median batch hardly knows what
 /// else the machine does.
-pub fn observation(measured: &Measured, job: &Job) -> Observation {
+pub fn observation(timing: &SnippetTiming, job: &Job) -> Observation {
     let case = job.case.clone();
     let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut seen = Observation::new(case, Vec::new());
     let time = |name: &str| Metric::new(name, "ns", Better::Lower);
-    if let Some(batches) = &measured.batches {
+    if let Some(batches) = &timing.batches {
         seen.add(time(Metric::TIME_MEDIAN), batches.median_ns);
         seen.add(time(Metric::TIME_P5), batches.p5_ns);
     }
     seen.metrics
         .extend([Metric::throughput(), time(Metric::TIME)]);
-    for window in &measured.windows {
+    for window in &timing.windows {
         seen.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
             value: window.per_s,
@@ -140,27 +140,27 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
             iterations: Some(window.iterations),
         });
     }
-    if let Some(time_ns) = measured.time_ns() {
+    if let Some(time_ns) = timing.time_ns() {
         seen.add(time(Metric::TIME), time_ns);
     }
-    seen.add_cpu_times(measured.cpu_ns.as_slice());
+    seen.add_cpu_times(timing.cpu_ns.as_slice());
     seen
 }
 
 /// What the harness warns of, and code that seems to do nothing.
-fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
+fn warnings(events: &Events, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
     let mut warnings = ready.map(crate::events::warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
-    warnings.extend(fold_warning(measured, empty_ns));
+    warnings.extend(fold_warning(timing, empty_ns));
     warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
     warnings
 }
 
 /// The remark about code that takes hardly longer than none, if it does.
-pub fn fold_warning(measured: &Measured, empty_ns: Option<f64>) -> Option<String> {
-    let is_folded = measured.batches?.median_ns < LEAST_EMPTY * empty_ns?;
+pub fn fold_warning(timing: &SnippetTiming, empty_ns: Option<f64>) -> Option<String> {
+    let is_folded = timing.batches?.median_ns < LEAST_EMPTY * empty_ns?;
     is_folded.then(|| Snippet::FOLDED.to_owned())
 }
 

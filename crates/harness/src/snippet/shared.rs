@@ -192,10 +192,10 @@ impl Process {
         setting: &Setting<'_>,
     ) -> Attempt {
         let own = &self.jobs[&variant.name];
-        let seen = answer.measured(own, &setting.samples).map(|measured| {
-            let mut seen = observation(&measured, job);
+        let seen = answer.timing(own, &setting.samples).map(|timing| {
+            let mut seen = observation(&timing, job);
             seen.notes.push(NOTE.to_owned());
-            seen.notes.extend(fold_warning(&measured, self.empty_ns));
+            seen.notes.extend(fold_warning(&timing, self.empty_ns));
             seen
         });
         let told = answer.fault(own).map(Gone::of);

@@ -9,7 +9,7 @@ use anyhow::ensure;
 use speedwell_analysis::scaling::{self, Level, Next, Rules};
 use speedwell_harness::snippet::{self, Gone, Live, expected};
 use speedwell_harness::{self as harness, Job, Setting};
-use speedwell_model::Measured;
+use speedwell_model::SnippetTiming;
 use speedwell_model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
 use speedwell_process::{interrupted, unix_ms};
 use speedwell_results::store::{Recorder, Store};
@@ -156,7 +156,7 @@ impl Search<'_, '_> {
     }
 
     /// One visit of a level; nothing if the user ended it before there was a figure.
-    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<Measured>, Gone> {
+    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<SnippetTiming>, Gone> {
         let answer = live.workers("code", level)?;
         if let Some(cause) = answer.fault("code") {
             return Err(Gone::of(cause));
@@ -166,13 +166,13 @@ impl Search<'_, '_> {
         let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
         match answer.fault("code") {
             Some(cause) => Err(Gone::of(cause)),
-            None => Ok(answer.measured("code", &self.samples)),
+            None => Ok(answer.timing("code", &self.samples)),
         }
     }
 
     fn keep(
         &mut self,
-        measured: &Measured,
+        measured: &SnippetTiming,
         level: u32,
         (started_unix_ms, begin): (i64, Instant),
         job: &Job,

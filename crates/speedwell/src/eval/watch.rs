@@ -127,7 +127,7 @@ fn watch(
     for ((name, ..), job) in snippets.iter().zip(&names) {
         let told = state
             .lines
-            .conclusion(name, answer.measured(job, samples).as_ref());
+            .conclusion(name, answer.timing(job, samples).as_ref());
         if let Some(told) = told {
             status::note(&told);
         }

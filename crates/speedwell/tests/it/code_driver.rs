@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How the code of a language comes into a harness.
 enum Way {
     /// This program is told the code.
-    Told(Vec<String>),
+    ReportedTime(Vec<String>),
     /// Each snippet is compiled into a program of its own.
     Compiled,
 }
@@ -50,12 +50,14 @@ impl CodeHarness {
         };
         let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
         let way = match language {
-            "node" => Way::Told(vec![tool(&["node"])?, program("harness/node/harness.cjs")]),
-            "python" => Way::Told(vec![
+            "node" => {
+                Way::ReportedTime(vec![tool(&["node"])?, program("harness/node/harness.cjs")])
+            }
+            "python" => Way::ReportedTime(vec![
                 tool(&["python3"])?,
                 program("harness/python/harness.py"),
             ]),
-            "erlang" | "elixir" => Way::Told(super::erlang_harness::words(language)?),
+            "erlang" | "elixir" => Way::ReportedTime(super::erlang_harness::words(language)?),
             "c" => compiled_by(&["cc", "gcc", "clang"])?,
             "cpp" => compiled_by(&["c++", "g++", "clang++"])?,
             "rust" => compiled_by(&["rustc"])?,
@@ -71,7 +73,7 @@ impl CodeHarness {
 
     /// Whether one process can have several snippets.
     pub fn takes_several(&self) -> bool {
-        matches!(self.way, Way::Told(_))
+        matches!(self.way, Way::ReportedTime(_))
     }
 
     /// Whether the language has a clock of processor time that its workers do not share with what idles.
@@ -89,7 +91,7 @@ impl CodeHarness {
     pub fn start(&self, snippet: Snippet) -> Result<Conversation, Answer> {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
-            Way::Told(words) => words.clone(),
+            Way::ReportedTime(words) => words.clone(),
             Way::Compiled => compiled(self.language, snippet, self.modules(snippet))?,
         };
         let trace = folder.path().join("trace").to_string_lossy().into_owned();
