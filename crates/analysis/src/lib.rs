@@ -8,8 +8,6 @@
 mod between_sessions;
 mod calibration;
 mod case_row;
-pub mod code;
-mod code_runs;
 mod comparison;
 mod correction;
 mod evidence;
@@ -25,6 +23,8 @@ pub mod profile;
 pub mod scaling;
 mod sequential;
 mod session;
+pub mod snippet;
+mod snippet_runs;
 mod stopping;
 mod study;
 mod summary;

@@ -10,8 +10,8 @@ use crate::policy::Policy;
 use crate::summary::summaries;
 use crate::validity::{self, Known};
 use crate::warnings::{counted, list};
-use crate::{Findings, Settings, code_runs, warnings};
-use speedwell_model::{Code, Metric, Session, State, Step};
+use crate::{Findings, Settings, snippet_runs, warnings};
+use speedwell_model::{Metric, Session, Snippet, State, Step};
 
 /// Everything that can be said about one session.
 ///
@@ -59,7 +59,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     }
     let mut compared = compare_matched(matched, settings);
     for found in &mut compared {
-        code_runs::mark_folded(session, &mut found.comparison);
+        snippet_runs::mark_folded(session, &mut found.comparison);
     }
     conclude(compared, &mut findings);
     findings
@@ -128,7 +128,7 @@ pub(super) fn warnings_of(session: &Session, label: Option<&str>) -> Vec<String>
     }
     warnings.extend(on_failures(session, &name));
     warnings.extend(shared_notes(session).into_iter().map(String::from));
-    warnings.extend(code_runs::folded(session));
+    warnings.extend(snippet_runs::folded(session));
     let environment = &session.environment;
     if environment
         .governors
@@ -157,8 +157,8 @@ fn shared_notes(session: &Session) -> Vec<&str> {
     if session.state != State::Imported && !others.is_empty() {
         notes.extend(first.notes.iter().map(String::as_str));
     }
-    // What is true of a code is said with its name.
-    notes.retain(|note| *note != Code::FOLDED);
+    // What is true of a snippet is said with its name.
+    notes.retain(|note| *note != Snippet::FOLDED);
     notes.retain(|note| {
         others
             .iter()

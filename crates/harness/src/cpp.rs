@@ -3,10 +3,10 @@
 //! A variant's program is the compiler and its arguments are flags, so that two builds of one source
 //! are compared in one command. When something is compiled anew is decided in `compile.rs`.
 
-use super::code::usual_program as usual_compiler;
 use super::compile::{self, Failed, Recipe, unpacked, words_of};
 use super::job::{Description, Job, Request, Setting, Source};
 use super::protocol::{self, draft};
+use super::snippet::usual_program as usual_compiler;
 use super::{Attempt, Harness, program, sources};
 use speedwell_model::{Failure, Language, Step, Variant};
 use std::path::{Path, PathBuf};

@@ -253,7 +253,7 @@ mod tests {
             http_tool: None,
             unavailable: None,
             case: None,
-            code: None,
+            snippet: None,
             measured: None,
         };
         let (seen, fault) = observation(&job, &events);

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Case, Code, Failure, Language, Samples, Value, Variant};
+use speedwell_model::{Case, Failure, Language, Samples, Snippet, Value, Variant};
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
@@ -31,8 +31,9 @@ pub enum Kind {
     Load,
     /// A definition file of an experiment, which is measured by itself.
     Experiment,
-    /// A piece of code, measured by the harness of its language.
-    Code(Language),
+    /// A snippet, measured by the harness of its language.
+    #[serde(rename = "code")]
+    Snippet(Language),
     /// Exact numbers from a text file, for tests of the whole program.
     Fake,
 }
@@ -178,9 +179,9 @@ pub struct Job {
     /// The case with the declared kinds of its values, where the description tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<Case>,
-    /// The code that is measured, where it is the same under every variant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
+    /// The snippet that is measured, where it is the same under every variant.
+    #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Snippet>,
     /// In a trial the same case with the values that are measured, where the trial's are smaller: a
     /// small value may contradict another parameter.
     #[serde(skip)]

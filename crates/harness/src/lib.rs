@@ -6,7 +6,6 @@
 
 mod attempt;
 mod cache;
-pub mod code;
 mod compile;
 mod cpp;
 pub mod discover;
@@ -23,6 +22,7 @@ mod protocol;
 mod python;
 mod remembered;
 mod report;
+pub mod snippet;
 mod sources;
 mod wire;
 
@@ -47,7 +47,7 @@ pub fn of(kind: Kind) -> &'static dyn Harness {
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,
         Kind::Load | Kind::Experiment => &experiment::Experiments,
-        Kind::Code(language) => code::harness(language),
+        Kind::Snippet(language) => snippet::harness(language),
         Kind::Fake => &fake::Fake,
     }
 }

@@ -244,7 +244,7 @@ mod tests {
             http_tool: None,
             unavailable: None,
             case: None,
-            code: None,
+            snippet: None,
             measured: None,
         };
         Plan {

@@ -97,7 +97,7 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         http_tool: None,
         unavailable: None,
         case: None,
-        code: None,
+        snippet: None,
         measured: None,
     }
 }

@@ -25,7 +25,7 @@ pub use request::{
 };
 pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};
-pub use session::{Measured, carry_out, header, measure, reach_warning, warn_if_busy};
+pub use session::{MeasuredSession, carry_out, header, measure, reach_warning, warn_if_busy};
 pub use trial::{Tried, try_out};
 
 use speedwell_model::{Event, Observer};

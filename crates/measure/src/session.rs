@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A session that was measured.
-pub struct Measured {
+pub struct MeasuredSession {
     /// What the store holds of it.
     pub session: Session,
     /// How measuring ended. An error ended it early, too: what was measured until then is part of the session.
@@ -34,7 +34,7 @@ pub fn measure(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut Listener<'_>,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<MeasuredSession> {
     if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
         pairs::check(&plans.plan)?;
     }
@@ -51,7 +51,7 @@ pub fn carry_out(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut Listener<'_>,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<MeasuredSession> {
     let Plans {
         plan,
         suite,
@@ -84,7 +84,7 @@ pub fn carry_out(
     }
     drop(recorder);
     process::forget_interrupt();
-    Ok(Measured {
+    Ok(MeasuredSession {
         session: store.session(number)?,
         ended,
         planned: plan.slots().len(),

@@ -23,10 +23,10 @@ pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
-pub use run::{Batches, Measured, Run, RunValue, Sample, Series, Usage, Window, median};
+pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{
     Clock, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session, State,
     Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
-pub use variant::{Code, Language, Nodes, Variant};
+pub use variant::{Language, Nodes, Snippet, Variant};

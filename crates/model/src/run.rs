@@ -129,9 +129,9 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     }
 }
 
-/// What one run of a piece of code gave.
+/// What one run of a snippet gave.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Measured {
+pub struct SnippetTiming {
     /// Workers that took part.
     pub workers: u32,
     /// The windows, or samples of fixed length, in order.
@@ -157,7 +157,7 @@ pub struct Window {
 }
 
 /// Time per iteration of single batches, in nanoseconds: quantiles of each worker, in the mean of the workers.
-/// A batch that was not disturbed tells what the code costs, however busy the machine is.
+/// A batch that was not disturbed tells what the snippet costs, however busy the machine is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Batches {
     /// The quickest.
@@ -172,7 +172,7 @@ pub struct Batches {
     pub count: u64,
 }
 
-impl Measured {
+impl SnippetTiming {
     /// Time per iteration and worker over all windows, in nanoseconds.
     pub fn time_ns(&self) -> Option<f64> {
         Some(f64::from(self.workers) / self.per_s? * 1e9)

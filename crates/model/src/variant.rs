@@ -1,5 +1,5 @@
 //! The thing compared: program, flags, environment, or a snippet with what happens around it. Start at [`Variant`] and
-//! [`Code`].
+//! [`Snippet`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -18,9 +18,9 @@ pub struct Variant {
     /// Environment variables set for the measured process only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, String)>,
-    /// The code that is measured, where pieces of code are what is compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
+    /// The snippet that is measured, where snippets are what is compared.
+    #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Snippet>,
 }
 
 impl Variant {
@@ -31,7 +31,7 @@ impl Variant {
             program: None,
             arguments: Vec::new(),
             environment: Vec::new(),
-            code: None,
+            snippet: None,
         }
     }
 }
@@ -113,9 +113,9 @@ impl fmt::Display for Language {
     }
 }
 
-/// Code as the user wrote it.
+/// A piece of code that is measured, as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Code {
+pub struct Snippet {
     /// What it is written in.
     pub language: Language,
     /// One iteration.
@@ -159,14 +159,14 @@ pub enum Nodes {
     },
 }
 
-impl Code {
-    /// The remark on a run whose code does so little that its compiler has probably removed it.
+impl Snippet {
+    /// The remark on a run whose snippet does so little that its compiler has probably removed it.
     pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
                               folded away.";
 
-    /// Code without hooks.
-    pub fn new(language: Language, runner: impl Into<String>) -> Code {
-        Code {
+    /// A snippet without hooks.
+    pub fn new(language: Language, runner: impl Into<String>) -> Snippet {
+        Snippet {
             language,
             runner: runner.into(),
             init: None,

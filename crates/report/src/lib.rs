@@ -8,7 +8,6 @@
 mod case_labels;
 mod charts;
 mod circumstances;
-pub mod code;
 mod comparison;
 mod doctor;
 mod document;
@@ -25,6 +24,7 @@ mod plan;
 mod profile;
 mod scaling;
 mod sessions;
+pub mod snippet;
 mod study;
 mod summary;
 mod table;
@@ -119,12 +119,12 @@ pub enum Subject {
     Comparison,
     /// Runs by the values of a parameter.
     Study,
-    /// Pieces of code.
-    Codes,
+    /// Snippets.
+    Snippets,
     /// Numbers of iterations of benchmark files.
     Iterations,
-    /// A piece of code with more and more workers.
-    CodeSearch,
+    /// A snippet with more and more workers.
+    SnippetSearch,
     /// HTTP loads.
     Loads,
     /// HTTP loads of more and more concurrency.
@@ -143,9 +143,9 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::Runs => summary::sort_keys(),
         Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
         Subject::Study => study::sort_keys(),
-        Subject::Codes => [code::sort_keys(), comparison::sort_keys()].concat(),
+        Subject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
         Subject::Iterations => iterations::sort_keys(),
-        Subject::CodeSearch => code::search_sort_keys(),
+        Subject::SnippetSearch => snippet::search_sort_keys(),
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),

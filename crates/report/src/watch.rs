@@ -7,7 +7,7 @@ use super::unit::Scale;
 use crate::figure::{Uncertainty, quantity, share};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use speedwell_model::{Measured, Snapshot};
+use speedwell_model::{Snapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
 /// Lines of text below one header.
@@ -19,8 +19,8 @@ const WIDTH: usize = 8;
 /// What is known at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct WatchLine {
-    /// Iterations per second and workers of each code, in the order of the codes.
-    pub codes: Vec<(f64, u32)>,
+    /// Iterations per second and workers of each snippet, in the order of the snippets.
+    pub snippets: Vec<(f64, u32)>,
     /// What the language tells, by name.
     pub gauges: BTreeMap<String, String>,
     /// What the processes and the machine do.
@@ -31,7 +31,7 @@ pub struct WatchLine {
 #[derive(Debug)]
 pub struct WatchLines {
     format: Format,
-    codes: Vec<String>,
+    snippets: Vec<String>,
     /// Names and units.
     gauges: Vec<(String, String)>,
     written: usize,
@@ -46,15 +46,15 @@ struct Figure {
 }
 
 impl WatchLines {
-    /// Lines of these codes, and of gauges declared as `name:unit`.
-    pub fn new(format: Format, codes: Vec<String>, gauges: &[String]) -> WatchLines {
+    /// Lines of these snippets, and of gauges declared as `name:unit`.
+    pub fn new(format: Format, snippets: Vec<String>, gauges: &[String]) -> WatchLines {
         let gauge = |text: &String| {
             let (name, unit) = text.split_once(':').unwrap_or((text, ""));
             (name.to_owned(), unit.to_owned())
         };
         WatchLines {
             format,
-            codes,
+            snippets,
             gauges: gauges.iter().map(gauge).collect(),
             written: 0,
         }
@@ -99,8 +99,8 @@ impl WatchLines {
 
     fn figures(&self, line: &WatchLine) -> Vec<Figure> {
         let mut figures = Vec::new();
-        for (at, (name, (per_s, workers))) in self.codes.iter().zip(&line.codes).enumerate() {
-            let alone = self.codes.len() == 1;
+        for (at, (name, (per_s, workers))) in self.snippets.iter().zip(&line.snippets).enumerate() {
+            let alone = self.snippets.len() == 1;
             let header = if alone {
                 "rate".to_owned()
             } else {
@@ -131,8 +131,8 @@ impl WatchLines {
         figures
     }
 
-    /// What a code did in all of the time, when it ended; nothing for machines, which can add.
-    pub fn conclusion(&self, name: &str, measured: Option<&Measured>) -> Option<String> {
+    /// What a snippet did in all of the time, when it ended; nothing for machines, which can add.
+    pub fn conclusion(&self, name: &str, measured: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, Format::Json | Format::Csv) {
             return None;
         }
@@ -216,7 +216,7 @@ fn text(figures: &[Figure], now: Timestamp, at: usize) -> String {
     text + &format!("{time}  {}\n", cells.collect::<Vec<_>>().join("  "))
 }
 
-/// The beginning of a code that may be long.
+/// The beginning of a snippet that may be long.
 fn short(name: &str) -> String {
     let line = name.lines().next().unwrap_or_default();
     match line.chars().count() {

@@ -1,8 +1,8 @@
 //! The loop over the slots of a plan.
 
 use crate::pairs;
-use speedwell_harness::code::Shared;
 use speedwell_harness::plan::{Plan, Slot};
+use speedwell_harness::snippet::Shared;
 use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
 use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step};
 use speedwell_process::{CpuSet, interrupted};
@@ -109,7 +109,7 @@ pub fn execute(
 /// fails every time needs no more evidence, and a hanging benchmark costs its limit every time.
 const GIVE_UP_AFTER: u32 = 2;
 
-/// Runs that tell enough of a code whose comparison has come to nothing: as many as have an interval.
+/// Runs that tell enough of a snippet whose comparison has come to nothing: as many as have an interval.
 const ENOUGH_RUNS: usize = 6;
 
 /// What came of one slot.
@@ -362,7 +362,7 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// Whether more runs of a case would tell nothing: a variant fails every time, so that nothing can be compared
-    /// with it. Where pieces of code are compared, the others are of interest by themselves.
+    /// with it. Where snippets are compared, the others are of interest by themselves.
     fn is_hopeless_case(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (lost, sound): (Vec<usize>, Vec<usize>) =
@@ -370,12 +370,12 @@ impl<'a, 'o> Execution<'a, 'o> {
         if lost.is_empty() {
             return false;
         }
-        let is_code = matches!(self.plan.jobs[job].source.kind, Kind::Code(_));
+        let is_snippet = matches!(self.plan.jobs[job].source.kind, Kind::Snippet(_));
         let runs_of = |variant: usize| {
             let name = &self.plan.variants[variant].name;
             runs.iter().filter(|run| *run.variant == **name).count()
         };
-        !is_code || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
+        !is_snippet || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// What a worker tells.
-enum Told {
+/// What a worker reports.
+enum TrialEvent {
     Begins(usize),
     Ended(usize, Box<Attempt>),
 }
@@ -49,8 +49,8 @@ pub fn try_all(
             scope.spawn(|| work(plan, experiment.as_ref(), &next, &stop, sender));
         }
         drop(sender);
-        for told in receiver {
-            let failed = pass_on(plan, told, &mut tell)?;
+        for event in receiver {
+            let failed = pass_on(plan, event, &mut tell)?;
             if failed && fail_fast {
                 stop.store(true, Ordering::Relaxed);
                 ended = Ended::Failed;
@@ -81,7 +81,7 @@ fn work(
     experiment: Option<&Experiment>,
     next: &AtomicUsize,
     stop: &AtomicBool,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<TrialEvent>,
 ) {
     let variants = tried_variants(plan);
     while !stop.load(Ordering::Relaxed) && !interrupted() {
@@ -104,9 +104,12 @@ fn work(
             experiment,
         };
         // A closed channel means that nobody wants to know any more.
-        if sender.send(Told::Begins(at)).is_err()
+        if sender.send(TrialEvent::Begins(at)).is_err()
             || sender
-                .send(Told::Ended(at, Box::new(tried(harness, job, &setting))))
+                .send(TrialEvent::Ended(
+                    at,
+                    Box::new(tried(harness, job, &setting)),
+                ))
                 .is_err()
         {
             return;
@@ -127,16 +130,16 @@ fn tried(harness: &dyn Harness, job: &Job, setting: &Setting<'_>) -> Attempt {
     }
 }
 
-/// Turns what a worker told into events; whether something failed.
+/// Turns what a worker reported into events; whether something failed.
 fn pass_on(
     plan: &Plan,
-    told: Told,
+    event: TrialEvent,
     tell: &mut dyn FnMut(&Event<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let variants = tried_variants(plan);
     let name = |at: usize| &plan.variants[at % variants].name;
-    let (at, attempt) = match told {
-        Told::Begins(at) => {
+    let (at, attempt) = match event {
+        TrialEvent::Begins(at) => {
             let (label, variant) = (&plan.jobs[at / variants].label, name(at));
             tell(&Event::RunStarted {
                 slot: at as u32,
@@ -145,7 +148,7 @@ fn pass_on(
             })?;
             return Ok(false);
         }
-        Told::Ended(at, attempt) => (at, *attempt),
+        TrialEvent::Ended(at, attempt) => (at, *attempt),
     };
     if attempt.interrupted {
         return Ok(false);

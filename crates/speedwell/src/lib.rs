@@ -32,7 +32,7 @@ mod trial;
 pub use status::Status;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use speedwell_harness::{self as harness, code};
+use speedwell_harness::{self as harness, snippet};
 use speedwell_runner::load::WORKER_COMMAND;
 use std::ffi::OsString;
 
@@ -70,7 +70,7 @@ enum Command {
     #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
     /// The harness for commands of a shell.
-    #[command(name = code::sh::COMMAND, hide = true)]
+    #[command(name = snippet::sh::COMMAND, hide = true)]
     HarnessSh {
         /// The shell.
         shell: String,
@@ -106,7 +106,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::LoadWorker => load::work(),
         Command::PerformRun => perform_run::run(),
         Command::HarnessSh { shell } => {
-            code::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
+            snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }
     };
     if let Some(warning) = harness::cache_warning() {

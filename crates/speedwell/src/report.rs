@@ -7,7 +7,7 @@ use super::source::Source;
 use super::{Status, calibrated, loaded, operand, source};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use speedwell_analysis::{self as analysis, Findings, Settings, code};
+use speedwell_analysis::{self as analysis, Findings, Settings, snippet};
 use speedwell_harness::Trial;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Session, Stopping};
@@ -178,33 +178,33 @@ pub fn document_of(
             let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
             report::study(&found, study.log, output)
         }
-        None if settings.metrics.is_empty() && code::is_code(session) => {
-            of_code(session, findings, settings, output)
+        None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
+            snippets(session, findings, settings, output)
         }
         None => report::findings(findings, output),
     }
 }
 
-/// The report of pieces of code, which have more to tell than one metric.
-fn of_code(
+/// The report of snippets, which have more to tell than one metric.
+fn snippets(
     session: &Session,
     findings: &Findings,
     settings: &Settings,
     output: &Output,
 ) -> anyhow::Result<Document> {
     let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
-    let levels = code::levels(session, confidence);
+    let levels = snippet::levels(session, confidence);
     if !levels.is_empty() {
-        return Ok(report::code::search(&levels, findings, output));
+        return Ok(report::snippet::search(&levels, findings, output));
     }
-    let figures = code::figures(session, confidence);
-    let warnings = code::warnings(session, &figures, settings);
+    let figures = snippet::figures(session, confidence);
+    let warnings = snippet::warnings(session, &figures, settings);
     let compared = if findings.comparisons.is_empty() {
         None
     } else {
         Some(report::findings(findings, output)?)
     };
-    Ok(report::code::document(
+    Ok(report::snippet::document(
         &figures, &warnings, findings, compared, output,
     ))
 }

@@ -8,7 +8,7 @@ use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_measure::{self as measure, Measured, Plans};
+use speedwell_measure::{self as measure, MeasuredSession, Plans};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
 use speedwell_report::{self as report, ChartKind, Subject};
@@ -128,9 +128,9 @@ fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     if plan.design.experiment.is_some() {
         return task.output.check(runs);
     }
-    let is_code = |job: &Job| matches!(job.source.kind, Kind::Code(_));
-    if plan.jobs.iter().all(is_code) {
-        return task.output.check(Subject::Codes);
+    let is_snippet = |job: &Job| matches!(job.source.kind, Kind::Snippet(_));
+    if plan.jobs.iter().all(is_snippet) {
+        return task.output.check(Subject::Snippets);
     }
     ensure!(
         task.output.chart != Some(ChartKind::Line),
@@ -142,7 +142,7 @@ fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
 /// How a session that ended early is resumed.
 fn how_to_resume(
     status: Status,
-    measured: &Measured,
+    measured: &MeasuredSession,
     store: &Store,
     task: &Task,
 ) -> anyhow::Result<String> {

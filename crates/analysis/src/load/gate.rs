@@ -4,7 +4,7 @@
 //! `errors>0.1%`, `ok<100%`, `throughput<5000`. What cannot be read is answered with its place. A figure that is refused
 //! or unknown cannot be shown to be good, so it does not pass. Start at [`judge`] and [`Condition`].
 
-use crate::load::{Group, LoadFindings, Quantity, Refusal, Told};
+use crate::load::{Group, LoadFindings, Quantity, Refusal, ReportedTime};
 use speedwell_load::latency::Quantile;
 use speedwell_model::{Value, ValueKind, parse_duration};
 use std::fmt;
@@ -170,12 +170,12 @@ fn time(quantity: Quantity, group: Group, statistic: Statistic, load: &LoadFindi
     };
     match load.quantile(quantity, group, ppm) {
         None => Err(Unknown::NoRequests),
-        Some(Told::Refused(why)) => Err(Unknown::Refused(why)),
-        Some(Told::Time(Quantile { ns, is_lower_bound })) => Ok(Found {
+        Some(ReportedTime::Refused(why)) => Err(Unknown::Refused(why)),
+        Some(ReportedTime::Time(Quantile { ns, is_lower_bound })) => Ok(Found {
             is_lower_bound,
             ..Found::from(ns as f64)
         }),
-        Some(Told::Range { low, high }) => Ok(Found {
+        Some(ReportedTime::Range { low, high }) => Ok(Found {
             low: Some(low.ns as f64),
             ..Found::from(high.ns as f64)
         }),

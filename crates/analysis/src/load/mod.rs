@@ -17,7 +17,7 @@ pub use search::{
     Levels, Missed, NextRate, Pass, RateAnswer, RateRules, RateTry, Rates, levels, next, next_rate,
     rates,
 };
-pub use times::{Group, PERCENTILES_PPM, Quantity, Refusal, Served, Spread, Told};
+pub use times::{Group, PERCENTILES_PPM, Quantity, Refusal, ReportedTime, Served, Spread};
 
 use remark::halves;
 use speedwell_load::latency::{Bin, OpenVerdict, is_concurrency_short};
@@ -125,20 +125,20 @@ impl LoadFindings<'_> {
     }
 
     /// A quantile in millionths of the quantity by which the load is judged.
-    pub fn principal_quantile(&self, ppm: u32) -> Option<Told> {
+    pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
         let (quantity, group) = self.principal();
         self.quantile(quantity, group, ppm)
     }
 
     /// A quantile in millionths; `None` where nothing was timed.
-    pub fn quantile(&self, quantity: Quantity, group: Group, ppm: u32) -> Option<Told> {
+    pub fn quantile(&self, quantity: Quantity, group: Group, ppm: u32) -> Option<ReportedTime> {
         let known = |served: &&Served| (served.quantity, served.group) == (quantity, group);
         let served = self.served.iter().find(known)?;
         match times::PERCENTILES_PPM
             .iter()
             .position(|listed| *listed == ppm)
         {
-            Some(at) => served.told.get(at).copied(),
+            Some(at) => served.percentiles.get(at).copied(),
             None => times::quantile_of(self.run, &self.trust, (quantity, group), ppm),
         }
     }

@@ -7,7 +7,7 @@ use crate::grid::distinct;
 use crate::load::LoadFindings;
 use crate::load::gate::{self, Condition, Unknown};
 use crate::load::remark::{Remark, whole_ticks};
-use crate::load::times::{Group, Quantity, Refusal, Told};
+use crate::load::times::{Group, Quantity, Refusal, ReportedTime};
 use crate::scaling::{self, Level, Next, Rules, Scaling};
 use speedwell_load::latency::LEAST_ACHIEVED;
 use speedwell_load::measured::Measured;
@@ -167,7 +167,9 @@ fn one_try(load: &LoadFindings<'_>, conditions: &[Condition]) -> Option<RateTry>
     };
     let tail = load.principal_quantile(990_000);
     let missed = match () {
-        () if tail == Some(Told::Refused(Refusal::GeneratorLimited)) => Some(Missed::Generator),
+        () if tail == Some(ReportedTime::Refused(Refusal::GeneratorLimited)) => {
+            Some(Missed::Generator)
+        }
         () if verdict.is_rate_missed() => Some(Missed::Unsent),
         () if answered < LEAST_ACHIEVED => Some(Missed::Unanswered),
         () => limit(load, conditions),

@@ -85,7 +85,7 @@ pub enum Refusal {
 
 /// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum ReportedTime {
     /// Known, or known to be at least so long.
     Time(Quantile),
     /// Known to lie between the two: what the generator itself was late by is in the longer one only.
@@ -99,13 +99,13 @@ pub enum Told {
     Refused(Refusal),
 }
 
-impl Told {
+impl ReportedTime {
     /// The time in nanoseconds from when requests were due, unless it is refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
-            Told::Time(time) => Some(time.ns),
-            Told::Range { high, .. } => Some(high.ns),
-            Told::Refused(_) => None,
+            ReportedTime::Time(time) => Some(time.ns),
+            ReportedTime::Range { high, .. } => Some(high.ns),
+            ReportedTime::Refused(_) => None,
         }
     }
 }
@@ -122,7 +122,7 @@ pub struct Served {
     /// Those of them that were not over when the load ended.
     pub lower_bounds: u64,
     /// One entry for each of [`PERCENTILES_PPM`].
-    pub told: Vec<Told>,
+    pub percentiles: Vec<ReportedTime>,
     /// Percentages and times in nanoseconds to draw a line through, without what is refused.
     pub curve: Vec<(f64, u64)>,
 }
@@ -161,9 +161,9 @@ pub struct Spread {
     /// Standard deviation of a sample.
     pub deviation_ns: Option<f64>,
     /// The median.
-    pub median: Told,
+    pub median: ReportedTime,
     /// The longest.
-    pub greatest: Told,
+    pub greatest: ReportedTime,
     /// Why what depends on all times, such as the mean, is not reported.
     pub refusal: Option<Refusal>,
 }
@@ -232,23 +232,23 @@ fn visit_sent<T: Timed>(
 pub(super) fn served(run: &LoadRun, trust: &Trust) -> Vec<Served> {
     let mut all = Vec::new();
     visit(run, |times| {
-        let told = |ppm: &[u32]| trust.quantiles(times.quantity, ppm, times.values, times.low);
-        let percentiles = told(&PERCENTILES_PPM);
+        let quantiles = |ppm: &[u32]| trust.quantiles(times.quantity, ppm, times.values, times.low);
+        let percentiles = quantiles(&PERCENTILES_PPM);
         if percentiles.is_empty() {
             return;
         }
         let count = times.values.count();
         let ppm = curve_ppm(count);
-        let points = ppm.iter().zip(told(&ppm));
+        let points = ppm.iter().zip(quantiles(&ppm));
         let points =
-            points.filter_map(|(ppm, told)| Some((f64::from(*ppm) / 1e4, told.longest_ns()?)));
+            points.filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)));
         all.push(Served {
             curve: points.collect(),
             quantity: times.quantity,
             group: times.group,
             count,
             lower_bounds: times.values.lower_bounds(),
-            told: percentiles,
+            percentiles,
         });
     });
     all
@@ -268,7 +268,7 @@ fn spread(times: Times, trust: &Trust) -> Option<Spread> {
         values,
         low,
     } = times;
-    let told = |ppm| trust.quantiles(quantity, &[ppm], values, low).pop();
+    let quantile = |ppm| trust.quantiles(quantity, &[ppm], values, low).pop();
     let mean_ns = values.mean_ns()?;
     let low_mean_ns = low.and_then(Values::mean_ns);
     Some(Spread {
@@ -280,8 +280,8 @@ fn spread(times: Times, trust: &Trust) -> Option<Spread> {
         mean_ns,
         low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
         deviation_ns: values.standard_deviation_ns(),
-        median: told(500_000)?,
-        greatest: told(1_000_000)?,
+        median: quantile(500_000)?,
+        greatest: quantile(1_000_000)?,
         refusal: trust.refusal_of_mean(quantity),
     })
 }
@@ -312,12 +312,12 @@ pub(super) fn quantile_of(
     trust: &Trust,
     wanted: (Quantity, Group),
     ppm: u32,
-) -> Option<Told> {
-    let told = |times: Times| {
-        let mut told = trust.quantiles(times.quantity, &[ppm], times.values, times.low);
-        told.pop()
+) -> Option<ReportedTime> {
+    let quantile_of = |times: Times| {
+        let mut one = trust.quantiles(times.quantity, &[ppm], times.values, times.low);
+        one.pop()
     };
-    find(run, wanted, told).flatten()
+    find(run, wanted, quantile_of).flatten()
 }
 
 /// From here on a percentile belongs to the tail, which a load that missed its rate does not tell.
@@ -347,7 +347,7 @@ impl Trust {
         ppm: &[u32],
         times: &Values,
         low: Low,
-    ) -> Vec<Told> {
+    ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);
         let each = self
@@ -357,7 +357,7 @@ impl Trust {
             .zip(lows);
         each.filter_map(|((refusal, high), low)| {
             let time = bounded_time(high?, low);
-            Some(refusal.map_or(time, Told::Refused))
+            Some(refusal.map_or(time, ReportedTime::Refused))
         })
         .collect()
     }
@@ -397,19 +397,21 @@ fn is_of_the_system(quantity: Quantity) -> bool {
     matches!(quantity, Quantity::Lag | Quantity::Connect)
 }
 
-fn bounded_time(high: Quantile, low: Option<Quantile>) -> Told {
+fn bounded_time(high: Quantile, low: Option<Quantile>) -> ReportedTime {
     let Some(low) = low else {
-        return Told::Time(high);
+        return ReportedTime::Time(high);
     };
     let (low_ns, high_ns) = (low.ns as f64, high.ns as f64);
     match () {
-        () if bounds_agree(low_ns, high_ns) => Told::Time(high),
-        () if is_range_too_wide(low_ns, high_ns) => Told::Refused(Refusal::GeneratorLimited),
+        () if bounds_agree(low_ns, high_ns) => ReportedTime::Time(high),
+        () if is_range_too_wide(low_ns, high_ns) => {
+            ReportedTime::Refused(Refusal::GeneratorLimited)
+        }
         // It may be longer than either.
-        () if high.is_lower_bound => Told::Time(Quantile {
+        () if high.is_lower_bound => ReportedTime::Time(Quantile {
             is_lower_bound: true,
             ..low
         }),
-        () => Told::Range { low, high },
+        () => ReportedTime::Range { low, high },
     }
 }

@@ -22,7 +22,7 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The snippets in the order typed.
-    pub snippets: Vec<Snippet>,
+    pub snippets: Vec<TypedSnippet>,
     /// What a sample is.
     pub sample: Sample,
     /// `-s`.
@@ -51,9 +51,9 @@ pub struct Request {
     pub format: Format,
 }
 
-/// One code with what belongs to it, as typed.
+/// One snippet with what belongs to it, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Snippet {
+pub struct TypedSnippet {
     /// What is iterated.
     pub code: String,
     /// `--init` or `--init_all`.
@@ -102,7 +102,7 @@ pub struct Squeeze {
 /// In which order snippets take their samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// One sample of each code, then one of each in the opposite order, and so on: what changes slowly falls on all.
+    /// One sample of each snippet, then one of each in the opposite order, and so on: what changes slowly falls on all.
     Blocks,
     /// One sample of each code in the order typed, again and again.
     Alternate,
@@ -188,7 +188,7 @@ impl Command {
         let squeeze = typed.squeeze()?;
         if squeeze.is_some() && snippets.len() > 1 {
             return Err(
-                "parallel concurrency estimation runs are not supported: -q takes one code\n\
+                "parallel concurrency estimation runs are not supported: -q takes one snippet\n\
                  hint: 'speedwell eval erlang CODE CODE -c max' searches for one after the other"
                     .to_owned(),
             );
@@ -330,12 +330,12 @@ impl Typed<'_> {
         Ok(())
     }
 
-    fn snippets(&self) -> Result<Vec<Snippet>, String> {
-        let snippet = |code: &&str| Snippet {
+    fn snippets(&self) -> Result<Vec<TypedSnippet>, String> {
+        let snippet = |code: &&str| TypedSnippet {
             code: (*code).to_owned(),
-            ..Snippet::default()
+            ..TypedSnippet::default()
         };
-        let mut snippets: Vec<Snippet> = self.0.others.iter().map(snippet).collect();
+        let mut snippets: Vec<TypedSnippet> = self.0.others.iter().map(snippet).collect();
         self.attach("--init", &mut snippets, |snippet| &mut snippet.init)?;
         self.attach("--init_runner", &mut snippets, |snippet| {
             &mut snippet.init_runner
@@ -349,8 +349,8 @@ impl Typed<'_> {
     fn attach(
         &self,
         option: &str,
-        snippets: &mut [Snippet],
-        place: fn(&mut Snippet) -> &mut Option<String>,
+        snippets: &mut [TypedSnippet],
+        place: fn(&mut TypedSnippet) -> &mut Option<String>,
     ) -> Result<(), String> {
         let mut each = self.0.values(option);
         let all = self.0.value(&format!("{option}_all"));
@@ -362,11 +362,11 @@ impl Typed<'_> {
             return Ok(());
         };
         let there = match count {
-            1 => "is one code".to_owned(),
-            count => format!("are {count} codes"),
+            1 => "is one snippet".to_owned(),
+            count => format!("are {count} snippets"),
         };
         Err(format!(
-            "{option} '{surplus}' belongs to no code: it is number {} and there {there}",
+            "{option} '{surplus}' belongs to no snippet: it is number {} and there {there}",
             count + 1
         ))
     }

@@ -10,8 +10,8 @@ use crate::erlperf::snippet::Known;
 use crate::erlperf::table::{on_one_line, width};
 use anyhow::Result;
 use speedwell_harness::Message;
-use speedwell_harness::code::{self, Answer, Gone, Live};
-use speedwell_model::{Length, Measured, Samples, Variant};
+use speedwell_harness::snippet::{self, Answer, Gone, Live};
+use speedwell_model::{Length, Samples, SnippetTiming, Variant};
 use speedwell_process::{Spec, interrupted};
 use std::fmt;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub struct Job {
     /// What it is called over the protocol.
     name: String,
     machine: usize,
-    /// The code.
+    /// The snippet.
     pub known: Known,
     /// Workers that it has now.
     pub workers: u32,
@@ -133,12 +133,12 @@ impl Machines {
     }
 
     fn load(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
-        let (name, code) = (
+        let (name, snippet) = (
             self.jobs[job].name.clone(),
-            self.jobs[job].known.code.clone(),
+            self.jobs[job].known.snippet.clone(),
         );
         let machine = self.jobs[job].machine;
-        let answer = self.with(machine, out, |live, _| live.load(&name, &code))?;
+        let answer = self.with(machine, out, |live, _| live.load(&name, &snippet))?;
         let Some(answer) = answer.filter(|_| self.jobs[job].is_sound()) else {
             return Ok(());
         };
@@ -181,7 +181,7 @@ impl Machines {
         jobs: &[usize],
         samples: &Samples,
         out: &mut dyn Write,
-    ) -> io::Result<Vec<(usize, Measured)>> {
+    ) -> io::Result<Vec<(usize, SnippetTiming)>> {
         let sound: Vec<usize> = jobs
             .iter()
             .copied()
@@ -204,7 +204,7 @@ impl Machines {
         self.note_faults(&answer);
         let given = sound.iter().zip(&names);
         Ok(given
-            .filter_map(|(job, name)| Some((*job, answer.measured(name, samples)?)))
+            .filter_map(|(job, name)| Some((*job, answer.timing(name, samples)?)))
             .collect())
     }
 
@@ -283,9 +283,9 @@ impl Machines {
 }
 
 fn started(known: &Known, directory: &Path) -> Result<(Live, Answer), Gone> {
-    let program = code::usual_program(known.code.language);
+    let program = snippet::usual_program(known.snippet.language);
     let variant = Variant::plain("erlperf");
-    let spec = code::start(&known.code, &program, &variant)?;
+    let spec = snippet::start(&known.snippet, &program, &variant)?;
     Live::start(Spec {
         directory: Some(directory.to_owned()),
         limit: LIFE,
@@ -382,9 +382,9 @@ const ROOM: usize = 32;
 ///
 /// # Errors
 /// `out` is closed.
-fn write_framed(code: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_framed(snippet: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut title = String::new();
-    for letter in on_one_line(code).chars() {
+    for letter in on_one_line(snippet).chars() {
         title.push(letter);
         if width(&title) > ROOM {
             title.pop();
@@ -432,9 +432,9 @@ mod tests {
         assert_eq!(fault_text(normal), "the runner failed: exit:normal");
     }
 
-    fn framed(code: &str) -> String {
+    fn framed(snippet: &str) -> String {
         let mut out = Vec::new();
-        write_framed(code, "-module(benchmark).\n", &mut out).unwrap();
+        write_framed(snippet, "-module(benchmark).\n", &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -444,12 +444,12 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../speedwell/tests/golden/erlperf"
         );
-        for (name, code) in [
+        for (name, snippet) in [
             ("verbose", "timer:sleep(1)."),
             ("verbose_state2", "r(I, S) -> timer:sleep(I), S + 1."),
         ] {
             let recorded = std::fs::read_to_string(format!("{golden}/{name}.out")).unwrap();
-            let own = framed(code);
+            let own = framed(snippet);
             assert_eq!(own.lines().next(), recorded.lines().next());
             let end = recorded.lines().find(|line| line.starts_with('<'));
             assert_eq!(own.lines().last(), end);

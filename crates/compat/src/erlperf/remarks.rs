@@ -5,8 +5,8 @@ use super::arguments::{Request, Sample};
 use super::machines::Job;
 use super::sampling::{Sampled, Taken};
 use super::table::{Line, Table, duration};
-use speedwell_analysis::code::{MOST_DISTURBANCE, p_of_difference};
-use speedwell_harness::code::fold_warning;
+use speedwell_analysis::snippet::{MOST_DISTURBANCE, p_of_difference};
+use speedwell_harness::snippet::fold_warning;
 use speedwell_model::median;
 use speedwell_process::interrupted;
 
@@ -18,7 +18,7 @@ pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<Str
     let mut sentences = Vec::new();
     for (job, taken) in jobs.iter().zip(&sampled.taken) {
         sentences.extend(
-            of_code(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
+            remarks_on(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
         );
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
@@ -30,7 +30,7 @@ pub fn of_samples(jobs: &[Job], sampled: &Sampled, request: &Request) -> Vec<Str
     sentences
 }
 
-fn of_code<'a>(
+fn remarks_on<'a>(
     job: &'a Job,
     taken: &'a Taken,
     request: &'a Request,
@@ -111,7 +111,7 @@ pub fn of_table(table: &Table, request: &Request) -> Vec<String> {
 mod tests {
     use super::super::arguments::Command;
     use super::*;
-    use speedwell_model::{Batches, Measured, Window};
+    use speedwell_model::{Batches, SnippetTiming, Window};
 
     /// A visit of so many workers with one window, in which the mean is ten times the median batch.
     fn taken(workers: u32) -> Taken {
@@ -128,7 +128,7 @@ mod tests {
             median_ns,
             count: 9,
         };
-        let visit = Measured {
+        let visit = SnippetTiming {
             workers,
             windows: vec![window],
             per_s: Some(window.per_s),
@@ -145,7 +145,7 @@ mod tests {
     fn request() -> Request {
         match Command::parse(&["ok.".to_owned()]) {
             Ok(Command::Measure(request)) => *request,
-            _ => panic!("'ok.' is a code"),
+            _ => panic!("'ok.' is a snippet"),
         }
     }
 

@@ -8,12 +8,12 @@ use crate::erlperf::arguments::{Order, Request, Sample, Squeeze};
 use crate::erlperf::machines::Machines;
 use crate::erlperf::table::{Figures, Unit, variation};
 use speedwell_analysis::scaling::{self, Level, Next, Rules};
-use speedwell_model::{Length, Measured, Samples, Window};
+use speedwell_model::{Length, Samples, SnippetTiming, Window};
 use speedwell_process::interrupted;
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// What was measured of one code.
+/// What was measured of one snippet.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
     /// Every sample, in order.
@@ -21,7 +21,7 @@ pub struct Taken {
     /// Workers that took them.
     pub workers: u32,
     /// What each visit gave, for what single batches tell.
-    pub visits: Vec<Measured>,
+    pub visits: Vec<SnippetTiming>,
 }
 
 /// Samples of all snippets, and whether they are as steady as was asked for.
@@ -202,7 +202,7 @@ pub struct Squeezed {
     pub best: Option<usize>,
 }
 
-/// Searches with the first code.
+/// Searches with the first snippet.
 ///
 /// # Errors
 /// `out` is closed.

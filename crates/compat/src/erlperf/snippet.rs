@@ -5,8 +5,8 @@
 //! external term format ("External Term Format" in the ERTS manual), which is written as Erlang text; what has no text, as a
 //! process has none, is refused. Start at [`read`].
 
-use crate::erlperf::arguments::Snippet;
-use speedwell_model::{Code, Language};
+use crate::erlperf::arguments::TypedSnippet;
+use speedwell_model::{Language, Snippet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// A snippet that can be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// What Erlang is given.
-    pub code: Code,
+    /// What Erlang executes.
+    pub snippet: Snippet,
     /// What it is called in tables.
     pub label: String,
     /// What stands above its source: the code, whatever its label is.
@@ -24,34 +24,34 @@ pub struct Known {
     pub lacks_dot: bool,
 }
 
-/// Makes a snippet of `snippet`; files are looked for in `directory`.
+/// Makes a snippet of what was typed; files are looked for in `directory`.
 ///
 /// # Errors
 /// A file that cannot be read, or holds no calls.
-pub fn read(snippet: &Snippet, paths: &[PathBuf], directory: &Path) -> Result<Known, String> {
-    let word = snippet.code.trim();
+pub fn read(typed: &TypedSnippet, paths: &[PathBuf], directory: &Path) -> Result<Known, String> {
+    let word = typed.code.trim();
     let is_text = word.ends_with('.');
     let is_call = word.starts_with('{') && word.ends_with('}');
-    let file = directory.join(&snippet.code);
+    let file = directory.join(&typed.code);
     let is_file = !is_text && !is_call && file.is_file();
     let (runner, shown) = if is_file {
-        let recording = recording(&snippet.code, &file)?;
+        let recording = recording(&typed.code, &file)?;
         (recording.text(), recording.label())
     } else if is_call {
         (word.to_owned(), compact(word))
     } else {
-        (snippet.code.clone(), snippet.code.clone())
+        (typed.code.clone(), typed.code.clone())
     };
-    let code = Code {
-        init: snippet.init.clone(),
-        init_worker: snippet.init_runner.clone(),
-        done: snippet.done.clone(),
+    let snippet = Snippet {
+        init: typed.init.clone(),
+        init_worker: typed.init_runner.clone(),
+        done: typed.done.clone(),
         paths: paths.to_vec(),
-        ..Code::new(Language::Erlang, runner)
+        ..Snippet::new(Language::Erlang, runner)
     };
     Ok(Known {
-        code,
-        label: snippet.label.clone().unwrap_or_else(|| shown.clone()),
+        snippet,
+        label: typed.label.clone().unwrap_or_else(|| shown.clone()),
         shown,
         lacks_dot: !is_text && !is_call && !is_file,
     })
@@ -334,9 +334,9 @@ mod tests {
     use super::*;
 
     fn known(code: &str) -> Known {
-        let snippet = Snippet {
+        let snippet = TypedSnippet {
             code: code.to_owned(),
-            ..Snippet::default()
+            ..TypedSnippet::default()
         };
         let golden = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -349,18 +349,18 @@ mod tests {
     fn the_last_letter_decides_what_a_word_is() {
         let text = known("timer:sleep(1).");
         assert_eq!(
-            (&*text.code.runner, &*text.label),
+            (&*text.snippet.runner, &*text.label),
             ("timer:sleep(1).", "timer:sleep(1).")
         );
         let call = known("{timer, sleep, [2]}");
         assert_eq!(call.label, "{timer,sleep,[2]}");
-        assert_eq!(call.code.runner, "{timer, sleep, [2]}");
+        assert_eq!(call.snippet.runner, "{timer, sleep, [2]}");
         let file = known("recorded.bin");
-        assert_eq!(file.code.runner, "[{timer,sleep,[1]},{timer,sleep,[2]}]");
+        assert_eq!(file.snippet.runner, "[{timer,sleep,[1]},{timer,sleep,[2]}]");
         assert_eq!(file.label, "[{timer,sleep,[1]}, ...]");
         let forgotten = known("timer:sleep(1)");
         assert!(forgotten.lacks_dot && !text.lacks_dot && !call.lacks_dot && !file.lacks_dot);
-        assert_eq!(forgotten.code.runner, "timer:sleep(1)");
+        assert_eq!(forgotten.snippet.runner, "timer:sleep(1)");
     }
 
     #[test]
@@ -373,9 +373,9 @@ mod tests {
 
     #[test]
     fn a_file_without_calls_is_refused_with_its_name() {
-        let snippet = Snippet {
+        let snippet = TypedSnippet {
             code: "basic.out".to_owned(),
-            ..Snippet::default()
+            ..TypedSnippet::default()
         };
         let golden = concat!(
             env!("CARGO_MANIFEST_DIR"),

@@ -6,7 +6,7 @@
 use crate::console::columns;
 pub use crate::erlperf::table::Detail as Style;
 use crate::erlperf::table::{Figures, Line, Table, Unit};
-use speedwell_analysis::code::windows;
+use speedwell_analysis::snippet::windows;
 use speedwell_harness::Message;
 use speedwell_model::Session;
 use std::io::{self, IsTerminal, Write};
@@ -19,11 +19,11 @@ const USUAL_VIEWPORT: usize = 80;
 /// # Errors
 /// `out` is closed.
 pub fn write(session: &Session, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let lines = windows(session).into_iter().map(|code| Line {
-        label: code.label,
-        workers: code.concurrency.unwrap_or(1),
-        figures: code.time_ns.map(|iteration_ns| Figures {
-            samples: code.per_s,
+    let lines = windows(session).into_iter().map(|snippet| Line {
+        label: snippet.label,
+        workers: snippet.concurrency.unwrap_or(1),
+        figures: snippet.time_ns.map(|iteration_ns| Figures {
+            samples: snippet.per_s,
             iteration_ns,
         }),
     });

@@ -29,7 +29,7 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// What is known of one code.
+/// What is known of one snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Code or label.
@@ -40,7 +40,7 @@ pub struct Line {
     pub figures: Option<Figures>,
 }
 
-/// The figures of one code.
+/// The figures of one snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     /// One for each sample, in the unit of the table.

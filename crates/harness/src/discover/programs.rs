@@ -162,7 +162,7 @@ fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
         label: name.to_owned(),
         names: sides.iter().zip(all).filter_map(own).collect(),
         case: Some(case),
-        code: None,
+        snippet: None,
         ..job
     }
 }

@@ -1,4 +1,4 @@
-//! Pieces of code: which are variants of one case, and which are cases of their own. Start at [`plans`].
+//! Snippets: which are variants of one case, and which are cases of their own. Start at [`plans`].
 
 mod search;
 
@@ -8,7 +8,7 @@ use super::{PlanRequest, Plans, VariantRequest};
 use anyhow::ensure;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::{Job, Kind, Route, Source};
-use speedwell_model::{Case, Code, Language, Length, Samples, Value, Variant};
+use speedwell_model::{Case, Language, Length, Samples, Snippet, Value, Variant};
 
 /// A run of a command: as many executions as there is time for, and one at least. A process does not grow warm by
 /// being executed before, and slow commands are not to be executed in vain.
@@ -18,42 +18,42 @@ const EXECUTIONS: Samples = Samples {
     warmup_ns: 0,
 };
 
-/// A piece of code under a name of its own.
+/// A snippet under a name of its own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NamedCode {
+pub struct NamedSnippet {
     /// What it is called in tables.
     pub name: String,
-    /// The code.
-    pub code: Code,
+    /// The snippet.
+    pub snippet: Snippet,
 }
 
-/// Pieces of code to be measured.
+/// Snippets to be measured.
 #[derive(Debug, Clone)]
 pub struct EvalRequest {
     /// The language of all.
     pub language: Language,
-    /// The codes.
-    pub codes: Vec<NamedCode>,
+    /// The snippets.
+    pub snippets: Vec<NamedSnippet>,
     /// The numbers of workers; none where nothing is requested, because then it is no parameter.
     pub levels: Vec<u32>,
     /// Programs that are compared.
     pub variants: VariantRequest,
     /// How runs are planned.
     pub plan: PlanRequest,
-    /// Whether all codes are measured in one process.
+    /// Whether all snippets are measured in one process.
     pub shares_process: bool,
-    /// Whether codes are only tried.
+    /// Whether snippets are only tried.
     pub is_trial: bool,
 }
 
-/// Several codes are variants of one case, so that they are compared. Programs that are compared perform each
-/// code as a case of its own.
+/// Several snippets are variants of one case, so that they are compared. Programs that are compared perform each
+/// snippet as a case of its own.
 ///
 /// # Errors
 /// Variants that contradict each other or what else is requested.
 pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
     let named = !request.variants.given.is_empty();
-    let shared = request.shares_process && request.codes.len() > 1;
+    let shared = request.shares_process && request.snippets.len() > 1;
     ensure!(
         !(shared && named),
         "programs that are compared cannot share a process\nhint: leave out --shared and --order parallel"
@@ -67,21 +67,21 @@ pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
         [] => vec![None],
         levels => levels.iter().copied().map(Some).collect(),
     };
-    let compares_codes = !named && request.codes.len() > 1;
+    let compares_snippets = !named && request.snippets.len() > 1;
     let mut jobs = Vec::new();
-    if compares_codes {
+    if compares_snippets {
         for level in &levels {
             jobs.push(job(&request, None, *level)?);
         }
     } else {
-        for code in &request.codes {
+        for snippet in &request.snippets {
             for level in &levels {
-                jobs.push(job(&request, Some(code), *level)?);
+                jobs.push(job(&request, Some(snippet), *level)?);
             }
         }
     }
-    let compared = if compares_codes {
-        of_codes(&request.codes)
+    let compared = if compares_snippets {
+        variants_of(&request.snippets)
     } else {
         Vec::new()
     };
@@ -99,28 +99,32 @@ pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
     Ok(Plans::new(plan, suite))
 }
 
-/// Codes as things that are compared.
-fn of_codes(codes: &[NamedCode]) -> Vec<Variant> {
-    let variant = |named: &NamedCode| Variant {
-        code: Some(named.code.clone()),
+/// Snippets as things that are compared.
+fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
+    let variant = |named: &NamedSnippet| Variant {
+        snippet: Some(named.snippet.clone()),
         ..Variant::plain(&named.name)
     };
-    codes.iter().map(variant).collect()
+    snippets.iter().map(variant).collect()
 }
 
-/// The case of a code, or of all that are compared, at a concurrency.
+/// The case of a snippet, or of all that are compared, at a concurrency.
 ///
 /// # Errors
 /// The current folder is gone.
-fn job(request: &EvalRequest, code: Option<&NamedCode>, level: Option<u32>) -> anyhow::Result<Job> {
+fn job(
+    request: &EvalRequest,
+    snippet: Option<&NamedSnippet>,
+    level: Option<u32>,
+) -> anyhow::Result<Job> {
     let benchmark = format!("eval/{}", request.language);
-    let name = code.map(|code| ("code".to_owned(), Value::Text(code.name.clone())));
+    let name = snippet.map(|snippet| ("code".to_owned(), Value::Text(snippet.name.clone())));
     let level = level.map(|level| ("concurrency".to_owned(), Value::Number(level.into())));
     let case = Case::new(&benchmark, name.into_iter().chain(level).collect());
     let here = std::env::current_dir()?;
     Ok(Job {
         source: Source {
-            kind: Kind::Code(request.language),
+            kind: Kind::Snippet(request.language),
             name: benchmark,
             file: here.clone(),
             root: here.clone(),
@@ -136,7 +140,7 @@ fn job(request: &EvalRequest, code: Option<&NamedCode>, level: Option<u32>) -> a
         http_tool: None,
         unavailable: None,
         case: Some(case),
-        code: code.map(|named| named.code.clone()),
+        snippet: snippet.map(|named| named.snippet.clone()),
         measured: None,
     })
 }

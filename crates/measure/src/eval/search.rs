@@ -1,15 +1,15 @@
 //! More and more workers, until throughput grows no further.
 //!
-//! Each code has a process of its own for the whole search, whose workers persist from level to level. Which level
+//! Each snippet has a process of its own for the whole search, whose workers persist from level to level. Which level
 //! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`search`].
 
 use super::{EvalRequest, plans};
 use crate::{Listener, Plans, SessionRequest, header};
 use anyhow::ensure;
 use speedwell_analysis::scaling::{self, Level, Next, Rules};
-use speedwell_harness::code::{self, Gone, Live, expected};
+use speedwell_harness::snippet::{self, Gone, Live, expected};
 use speedwell_harness::{self as harness, Job, Setting};
-use speedwell_model::Measured;
+use speedwell_model::SnippetTiming;
 use speedwell_model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
 use speedwell_process::{interrupted, unix_ms};
 use speedwell_results::store::{Recorder, Store};
@@ -25,7 +25,7 @@ const VISIT: Samples = Samples {
     warmup_ns: 100_000_000,
 };
 
-/// The plans of a search, in which every code has a process of its own.
+/// The plans of a search, in which every snippet has a process of its own.
 ///
 /// # Errors
 /// What contradicts a search.
@@ -110,17 +110,17 @@ struct Search<'a, 'l> {
 }
 
 impl Search<'_, '_> {
-    /// Climbs with one code; whether that went well. What was measured before something went wrong is kept.
+    /// Climbs with one snippet; whether that went well. What was measured before something went wrong is kept.
     fn climb(
         &mut self,
         job: &Job,
         variant: &Variant,
         setting: &Setting<'_>,
     ) -> anyhow::Result<bool> {
-        let Some(own) = variant.code.as_ref().or(job.code.as_ref()) else {
+        let Some(own) = variant.snippet.as_ref().or(job.snippet.as_ref()) else {
             return Ok(true);
         };
-        let mut spec = match code::start(own, &setting.program, variant) {
+        let mut spec = match snippet::start(own, &setting.program, variant) {
             Ok(spec) => spec,
             Err(failed) => return self.fail(&failed.into(), job, setting),
         };
@@ -156,7 +156,7 @@ impl Search<'_, '_> {
     }
 
     /// One visit of a level; nothing if the user ended it before there was a figure.
-    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<Measured>, Gone> {
+    fn visit(&self, live: &mut Live, level: u32) -> Result<Option<SnippetTiming>, Gone> {
         let answer = live.workers("code", level)?;
         if let Some(cause) = answer.fault("code") {
             return Err(Gone::of(cause));
@@ -166,13 +166,13 @@ impl Search<'_, '_> {
         let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
         match answer.fault("code") {
             Some(cause) => Err(Gone::of(cause)),
-            None => Ok(answer.measured("code", &self.samples)),
+            None => Ok(answer.timing("code", &self.samples)),
         }
     }
 
     fn keep(
         &mut self,
-        measured: &Measured,
+        measured: &SnippetTiming,
         level: u32,
         (started_unix_ms, begin): (i64, Instant),
         job: &Job,
@@ -191,7 +191,7 @@ impl Search<'_, '_> {
         }
         let visits = levels.iter().find(|known| known.concurrency == level);
         let block = visits.map_or(0, |known| known.throughputs.len() as u32 - 1);
-        let seen = code::observation(measured, &at_level(job, level));
+        let seen = snippet::observation(measured, &at_level(job, level));
         for metric in &seen.metrics {
             self.recorder.observe(&Event::Declared(metric))?;
         }
@@ -213,7 +213,7 @@ impl Search<'_, '_> {
     }
 
     fn fail(&mut self, gone: &Gone, job: &Job, setting: &Setting<'_>) -> anyhow::Result<bool> {
-        let failure = code::failure_of(gone, job, setting);
+        let failure = snippet::failure_of(gone, job, setting);
         self.recorder.observe(&Event::Failed(&failure))?;
         Ok(false)
     }

@@ -11,7 +11,7 @@ use crate::load::words::{
 use crate::table::{Cell, Column, Columns, Footnotes, Kind, Row, Table, number};
 use serde_json::Value;
 use speedwell_analysis::load::{
-    Group, LoadFindings, PERCENTILES_PPM, Quantity, Served, Spread, Told,
+    Group, LoadFindings, PERCENTILES_PPM, Quantity, ReportedTime, Served, Spread,
 };
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::load_run::PaceFacts;
@@ -101,16 +101,16 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> Columns<Load<'a>> {
 }
 
 /// The lower end of a range in nanoseconds.
-pub fn low_ns(time: Option<Told>) -> Option<u64> {
+pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     match time {
-        Some(Told::Range { low, .. }) => Some(low.ns),
+        Some(ReportedTime::Range { low, .. }) => Some(low.ns),
         _ => None,
     }
 }
 
 /// A time, for machines from when requests were due; refused times are unknown to them.
-pub fn time_cell(time: Option<Told>) -> Cell {
-    let known = time.and_then(Told::longest_ns);
+pub fn time_cell(time: Option<ReportedTime>) -> Cell {
+    let known = time.and_then(ReportedTime::longest_ns);
     Cell::figure(known.map(|ns| ns as f64)).shown(time.map(spelled_time).unwrap_or_default())
 }
 
@@ -345,11 +345,13 @@ fn row(
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
     for ((_, _, key, _), served) in COLUMNS.iter().zip(columns) {
-        let time = served.and_then(|served| served.told.get(at).copied());
+        let time = served.and_then(|served| served.percentiles.get(at).copied());
         let mut cell = time_cell(time);
         match time {
-            Some(Told::Time(known)) if known.is_lower_bound => lower_bounds.push(Value::from(*key)),
-            Some(Told::Refused(refusal)) => {
+            Some(ReportedTime::Time(known)) if known.is_lower_bound => {
+                lower_bounds.push(Value::from(*key))
+            }
+            Some(ReportedTime::Refused(refusal)) => {
                 refused.push(Value::from(*key));
                 cell.text.push_str(&footnotes.mark(refusal_reason(refusal)));
             }
@@ -357,7 +359,7 @@ fn row(
         }
         cells.push(cell);
     }
-    let response = columns[0].and_then(|served| served.told.get(at).copied());
+    let response = columns[0].and_then(|served| served.percentiles.get(at).copied());
     cells.push(Cell {
         value: low_ns(response).map(Value::from),
         ..Cell::default()

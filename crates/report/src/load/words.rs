@@ -4,7 +4,9 @@
 //! Start at [`headline`] and [`sentence`].
 
 use crate::figure::{Uncertainty, count, quantity, share, spell};
-use speedwell_analysis::load::{Course, Halves, LoadFindings, Quantity, Refusal, Remark, Told};
+use speedwell_analysis::load::{
+    Course, Halves, LoadFindings, Quantity, Refusal, Remark, ReportedTime,
+};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::outcomes::Imbalance;
 
@@ -59,10 +61,12 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
     };
     let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
     match (median, tail) {
-        (Some(Told::Refused(_)), Some(Told::Refused(_))) => format!("; its {name} is refused"),
+        (Some(ReportedTime::Refused(_)), Some(ReportedTime::Refused(_))) => {
+            format!("; its {name} is refused")
+        }
         (Some(median), Some(tail)) => {
-            let words = |told| match told {
-                Told::Refused(_) => "is refused".to_owned(),
+            let words = |time| match time {
+                ReportedTime::Refused(_) => "is refused".to_owned(),
                 known => spelled_time(known),
             };
             format!("; {name} p50 {}, p99 {}", words(median), words(tail))
@@ -127,11 +131,11 @@ pub fn spelled_range(low_ns: f64, high_ns: f64) -> String {
 }
 
 /// A time, a range, or the word that it is refused.
-pub fn spelled_time(told: Told) -> String {
-    match told {
-        Told::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
-        Told::Range { low, high } => spelled_range(low.ns as f64, high.ns as f64),
-        Told::Refused(_) => "refused".to_owned(),
+pub fn spelled_time(reported: ReportedTime) -> String {
+    match reported {
+        ReportedTime::Time(time) => spelled_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Range { low, high } => spelled_range(low.ns as f64, high.ns as f64),
+        ReportedTime::Refused(_) => "refused".to_owned(),
     }
 }
 

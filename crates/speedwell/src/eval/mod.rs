@@ -1,9 +1,9 @@
-//! `speedwell eval`: from pieces of code to runs.
+//! `speedwell eval`: from snippets to runs.
 //!
 //! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
 //! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
 
-mod codes;
+mod snippets;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
@@ -14,7 +14,7 @@ use speedwell_process as process;
 use speedwell_report::Subject;
 use speedwell_runner::Ended;
 
-/// Measures code.
+/// Measures snippets.
 ///
 /// # Errors
 /// Wrong words, files that cannot be read, a store that cannot be written.
@@ -26,7 +26,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
         let plans = measure::resumed(&store, session, args.execution.budget)?;
         return measuring::execute(plans, &mut store, &args.task());
     }
-    let request = args.request(codes::read(&args)?)?;
+    let request = args.request(snippets::read(&args)?)?;
     if args.watch {
         return watch::run(&args, request);
     }
@@ -41,7 +41,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
 
 /// Searches for the best concurrency, and reports.
 fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
-    args.output.check(Subject::CodeSearch)?;
+    args.output.check(Subject::SnippetSearch)?;
     let plans = eval::search_plans(request)?;
     let task = args.task();
     let mut progress = task.progress();

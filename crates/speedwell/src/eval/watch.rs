@@ -2,12 +2,12 @@
 //!
 //! Lines are data: they go to standard output, as text, CSV or JSON. Start at [`run`].
 
-use super::codes::on_one_line;
+use super::snippets::on_one_line;
 use crate::options::EvalArgs;
 use crate::{Status, status};
 use anyhow::{bail, ensure};
 use speedwell_environment::Watch;
-use speedwell_harness::code::{self, Answer, Gone, Live};
+use speedwell_harness::snippet::{self, Answer, Gone, Live};
 use speedwell_harness::{self as harness, Job, Message};
 use speedwell_measure::Plans;
 use speedwell_measure::eval::{EvalRequest, plans};
@@ -46,16 +46,16 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
             .map_or(0, |warmup| warmup.as_nanos() as u64),
     };
     let Plans { plan, .. } = plans(request)?;
-    let codes = codes(&plan.jobs, &plan.variants);
-    if codes.len() > 1 && args.language().is_compiled() {
+    let snippets = snippets(&plan.jobs, &plan.variants);
+    if snippets.len() > 1 && args.language().is_compiled() {
         bail!(
             "{} is compiled, so every snippet is a program of its own, and one program is watched\n\
-             hint: one code",
+             hint: one snippet",
             args.language()
         );
     }
     let format = args.output.format.unwrap_or(Format::Text);
-    let watched = watch(&codes, &plan.jobs[0], &samples, interval, format)?;
+    let watched = watch(&snippets, &plan.jobs[0], &samples, interval, format)?;
     Ok(match watched {
         Ok(()) => Status::DONE,
         Err(gone) => {
@@ -65,39 +65,39 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     })
 }
 
-/// Every code with its name and the number of its workers.
-fn codes(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
-    let mut codes = Vec::new();
+/// Every snippet with its name and the number of its workers.
+fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
+    let mut snippets = Vec::new();
     for job in jobs {
-        let workers = code::concurrency(job);
-        match &job.code {
-            Some(own) => codes.push((on_one_line(&own.runner), own.clone(), workers)),
-            None => codes.extend(variants.iter().filter_map(|variant| {
-                let own = variant.code.clone()?;
+        let workers = snippet::concurrency(job);
+        match &job.snippet {
+            Some(own) => snippets.push((on_one_line(&own.runner), own.clone(), workers)),
+            None => snippets.extend(variants.iter().filter_map(|variant| {
+                let own = variant.snippet.clone()?;
                 Some((variant.name.clone(), own, workers))
             })),
         }
     }
-    codes
+    snippets
 }
 
-/// A code with its name and the number of its workers.
-type Watched = (String, speedwell_model::Code, u32);
+/// A snippet with its name and the number of its workers.
+type Watched = (String, speedwell_model::Snippet, u32);
 
 /// Watches; the inner result says whether the process went well, the outer whether lines could be written.
 fn watch(
-    codes: &[Watched],
+    snippets: &[Watched],
     job: &Job,
     samples: &Samples,
     interval: Duration,
     format: Format,
 ) -> anyhow::Result<Result<(), Gone>> {
-    let names: Vec<String> = (0..codes.len()).map(|at| format!("code{at}")).collect();
-    let (mut live, gauges, first) = match open(codes, &names, job, interval) {
+    let names: Vec<String> = (0..snippets.len()).map(|at| format!("code{at}")).collect();
+    let (mut live, gauges, first) = match open(snippets, &names, job, interval) {
         Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
-    let own = codes.iter().map(|code| code.0.clone()).collect();
+    let own = snippets.iter().map(|snippet| snippet.0.clone()).collect();
     let mut state = State {
         machine: Some(Watch::new(live.pid())),
         pid: live.pid(),
@@ -124,10 +124,10 @@ fn watch(
     if let Some(cause) = fault {
         return Ok(Err(Gone::of(cause)));
     }
-    for ((name, ..), job) in codes.iter().zip(&names) {
+    for ((name, ..), job) in snippets.iter().zip(&names) {
         let told = state
             .lines
-            .conclusion(name, answer.measured(job, samples).as_ref());
+            .conclusion(name, answer.timing(job, samples).as_ref());
         if let Some(told) = told {
             status::note(&told);
         }
@@ -135,21 +135,21 @@ fn watch(
     Ok(live.end().map(drop))
 }
 
-/// A process with all codes loaded and its gauges on; which ones it has, and their first values.
+/// A process with all snippets loaded and its gauges on; which ones it has, and their first values.
 fn open(
-    codes: &[Watched],
+    snippets: &[Watched],
     names: &[String],
     job: &Job,
     interval: Duration,
 ) -> Result<(Live, Vec<String>, Answer), Gone> {
     let program = harness::of(job.source.kind).usual_program(&job.source);
     let plain = Variant::plain("watched");
-    let mut spec = code::start(&codes[0].1, &program, &plain)?;
+    let mut spec = snippet::start(&snippets[0].1, &program, &plain)?;
     spec.directory = Some(job.source.directory.clone());
     spec.limit = FOR_EVER;
     let (mut live, ready) = Live::start(spec)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
-    for (name, (_, own, workers)) in names.iter().zip(codes) {
+    for (name, (_, own, workers)) in names.iter().zip(snippets) {
         for answer in [live.load(name, own)?, live.workers(name, *workers)?] {
             if let Some(cause) = answer.fault(name) {
                 return Err(Gone::of(cause));
@@ -219,7 +219,7 @@ impl State {
         }
         let rates = std::mem::take(&mut self.rates);
         let line = WatchLine {
-            codes: jobs
+            snippets: jobs
                 .iter()
                 .filter_map(|job| rates.get(job).copied())
                 .collect(),
@@ -237,7 +237,9 @@ fn tell(gone: &Gone, job: &Job, variant: &Variant) {
     let text = gone.cause.to_string();
     status::warn(&format!(
         "{}: {text}",
-        job.code.as_ref().map_or(&variant.name, |code| &code.runner)
+        job.snippet
+            .as_ref()
+            .map_or(&variant.name, |snippet| &snippet.runner)
     ));
     if !gone.stderr_tail.is_empty() {
         eprintln!("{}", speedwell_report::visible(gone.stderr_tail.trim_end()));

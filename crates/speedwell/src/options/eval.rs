@@ -7,7 +7,7 @@ use super::{
 use crate::options::Task;
 use clap::Args;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_measure::eval::{EvalRequest, NamedCode};
+use speedwell_measure::eval::{EvalRequest, NamedSnippet};
 use speedwell_model::Language;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -44,12 +44,12 @@ pub struct EvalArgs {
         conflicts_with = "resume",
         allow_hyphen_values = false
     )]
-    pub codes: Vec<String>,
+    pub snippets: Vec<String>,
     /// After '--': arguments for the program that performs the code: flags of the runtime, or of the compiler
     #[arg(index = 3, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]
-    pub code: CodeArgs,
+    pub snippet: SnippetArgs,
     /// Concurrent workers; several numbers are measured one after the other, 'max' finds the number with
     /// the greatest throughput
     #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
@@ -89,7 +89,7 @@ pub struct EvalArgs {
 }
 
 impl EvalArgs {
-    /// The language of all codes. A session that is resumed brings its codes along, and has no use for this.
+    /// The language of all snippets. A session that is resumed brings its snippets along, and has no use for this.
     pub fn language(&self) -> Language {
         self.language.unwrap_or(Language::Sh)
     }
@@ -98,10 +98,10 @@ impl EvalArgs {
     ///
     /// # Errors
     /// Variants that cannot be read.
-    pub fn request(&self, codes: Vec<NamedCode>) -> anyhow::Result<EvalRequest> {
+    pub fn request(&self, snippets: Vec<NamedSnippet>) -> anyhow::Result<EvalRequest> {
         Ok(EvalRequest {
             language: self.language(),
-            codes,
+            snippets,
             levels: match &self.concurrency {
                 Some(Concurrency::Levels(levels)) => levels.clone(),
                 _ => Vec::new(),
@@ -113,7 +113,7 @@ impl EvalArgs {
         })
     }
 
-    /// What is done with the plans of codes.
+    /// What is done with the plans of snippets.
     pub fn task(&self) -> Task {
         Task {
             settings: self.comparison.settings(&self.metric.names, None),
@@ -125,7 +125,7 @@ impl EvalArgs {
             output: self.output.clone(),
             store: self.store.clone(),
             style: self.style,
-            // What is stored tells the code, so that any session is resumed alike.
+            // What is stored tells the snippets, so that any session is resumed alike.
             resumed_by: "run",
         }
     }
@@ -162,12 +162,12 @@ fn language(word: &str) -> Result<Language, String> {
     })
 }
 
-/// Code options. Each hook is given once for all pieces of code, or once for each, in their order.
+/// Options of snippets. Each hook is given once for all snippets, or once for each, in their order.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Code")]
-pub struct CodeArgs {
+pub struct SnippetArgs {
     /// Execute once before the workers start; its value is the shared value
-    /// (once = for all codes; N times = one each)
+    /// (once = for all snippets; N times = one each)
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
     /// Execute once in every worker; its value is the worker's state

@@ -140,7 +140,7 @@ fn variant(n: usize, dice: &mut Dice) -> Variant {
         environment: (0..dice.up_to(3) - 1)
             .map(|_| ("NAME".into(), dice.word()))
             .collect(),
-        code: dice.maybe(|dice| Code::new(Language::Sh, dice.word())),
+        snippet: dice.maybe(|dice| Snippet::new(Language::Sh, dice.word())),
     }
 }
 

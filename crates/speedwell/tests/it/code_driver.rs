@@ -2,10 +2,10 @@
 //! asks and collects answers. Like `harness_driver.rs` it uses nothing of the code under test,
 //! except where a language's code has to be compiled into a program first.
 
-use super::code_snippets::{self, Code, Snippets};
+use super::code_snippets::{self, Snippet, Snippets};
 use super::harness_driver::{Ended, Event, Talk, encoded, tool};
 use super::project::repository;
-use speedwell_harness::code::{Failed, start, usual_program};
+use speedwell_harness::snippet::{Failed, start, usual_program};
 use speedwell_model::{self as model, Cause, Language, Variant};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 /// How the code of a language comes into a harness.
 enum Way {
     /// This program is told the code.
-    Told(Vec<String>),
-    /// Each piece of code is compiled into a program of its own.
+    ReportedTime(Vec<String>),
+    /// Each snippet is compiled into a program of its own.
     Compiled,
 }
 
@@ -50,12 +50,14 @@ impl CodeHarness {
         };
         let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
         let way = match language {
-            "node" => Way::Told(vec![tool(&["node"])?, program("harness/node/harness.cjs")]),
-            "python" => Way::Told(vec![
+            "node" => {
+                Way::ReportedTime(vec![tool(&["node"])?, program("harness/node/harness.cjs")])
+            }
+            "python" => Way::ReportedTime(vec![
                 tool(&["python3"])?,
                 program("harness/python/harness.py"),
             ]),
-            "erlang" | "elixir" => Way::Told(super::erlang_harness::words(language)?),
+            "erlang" | "elixir" => Way::ReportedTime(super::erlang_harness::words(language)?),
             "c" => compiled_by(&["cc", "gcc", "clang"])?,
             "cpp" => compiled_by(&["c++", "g++", "clang++"])?,
             "rust" => compiled_by(&["rustc"])?,
@@ -69,9 +71,9 @@ impl CodeHarness {
         })
     }
 
-    /// Whether one process can have several pieces of code.
+    /// Whether one process can have several snippets.
     pub fn takes_several(&self) -> bool {
-        matches!(self.way, Way::Told(_))
+        matches!(self.way, Way::ReportedTime(_))
     }
 
     /// Whether the language has a clock of processor time that its workers do not share with what idles.
@@ -84,13 +86,13 @@ impl CodeHarness {
         self.language == "java"
     }
 
-    /// Starts a process that can be told any code; for a compiled language, one that has `code`.
+    /// Starts a process that can be told any code; for a compiled language, one that has `snippet`.
     /// What the compiler says against it is the error.
-    pub fn start(&self, code: Code) -> Result<Conversation, Answer> {
+    pub fn start(&self, snippet: Snippet) -> Result<Conversation, Answer> {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
-            Way::Told(words) => words.clone(),
-            Way::Compiled => compiled(self.language, code, self.modules(code))?,
+            Way::ReportedTime(words) => words.clone(),
+            Way::Compiled => compiled(self.language, snippet, self.modules(snippet))?,
         };
         let trace = folder.path().join("trace").to_string_lossy().into_owned();
         Ok(Conversation {
@@ -106,23 +108,23 @@ impl CodeHarness {
         })
     }
 
-    /// The folder where a compiler finds the module of `code`; none if it has no module. A program is compiled once
+    /// The folder where a compiler finds the module of `snippet`; none if it has no module. A program is compiled once
     /// for each set of folders, so this one is always the same, and only the code with the module has it.
-    fn modules(&self, code: Code) -> Option<PathBuf> {
+    fn modules(&self, snippet: Snippet) -> Option<PathBuf> {
         let module = self.snippets.module.as_ref();
-        let module = module.filter(|module| module.code == code)?;
+        let module = module.filter(|module| module.snippet == snippet)?;
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.language);
         Some(write_module(&folder, module.file, module.text))
     }
 
-    /// A process that has loaded `code` as job `a`.
+    /// A process that has loaded `snippet` as job `a`.
     #[track_caller]
-    pub fn with(&self, code: Code) -> Conversation {
-        let mut talk = match self.start(code) {
+    pub fn with(&self, snippet: Snippet) -> Conversation {
+        let mut talk = match self.start(snippet) {
             Ok(talk) => talk,
             Err(refusal) => panic!("not compiled: {refusal:?}"),
         };
-        let answer = talk.load("a", code);
+        let answer = talk.load("a", snippet);
         answer.only("loaded");
         talk
     }
@@ -144,23 +146,27 @@ fn compiled_by(compilers: &[&str]) -> Option<Way> {
     tool(compilers).map(|_| Way::Compiled)
 }
 
-/// The program of a piece of code in a language that is compiled, as words to start it.
+/// The program of a snippet in a language that is compiled, as words to start it.
 ///
 /// # Errors
 /// An answer with the `error` that tells why it cannot be compiled, as it would be of a harness that compiles
 /// what it is told.
-fn compiled(language: &str, code: Code, modules: Option<PathBuf>) -> Result<Vec<String>, Answer> {
+fn compiled(
+    language: &str,
+    snippet: Snippet,
+    modules: Option<PathBuf>,
+) -> Result<Vec<String>, Answer> {
     let language = Language::of_word(language).unwrap();
     let hook = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let code = model::Code {
-        init: hook(code.init),
-        init_worker: hook(code.init_runner),
-        done: hook(code.done),
+    let snippet = model::Snippet {
+        init: hook(snippet.init),
+        init_worker: hook(snippet.init_runner),
+        done: hook(snippet.done),
         paths: modules.into_iter().collect(),
-        ..model::Code::new(language, code.runner)
+        ..model::Snippet::new(language, snippet.runner)
     };
     let plain = Variant::plain("plain");
-    match start(&code, &usual_program(language), &plain) {
+    match start(&snippet, &usual_program(language), &plain) {
         Ok(spec) => {
             let program = spec.program.to_string_lossy().into_owned();
             Ok([program].into_iter().chain(spec.arguments).collect())
@@ -227,28 +233,28 @@ impl Conversation {
 
     /// Loads code as a job.
     #[track_caller]
-    pub fn load(&mut self, job: &str, code: Code) -> Answer {
-        self.load_with(job, code, &[])
+    pub fn load(&mut self, job: &str, snippet: Snippet) -> Answer {
+        self.load_with(job, snippet, &[])
     }
 
     /// Loads code that finds modules in this folder.
     #[track_caller]
-    pub fn load_from(&mut self, job: &str, code: Code, file: &str, text: &str) -> Answer {
+    pub fn load_from(&mut self, job: &str, snippet: Snippet, file: &str, text: &str) -> Answer {
         let folder = write_module(self.folder.path(), file, text);
         let folder = encoded(&folder.to_string_lossy());
-        self.load_with(job, code, &[("path0", &folder)])
+        self.load_with(job, snippet, &[("path0", &folder)])
     }
 
     #[track_caller]
-    fn load_with(&mut self, job: &str, code: Code, more: &[(&str, &str)]) -> Answer {
+    fn load_with(&mut self, job: &str, snippet: Snippet, more: &[(&str, &str)]) -> Answer {
         if self.language.is_empty() {
             return self.ask("load", &[("job", job), ("form", "built")]);
         }
         let texts = [
-            ("runner", code.runner),
-            ("init", code.init),
-            ("init_runner", code.init_runner),
-            ("done", code.done),
+            ("runner", snippet.runner),
+            ("init", snippet.init),
+            ("init_runner", snippet.init_runner),
+            ("done", snippet.done),
         ];
         let texts: Vec<(&str, String)> = texts
             .iter()

@@ -2,10 +2,10 @@
 //! is generated around the code must fit all of them.
 
 use super::harness_driver::tool;
-use speedwell_harness::code::{Failed, start, usual_program};
-use speedwell_model::{Code, Language, Variant};
+use speedwell_harness::snippet::{Failed, start, usual_program};
+use speedwell_model::{Language, Snippet, Variant};
 
-/// The compilers that a language may have, and pieces of code: init, init-worker, runner.
+/// The compilers that a language may have, and snippets: init, init-worker, runner.
 type Table = (
     Language,
     &'static [&'static str],
@@ -136,14 +136,14 @@ fn values_of_every_kind_go_through_every_language() {
         }
         for [init, init_worker, runner] in pieces {
             let hook = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            let code = Code {
+            let snippet = Snippet {
                 init: hook(init),
                 init_worker: hook(init_worker),
-                ..Code::new(language, *runner)
+                ..Snippet::new(language, *runner)
             };
-            let started = start(&code, &usual_program(language), &Variant::plain("plain"));
+            let started = start(&snippet, &usual_program(language), &Variant::plain("plain"));
             if let Err(Failed { cause, words, .. }) = started {
-                panic!("{code:?}: {cause:?}\n{words}");
+                panic!("{snippet:?}: {cause:?}\n{words}");
             }
         }
     }

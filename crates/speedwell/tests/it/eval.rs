@@ -359,7 +359,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
         &["sh", "a", "b", "--name", "x"],
         &["--name", "once", "2 snippets"],
     );
-    refused(&["sh", " "], &["code number 1 is empty"]);
+    refused(&["sh", " "], &["snippet number 1 is empty"]);
     refused(
         &["python", "1", "--prepare", "2"],
         &["--prepare is for 'sh'"],

@@ -10,22 +10,22 @@ pub mod made;
 
 use made::{MS, Made, S, US};
 use speedwell_analysis::load::{
-    Course, Group, Quantity, Refusal, Remark, Served, Told, Weight, analyse,
+    Course, Group, Quantity, Refusal, Remark, ReportedTime, Served, Weight, analyse,
 };
 use speedwell_load::latency::{Outcome, Quantile};
 use speedwell_load::outcomes::ErrorClass;
 
-fn told(served: &Served, ppm: u32) -> Told {
+fn told(served: &Served, ppm: u32) -> ReportedTime {
     let at = speedwell_analysis::load::PERCENTILES_PPM
         .iter()
         .position(|listed| *listed == ppm);
-    served.told[at.unwrap()]
+    served.percentiles[at.unwrap()]
 }
 
 /// A time that may be a thousandth too long, as histograms round.
 #[track_caller]
-fn assert_time(told: Option<Told>, ns: u64, is_lower_bound: bool) {
-    let Some(Told::Time(time)) = told else {
+fn assert_time(told: Option<ReportedTime>, ns: u64, is_lower_bound: bool) {
+    let Some(ReportedTime::Time(time)) = told else {
         panic!("{told:?} is no time");
     };
     assert!(
@@ -153,12 +153,13 @@ fn an_open_load_is_judged_by_its_response_time() {
     let found = analyse(&made.run);
     assert_eq!(found.principal(), (Quantity::Response, Group::All));
     // Half a millisecond of it is the generator's own lateness.
-    let Some(Told::Range { low, high }) = found.quantile(Quantity::Response, Group::All, 990_000)
+    let Some(ReportedTime::Range { low, high }) =
+        found.quantile(Quantity::Response, Group::All, 990_000)
     else {
         panic!("one figure for a third that is not the server's");
     };
-    assert_time(Some(Told::Time(low)), MS, false);
-    assert_time(Some(Told::Time(high)), 1500 * US, false);
+    assert_time(Some(ReportedTime::Time(low)), MS, false);
+    assert_time(Some(ReportedTime::Time(high)), 1500 * US, false);
     assert_time(
         found.quantile(Quantity::Service, Group::Ok, 990_000),
         MS,
@@ -187,7 +188,7 @@ fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
         for ppm in [1, 500_000, 990_000, 1_000_000] {
             assert_eq!(
                 found.quantile(quantity, group, ppm),
-                Some(Told::Refused(Refusal::GeneratorLimited))
+                Some(ReportedTime::Refused(Refusal::GeneratorLimited))
             );
         }
         let spread = found.spread(quantity, group).unwrap();
@@ -223,7 +224,7 @@ fn a_missed_rate_refuses_the_tail_only() {
     for ppm in [990_000, 999_000, 1_000_000] {
         assert_eq!(
             found.quantile(Quantity::Response, Group::All, ppm),
-            Some(Told::Refused(Refusal::RateMissed))
+            Some(ReportedTime::Refused(Refusal::RateMissed))
         );
     }
     // With 20 of 1020 it is 98.04 %, and what was not sent is a lower bound.
@@ -261,7 +262,7 @@ fn failures_are_told_with_the_most_frequent_class() {
         (of_service(Group::Ok).count, of_service(Group::All).count),
         (1000, 1050)
     );
-    let Told::Time(Quantile { ns, .. }) = told(of_service(Group::All), 500_000) else {
+    let ReportedTime::Time(Quantile { ns, .. }) = told(of_service(Group::All), 500_000) else {
         panic!()
     };
     assert!((475 * US..476 * US).contains(&ns), "{ns}");

@@ -1,7 +1,7 @@
 //! How Python given as text is read: what the suite for all languages does not show.
 
 use super::code_driver::CodeHarness;
-use super::code_snippets::Code;
+use super::code_snippets::Snippet;
 
 fn python() -> Option<CodeHarness> {
     CodeHarness::of("python")
@@ -14,7 +14,7 @@ fn value(init: &'static str) -> String {
     };
     const SAY: &str =
         "lambda shared: print(repr(shared), file=open(__import__('os').environ['TRACE'], 'a'))";
-    let talk = harness.with(Code::new("pass").init(init).done(SAY));
+    let talk = harness.with(Snippet::new("pass").init(init).done(SAY));
     talk.quit().1.join("\n")
 }
 
@@ -47,8 +47,8 @@ fn what_would_leave_the_loop_is_refused() {
         ),
         ("# nothing", "parse", "there is no code"),
     ] {
-        let mut talk = harness.start(Code::default()).unwrap();
-        let answer = talk.load("a", Code::new(text));
+        let mut talk = harness.start(Snippet::default()).unwrap();
+        let answer = talk.load("a", Snippet::new(text));
         let error = answer.only("error");
         assert_eq!(error.text("stage"), stage, "{text}: {error:?}");
         assert!(error.text("msg").contains(message), "{text}: {error:?}");
@@ -58,8 +58,8 @@ fn what_would_leave_the_loop_is_refused() {
 #[test]
 fn what_nobody_awaits_in_the_text_is_awaited_all_the_same() {
     let Some(harness) = python() else { return };
-    let code = Code::new("asyncio.sleep(0.02)").init("import asyncio");
-    let mut talk = harness.with(code);
+    let snippet = Snippet::new("asyncio.sleep(0.02)").init("import asyncio");
+    let mut talk = harness.with(snippet);
     for _ in 0..2 {
         let answer = talk.windows("a", 5, 2);
         let worker = answer.only("worker");
@@ -73,10 +73,10 @@ fn what_nobody_awaits_in_the_text_is_awaited_all_the_same() {
 #[test]
 fn assigned_state_stays_between_batches() {
     let Some(harness) = python() else { return };
-    let code = Code::new("state += 1\nif state == 5000: trace()")
+    let snippet = Snippet::new("state += 1\nif state == 5000: trace()")
         .init_runner("0")
         .init("def trace():\n    print('seen', file=open(__import__('os').environ['TRACE'], 'a'))\nNone");
-    let mut talk = harness.with(code);
+    let mut talk = harness.with(snippet);
     talk.timed("a", 3000, 3);
     assert_eq!(talk.trace(), ["seen"]);
 }
@@ -84,9 +84,9 @@ fn assigned_state_stays_between_batches() {
 #[test]
 fn the_stack_of_an_error_shows_the_text_of_its_own_code() {
     let Some(harness) = python() else { return };
-    let mut talk = harness.start(Code::default()).unwrap();
-    talk.load("a", Code::new("1 / 0"));
-    talk.load("b", Code::new("None"));
+    let mut talk = harness.start(Snippet::default()).unwrap();
+    talk.load("a", Snippet::new("1 / 0"));
+    talk.load("b", Snippet::new("None"));
     talk.workers("a", 1);
     talk.ask("calibrate", &[("job", "a"), ("target_ns", "1000000")]);
     let stack = talk

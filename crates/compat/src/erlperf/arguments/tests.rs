@@ -95,10 +95,13 @@ fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
     let snippets = request(&words).snippets;
     let runners: Vec<_> = snippets
         .iter()
-        .map(|code| code.init_runner.as_deref())
+        .map(|snippet| snippet.init_runner.as_deref())
         .collect();
     assert_eq!(runners, [Some("1."), Some("2.")]);
-    let labels: Vec<_> = snippets.iter().map(|code| code.label.as_deref()).collect();
+    let labels: Vec<_> = snippets
+        .iter()
+        .map(|snippet| snippet.label.as_deref())
+        .collect();
     assert_eq!(labels, [Some("only the first"), None]);
 }
 
@@ -118,12 +121,15 @@ fn what_is_for_all_is_for_those_without_their_own() {
         "i.",
     ];
     let snippets = request(&words).snippets;
-    let inits: Vec<_> = snippets.iter().map(|code| code.init.as_deref()).collect();
+    let inits: Vec<_> = snippets
+        .iter()
+        .map(|snippet| snippet.init.as_deref())
+        .collect();
     assert_eq!(inits, [Some("1."), Some("5."), Some("5.")]);
     assert!(
         snippets
             .iter()
-            .all(|code| code.done.as_deref() == Some("2."))
+            .all(|snippet| snippet.done.as_deref() == Some("2."))
     );
     assert_eq!(snippets[1].init_runner, None);
 }
@@ -135,12 +141,12 @@ fn a_hook_too_many_is_named_with_and_without_one_for_all() {
         let reason = refused(&[&surplus[..], more].concat());
         assert_eq!(
             reason,
-            "--init '2.' belongs to no code: it is number 2 and there is one code"
+            "--init '2.' belongs to no snippet: it is number 2 and there is one snippet"
         );
     }
     let reason = refused(&["a.", "b.", "--label", "x", "--label", "y", "--label", "z"]);
     assert!(
-        reason.contains("--label 'z'") && reason.contains("2 codes"),
+        reason.contains("--label 'z'") && reason.contains("2 snippets"),
         "{reason}"
     );
 }

@@ -1,8 +1,8 @@
 //! C.
 
-use super::{Code, Fault, Module, Snippets};
+use super::{Fault, Module, Snippet, Snippets};
 
-const HOOKS: Code = Code::new(
+const HOOKS: Snippet = Snippet::new(
     "if (state < 1003) {
         FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fprintf(trace, \"turn %d\\n\", state);
@@ -20,7 +20,7 @@ const HOOKS: Code = Code::new(
 const DONE: &str =
     "FILE *trace = fopen(getenv(\"TRACE\"), \"a\"); fputs(\"done\\n\", trace); fclose(trace)";
 
-const KEEPER: Code = Code::new(
+const KEEPER: Snippet = Snippet::new(
     "if (state->fresh) {
         FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fputs(\"first\\n\", trace);
@@ -35,17 +35,17 @@ const KEEPER: Code = Code::new(
 )
 .done(DONE);
 
-const EMPTY: Code = Code::new("0");
+const EMPTY: Snippet = Snippet::new("0");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
-    sleep_700_ms: Code::new("usleep(700000)"),
-    sleep_20_ms: Code::new("usleep(20000)"),
+    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
+    sleep_700_ms: Snippet::new("usleep(700000)"),
+    sleep_20_ms: Snippet::new("usleep(20000)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
-    endless: Code::new("for (;;) ;").done(DONE),
+    prints: Snippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
+    endless: Snippet::new("for (;;) ;").done(DONE),
     awkward: EMPTY.init(
         "FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fputs(\"\t100 %, %41 é😀 a=b,c\\n\", trace);
@@ -55,57 +55,57 @@ pub const SNIPPETS: Snippets = Snippets {
     module: Some(Module {
         file: "deep_thought.h",
         text: "static int answer = 42;\n",
-        code: EMPTY.init(
+        snippet: EMPTY.init(
             "#include \"deep_thought.h\"
             FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
             fprintf(trace, \"answer %d\\n\", answer);
             fclose(trace);",
         ),
     }),
-    failing: Code {
+    failing: Snippet {
         runner: "fail(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("fail(\"no room\")"),
     faults: &[
         Fault {
-            code: Code::new("int a = 1;\nint b = ;\na + b"),
+            snippet: Snippet::new("int a = 1;\nint b = ;\na + b"),
             stage: "compile",
             message: "expected expression",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\n+ )"),
+            snippet: EMPTY.init("1\n+ )"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1;\n\nnot_there()"),
+            snippet: Snippet::new("1;\n\nnot_there()"),
             stage: "compile",
             message: "not_there",
             line: Some(3),
         },
         Fault {
-            code: Code::new("if (rand() >= 0) return 1;\nreturn 2;"),
+            snippet: Snippet::new("if (rand() >= 0) return 1;\nreturn 2;"),
             stage: "compile",
             message: "return",
             line: Some(1),
         },
         Fault {
-            code: Code::new("int luck = 13;\nif (luck == 13) fail(\"bad luck %d\", luck);"),
+            snippet: Snippet::new("int luck = 13;\nif (luck == 13) fail(\"bad luck %d\", luck);"),
             stage: "run",
             message: "bad luck 13",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1;\nfail(\"no room\")"),
+            snippet: EMPTY.init("1;\nfail(\"no room\")"),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("\n\nfail(\"no room\")"),
+            snippet: EMPTY.init_runner("\n\nfail(\"no room\")"),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

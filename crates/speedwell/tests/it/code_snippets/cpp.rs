@@ -1,8 +1,8 @@
 //! C++.
 
-use super::{Code, Fault, Module, Snippets};
+use super::{Fault, Module, Snippet, Snippets};
 
-const HOOKS: Code = Code::new(
+const HOOKS: Snippet = Snippet::new(
     "if (state < 1003) ofstream(getenv(\"TRACE\"), ios::app) << \"turn \" + to_string(state) + \"\\n\";
     return ++state;",
 )
@@ -14,7 +14,7 @@ const HOOKS: Code = Code::new(
 
 const DONE: &str = "ofstream(getenv(\"TRACE\"), ios::app) << \"done\\n\";";
 
-const KEEPER: Code = Code::new(
+const KEEPER: Snippet = Snippet::new(
     "if (*state) ofstream(getenv(\"TRACE\"), ios::app) << \"first\\n\";
     *state = false;
     this_thread::sleep_for(chrono::milliseconds(1))",
@@ -22,66 +22,68 @@ const KEEPER: Code = Code::new(
 .init_runner("ofstream(getenv(\"TRACE\"), ios::app) << \"runner\\n\"; make_unique<bool>(true)")
 .done(DONE);
 
-const EMPTY: Code = Code::new("0");
+const EMPTY: Snippet = Snippet::new("0");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
-    sleep_700_ms: Code::new("this_thread::sleep_for(700ms)")
+    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
+    sleep_700_ms: Snippet::new("this_thread::sleep_for(700ms)")
         .init("using namespace chrono_literals;"),
-    sleep_20_ms: Code::new("this_thread::sleep_for(chrono::milliseconds(20))"),
+    sleep_20_ms: Snippet::new("this_thread::sleep_for(chrono::milliseconds(20))"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
-    endless: Code::new("for (;;) asm volatile(\"\");").done(DONE),
+    prints: Snippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
+    endless: Snippet::new("for (;;) asm volatile(\"\");").done(DONE),
     awkward: EMPTY.init("ofstream(getenv(\"TRACE\")) << \"\t100 %, %41 é😀 a=b,c\\n\""),
     awaited_20_ms: None,
     module: Some(Module {
         file: "deep_thought.hpp",
         text: "template <class T> constexpr T answer = 42;\n",
-        code: EMPTY.init(
+        snippet: EMPTY.init(
             "#include \"deep_thought.hpp\"
             ofstream(getenv(\"TRACE\")) << \"answer \" << answer<int> << \"\\n\"",
         ),
     }),
-    failing: Code {
+    failing: Snippet {
         runner: "throw runtime_error(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("throw runtime_error(\"no room\")"),
     faults: &[
         Fault {
-            code: Code::new("int a = 1;\nint b = ;\na + b"),
+            snippet: Snippet::new("int a = 1;\nint b = ;\na + b"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\n+ )"),
+            snippet: EMPTY.init("1\n+ )"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1;\n\nnot_there()"),
+            snippet: Snippet::new("1;\n\nnot_there()"),
             stage: "compile",
             message: "not_there",
             line: Some(3),
         },
         Fault {
-            code: Code::new("int luck = 13;\nif (luck == 13) throw out_of_range(\"bad luck\");"),
+            snippet: Snippet::new(
+                "int luck = 13;\nif (luck == 13) throw out_of_range(\"bad luck\");",
+            ),
             stage: "run",
             message: "bad luck",
             line: None,
         },
         Fault {
-            code: EMPTY.init("throw runtime_error(\"no room\")"),
+            snippet: EMPTY.init("throw runtime_error(\"no room\")"),
             stage: "init",
             message: "no room",
             line: None,
         },
         Fault {
-            code: EMPTY.init_runner("throw \"no room\";"),
+            snippet: EMPTY.init_runner("throw \"no room\";"),
             stage: "init_runner",
             message: "no room",
             line: None,

@@ -1,6 +1,6 @@
 //! Elixir.
 
-use super::{Code, Fault, Module, Snippets};
+use super::{Fault, Module, Snippet, Snippets};
 
 /// An expression that appends to the trace.
 macro_rules! trace {
@@ -13,7 +13,7 @@ macro_rules! trace {
     };
 }
 
-const HOOKS: Code = Code::new(concat!(
+const HOOKS: Snippet = Snippet::new(concat!(
     "fn\n  _, previous when previous < 1003 ->\n    ",
     trace!("turn #{previous}\\n"),
     "\n    previous + 1\n  _, previous -> previous + 1\nend"
@@ -30,7 +30,7 @@ const HOOKS: Code = Code::new(concat!(
     " end"
 ));
 
-const KEEPER: Code = Code::new(concat!(
+const KEEPER: Snippet = Snippet::new(concat!(
     "if Process.delete(:fresh), do: ",
     trace!("first\\n"),
     "\nProcess.sleep(1)"
@@ -38,72 +38,72 @@ const KEEPER: Code = Code::new(concat!(
 .init_runner(concat!(trace!("runner\\n"), "\nProcess.put(:fresh, true)"))
 .done(trace!("done\\n"));
 
-const EMPTY: Code = Code::new(":ok");
+const EMPTY: Snippet = Snippet::new(":ok");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("fn _, previous -> rem(previous * 1103515245 + 12345, 2147483647) end")
+    pure: Snippet::new("fn _, previous -> rem(previous * 1103515245 + 12345, 2147483647) end")
         .init_runner("1"),
-    sleep_700_ms: Code::new("Process.sleep(700)"),
-    sleep_20_ms: Code::new("fn -> :timer.sleep(20) end"),
+    sleep_700_ms: Snippet::new("Process.sleep(700)"),
+    sleep_20_ms: Snippet::new("fn -> :timer.sleep(20) end"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("IO.puts(\"end\\tid=1\\tjobs=a\"); Process.sleep(1)"),
-    endless: Code::new("Enum.each(Stream.cycle([1]), fn _ -> nil end)").done(KEEPER.done),
+    prints: Snippet::new("IO.puts(\"end\\tid=1\\tjobs=a\"); Process.sleep(1)"),
+    endless: Snippet::new("Enum.each(Stream.cycle([1]), fn _ -> nil end)").done(KEEPER.done),
     awkward: EMPTY.init(trace!("\t100 %, %41 é😀 a=b,c\\n")),
     awaited_20_ms: None,
     module: Some(Module {
         file: "deep_thought.exs",
         text: "42",
-        code: EMPTY.init(concat!(
+        snippet: EMPTY.init(concat!(
             "{answer, _} = Code.eval_file(List.to_string(:code.where_is_file(~c\"deep_thought.exs\")))\n",
             trace!("answer #{answer}\\n")
         )),
     }),
-    failing: Code {
+    failing: Snippet {
         runner: "raise \"bad luck\"",
         ..KEEPER
     },
     failing_done: EMPTY.done("raise \"no room\""),
     faults: &[
         Fault {
-            code: Code::new("a = 1\nb = )\na + b"),
+            snippet: Snippet::new("a = 1\nb = )\na + b"),
             stage: "parse",
             message: "unexpected token: )",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\n2 + ]"),
+            snippet: EMPTY.init("1\n2 + ]"),
             stage: "parse",
             message: "unexpected token: ]",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1\n\nnot_there()"),
+            snippet: Snippet::new("1\n\nnot_there()"),
             stage: "compile",
             message: "undefined function not_there/0",
             line: Some(3),
         },
         Fault {
-            code: Code::new("fn state -> state end"),
+            snippet: Snippet::new("fn state -> state end"),
             stage: "compile",
             message: "runner/1 requires init_runner",
             line: None,
         },
         Fault {
-            code: Code::new("fn ->\n  raise ArgumentError, \"bad luck\"\nend"),
+            snippet: Snippet::new("fn ->\n  raise ArgumentError, \"bad luck\"\nend"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init(":ok\nraise \"no room\""),
+            snippet: EMPTY.init(":ok\nraise \"no room\""),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("fn ->\n\n  throw \"no room\"\nend"),
+            snippet: EMPTY.init_runner("fn ->\n\n  throw \"no room\"\nend"),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

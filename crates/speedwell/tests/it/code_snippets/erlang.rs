@@ -1,6 +1,6 @@
 //! Erlang.
 
-use super::{Code, Fault, Module, Snippets};
+use super::{Fault, Module, Snippet, Snippets};
 
 /// An expression that appends to the trace; `$text` is an expression, too.
 macro_rules! trace {
@@ -13,7 +13,7 @@ macro_rules! trace {
     };
 }
 
-const HOOKS: Code = Code::new(concat!(
+const HOOKS: Snippet = Snippet::new(concat!(
     "turn(_, Previous) when Previous < 1003 -> ",
     trace!("io_lib:format(\"turn ~p~n\", [Previous])"),
     ", Previous + 1;\nturn(_, Previous) -> Previous + 1."
@@ -30,7 +30,7 @@ const HOOKS: Code = Code::new(concat!(
     " end"
 ));
 
-const KEEPER: Code = Code::new(concat!(
+const KEEPER: Snippet = Snippet::new(concat!(
     "case erase(fresh) of true -> ",
     trace!("\"first\\n\""),
     "; undefined -> ok end, timer:sleep(1)."
@@ -38,80 +38,80 @@ const KEEPER: Code = Code::new(concat!(
 .init_runner(concat!(trace!("\"runner\\n\""), ", put(fresh, true)."))
 .done(concat!(trace!("\"done\\n\""), "."));
 
-const EMPTY: Code = Code::new("ok.");
+const EMPTY: Snippet = Snippet::new("ok.");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("turn(_, Previous) -> (Previous * 1103515245 + 12345) rem 2147483647.")
+    pure: Snippet::new("turn(_, Previous) -> (Previous * 1103515245 + 12345) rem 2147483647.")
         .init_runner("1."),
-    sleep_700_ms: Code::new("timer:sleep(700)"),
-    sleep_20_ms: Code::new("{timer, sleep, [20]}"),
+    sleep_700_ms: Snippet::new("timer:sleep(700)"),
+    sleep_20_ms: Snippet::new("{timer, sleep, [20]}"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("io:format(\"end\tid=1\tjobs=a~n\"), timer:sleep(1)."),
-    endless: Code::new("Endless = fun Again() -> Again() end, Endless().").done(KEEPER.done),
+    prints: Snippet::new("io:format(\"end\tid=1\tjobs=a~n\"), timer:sleep(1)."),
+    endless: Snippet::new("Endless = fun Again() -> Again() end, Endless().").done(KEEPER.done),
     awkward: EMPTY.init(trace!("\"\t100 %, %41 é😀 a=b,c\\n\"")),
     awaited_20_ms: None,
     // Modules are compiled files; any other file of a folder is found in the same way.
     module: Some(Module {
         file: "deep_thought.terms",
         text: "{answer, 42}.",
-        code: EMPTY.init(concat!(
+        snippet: EMPTY.init(concat!(
             "{ok, [{answer, Answer}]} = file:consult(code:where_is_file(\"deep_thought.terms\")), ",
             trace!("io_lib:format(\"answer ~p~n\", [Answer])"),
             "."
         )),
     }),
-    failing: Code {
+    failing: Snippet {
         runner: "erlang:error(\"bad luck\").",
         ..KEEPER
     },
     failing_done: EMPTY.done("erlang:error(\"no room\")."),
     faults: &[
         Fault {
-            code: Code::new("A = 1,\nB = ,\nA + B."),
+            snippet: Snippet::new("A = 1,\nB = ,\nA + B."),
             stage: "parse",
             message: "syntax error before: ','",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1 +\n)."),
+            snippet: EMPTY.init("1 +\n)."),
             stage: "parse",
             message: "syntax error before: ')'",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1,\n\nNotThere."),
+            snippet: Snippet::new("1,\n\nNotThere."),
             stage: "compile",
             message: "variable 'NotThere' is unbound",
             line: Some(3),
         },
         Fault {
-            code: Code::new("turn(State) -> State."),
+            snippet: Snippet::new("turn(State) -> State."),
             stage: "compile",
             message: "runner/1 requires init_runner",
             line: None,
         },
         Fault {
-            code: Code::new("ok,\n\nnot_there:answer()."),
+            snippet: Snippet::new("ok,\n\nnot_there:answer()."),
             stage: "run",
             message: "undef",
             line: Some(3),
         },
         Fault {
-            code: Code::new("exit(normal)."),
+            snippet: Snippet::new("exit(normal)."),
             stage: "run",
             message: "normal",
             line: Some(1),
         },
         Fault {
-            code: EMPTY.init("ok,\nthrow(\"no room\")."),
+            snippet: EMPTY.init("ok,\nthrow(\"no room\")."),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("begin_worker() ->\n\n  erlang:error(\"no room\")."),
+            snippet: EMPTY.init_runner("begin_worker() ->\n\n  erlang:error(\"no room\")."),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

@@ -1,8 +1,8 @@
 //! Go.
 
-use super::{Code, Fault, Snippets};
+use super::{Fault, Snippet, Snippets};
 
-const HOOKS: Code = Code::new(
+const HOOKS: Snippet = Snippet::new(
     "if state < 1003 {
         trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
         fmt.Fprintf(trace, \"turn %d\\n\", state)
@@ -27,7 +27,7 @@ const DONE: &str =
     "trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
     trace.WriteString(\"done\\n\")";
 
-const KEEPER: Code = Code::new(
+const KEEPER: Snippet = Snippet::new(
     "if state {
         trace, _ := os.OpenFile(os.Getenv(\"TRACE\"), os.O_APPEND|os.O_WRONLY, 0)
         trace.WriteString(\"first\\n\")
@@ -44,66 +44,66 @@ const KEEPER: Code = Code::new(
 )
 .done(DONE);
 
-const EMPTY: Code = Code::new("0");
+const EMPTY: Snippet = Snippet::new("0");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1"),
-    sleep_700_ms: Code::new("time.Sleep(700 * time.Millisecond)"),
-    sleep_20_ms: Code::new("time.Sleep(20 * time.Millisecond)"),
+    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1"),
+    sleep_700_ms: Snippet::new("time.Sleep(700 * time.Millisecond)"),
+    sleep_20_ms: Snippet::new("time.Sleep(20 * time.Millisecond)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("fmt.Println(\"end\\tid=1\\tjobs=a\"); time.Sleep(time.Millisecond)"),
-    endless: Code::new("for {}").done(DONE),
+    prints: Snippet::new("fmt.Println(\"end\\tid=1\\tjobs=a\"); time.Sleep(time.Millisecond)"),
+    endless: Snippet::new("for {}").done(DONE),
     awkward: EMPTY
         .init("os.WriteFile(os.Getenv(\"TRACE\"), []byte(\"\t100 %, %41 é😀 a=b,c\\n\"), 0o600)"),
     awaited_20_ms: None,
     // A module is a folder with a file that names it, and another one with its text.
     module: None,
-    failing: Code {
+    failing: Snippet {
         runner: "panic(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("panic(\"no room\")"),
     faults: &[
         Fault {
-            code: Code::new("a := 1\nb := ;\na + b"),
+            snippet: Snippet::new("a := 1\nb := ;\na + b"),
             stage: "compile",
             message: "expected expression",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1 +\n+ )"),
+            snippet: EMPTY.init("1 +\n+ )"),
             stage: "compile",
             message: "syntax error",
             line: Some(2),
         },
         Fault {
-            code: Code::new("print()\n\nnotThere()"),
+            snippet: Snippet::new("print()\n\nnotThere()"),
             stage: "compile",
             message: "undefined: notThere",
             line: Some(3),
         },
         Fault {
-            code: Code::new("if os.Getpid() > 0 { return 1 }\nreturn 2"),
+            snippet: Snippet::new("if os.Getpid() > 0 { return 1 }\nreturn 2"),
             stage: "compile",
             message: "return",
             line: Some(1),
         },
         Fault {
-            code: Code::new("luck := 13\nif luck == 13 { panic(\"bad luck\") }"),
+            snippet: Snippet::new("luck := 13\nif luck == 13 { panic(\"bad luck\") }"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("var list []int\nreturn list[len(os.Args)+13]"),
+            snippet: EMPTY.init("var list []int\nreturn list[len(os.Args)+13]"),
             stage: "init",
             message: "index out of range",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("\n\npanic(\"no room\")"),
+            snippet: EMPTY.init_runner("\n\npanic(\"no room\")"),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

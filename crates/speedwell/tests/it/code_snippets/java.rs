@@ -1,8 +1,8 @@
 //! Java.
 
-use super::{Code, Fault, Module, Snippets};
+use super::{Fault, Module, Snippet, Snippets};
 
-const HOOKS: Code = Code::new(
+const HOOKS: Snippet = Snippet::new(
     "if (state < 1003) Files.writeString(Path.of(System.getenv(\"TRACE\")), \"turn \" + state + \"\\n\", StandardOpenOption.APPEND);
     return ++state;",
 )
@@ -18,7 +18,7 @@ const HOOKS: Code = Code::new(
 const DONE: &str = "Files.writeString(Path.of(System.getenv(\"TRACE\")), \"done\\n\",
     StandardOpenOption.CREATE, StandardOpenOption.APPEND)";
 
-const KEEPER: Code = Code::new(
+const KEEPER: Snippet = Snippet::new(
     "if (state[0]) Files.writeString(Path.of(System.getenv(\"TRACE\")), \"first\\n\", StandardOpenOption.APPEND);
     state[0] = false;
     Thread.sleep(1)",
@@ -29,17 +29,17 @@ const KEEPER: Code = Code::new(
 )
 .done(DONE);
 
-const EMPTY: Code = Code::new("0");
+const EMPTY: Snippet = Snippet::new("0");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
-    sleep_700_ms: Code::new("Thread.sleep(700)"),
-    sleep_20_ms: Code::new("Thread.sleep(20)"),
+    pure: Snippet::new("state = (state * 1103515245 + 12345) % 2147483647").init_runner("1L"),
+    sleep_700_ms: Snippet::new("Thread.sleep(700)"),
+    sleep_20_ms: Snippet::new("Thread.sleep(20)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("System.out.println(\"end\\tid=1\\tjobs=a\"); Thread.sleep(1)"),
-    endless: Code::new("while (true) { }").done(DONE),
+    prints: Snippet::new("System.out.println(\"end\\tid=1\\tjobs=a\"); Thread.sleep(1)"),
+    endless: Snippet::new("while (true) { }").done(DONE),
     awkward: EMPTY.init(
         "Files.writeString(Path.of(System.getenv(\"TRACE\")), \"\t100 %, %41 é😀 a=b,c\\n\")",
     ),
@@ -47,54 +47,54 @@ pub const SNIPPETS: Snippets = Snippets {
     module: Some(Module {
         file: "DeepThought.java",
         text: "public class DeepThought { public static final int ANSWER = 42; }\n",
-        code: EMPTY.init(
+        snippet: EMPTY.init(
             "Files.writeString(Path.of(System.getenv(\"TRACE\")), \"answer \" + DeepThought.ANSWER + \"\\n\")",
         ),
     }),
-    failing: Code {
+    failing: Snippet {
         runner: "throw new IllegalStateException(\"bad luck\");",
         ..KEEPER
     },
     failing_done: EMPTY.done("throw new IllegalStateException(\"no room\");"),
     faults: &[
         Fault {
-            code: Code::new("int a = 1;\nint b = ;\na + b"),
+            snippet: Snippet::new("int a = 1;\nint b = ;\na + b"),
             stage: "compile",
             message: "illegal start of expression",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\n+ )"),
+            snippet: EMPTY.init("1\n+ )"),
             stage: "compile",
             message: "illegal start of expression",
             line: Some(2),
         },
         Fault {
-            code: Code::new("int a = 1;\n\nnotThere(a)"),
+            snippet: Snippet::new("int a = 1;\n\nnotThere(a)"),
             stage: "compile",
             message: "cannot find symbol",
             line: Some(3),
         },
         Fault {
-            code: Code::new("if (System.nanoTime() != 0) return 1;\nreturn 2;"),
+            snippet: Snippet::new("if (System.nanoTime() != 0) return 1;\nreturn 2;"),
             stage: "compile",
             message: "return",
             line: Some(1),
         },
         Fault {
-            code: Code::new("int luck = 13;\nif (luck == 13) throw new Exception(\"bad luck\");"),
+            snippet: Snippet::new("int luck = 13;\nif (luck == 13) throw new Exception(\"bad luck\");"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("int[] list = {};\nreturn list[13];"),
+            snippet: EMPTY.init("int[] list = {};\nreturn list[13];"),
             stage: "init",
             message: "out of bounds",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("\n\nthrow new Exception(\"no room\");"),
+            snippet: EMPTY.init_runner("\n\nthrow new Exception(\"no room\");"),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

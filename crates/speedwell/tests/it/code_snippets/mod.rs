@@ -17,7 +17,7 @@ mod rust;
 
 /// Code and its hooks, as the user would write them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Code {
+pub struct Snippet {
     pub runner: &'static str,
     pub init: &'static str,
     pub init_runner: &'static str,
@@ -26,7 +26,7 @@ pub struct Code {
 
 /// Code that fails, and how that must be told.
 pub struct Fault {
-    pub code: Code,
+    pub snippet: Snippet,
     pub stage: &'static str,
     /// A part of the language's own message.
     pub message: &'static str,
@@ -39,41 +39,41 @@ pub struct Module {
     pub file: &'static str,
     pub text: &'static str,
     /// Its `init` traces `answer 42`.
-    pub code: Code,
+    pub snippet: Snippet,
 }
 
 /// What a language has for the suite.
 pub struct Snippets {
     /// A runner that does nothing.
-    pub empty: Code,
+    pub empty: Snippet,
     /// Some arithmetic whose value nobody uses. Each iteration depends on the one before, so that
     /// only a harness that hands nothing on lets it be folded away.
-    pub pure: Code,
+    pub pure: Snippet,
     /// Sleeps for 700 ms.
-    pub sleep_700_ms: Code,
+    pub sleep_700_ms: Snippet,
     /// Sleeps for 20 ms.
-    pub sleep_20_ms: Code,
+    pub sleep_20_ms: Snippet,
     /// `init` traces `init` and gives 1000. `init_runner` traces `runner` and the shared value, and
     /// gives the shared value. The runner traces `turn` and the result of the iteration before while
     /// that is below 1003, and gives one more. `done` traces `done` and the shared value.
-    pub hooks: Code,
+    pub hooks: Snippet,
     /// `init_runner` traces `runner` and gives something that can be changed. The runner traces
     /// `first` in the first iteration of each worker, then sleeps for 1 ms. `done` traces `done`.
-    pub keeper: Code,
+    pub keeper: Snippet,
     /// Prints `end TAB id=1 TAB jobs=a` to stdout in every iteration, then sleeps for 1 ms.
-    pub prints: Code,
+    pub prints: Snippet,
     /// An iteration that never ends, in the language itself. `done` traces `done`.
-    pub endless: Code,
+    pub endless: Snippet,
     /// `init` traces a tab, then `100 %, %41 é😀 a=b,c` written as literals.
-    pub awkward: Code,
+    pub awkward: Snippet,
     /// Sleeps for 20 ms by waiting for something; none in a language that has no such thing.
-    pub awaited_20_ms: Option<Code>,
+    pub awaited_20_ms: Option<Snippet>,
     /// Code with a module; none where the language has no modules to be found in folders.
     pub module: Option<Module>,
     /// The runner fails; its hooks are those of `keeper`.
-    pub failing: Code,
+    pub failing: Snippet,
     /// `done` fails, with `no room` in its message.
-    pub failing_done: Code,
+    pub failing_done: Snippet,
     /// Errors of parsing, of compiling, of hooks and of the runner.
     pub faults: &'static [Fault],
 }
@@ -94,10 +94,10 @@ pub fn of(language: &str) -> Option<&'static Snippets> {
     }
 }
 
-impl Code {
+impl Snippet {
     /// A runner without hooks.
-    pub const fn new(runner: &'static str) -> Code {
-        Code {
+    pub const fn new(runner: &'static str) -> Snippet {
+        Snippet {
             runner,
             init: "",
             init_runner: "",
@@ -106,18 +106,18 @@ impl Code {
     }
 
     /// The same with another hook, by its name on the wire.
-    pub const fn init(self, init: &'static str) -> Code {
-        Code { init, ..self }
+    pub const fn init(self, init: &'static str) -> Snippet {
+        Snippet { init, ..self }
     }
 
-    pub const fn init_runner(self, init_runner: &'static str) -> Code {
-        Code {
+    pub const fn init_runner(self, init_runner: &'static str) -> Snippet {
+        Snippet {
             init_runner,
             ..self
         }
     }
 
-    pub const fn done(self, done: &'static str) -> Code {
-        Code { done, ..self }
+    pub const fn done(self, done: &'static str) -> Snippet {
+        Snippet { done, ..self }
     }
 }

@@ -1,8 +1,8 @@
 //! Python.
 
-use super::{Code, Fault, Module, Snippets};
+use super::{Fault, Module, Snippet, Snippets};
 
-const HOOKS: Code = Code::new(
+const HOOKS: Snippet = Snippet::new(
     "def turn(state, previous):
     if previous < 1003:
         with open(__import__('os').environ['TRACE'], 'a') as trace: print('turn', previous, file=trace)
@@ -22,7 +22,7 @@ with open(os.environ['TRACE'], 'a') as trace: print('init', file=trace)
 )
 .done("lambda shared: print('done', shared, file=open(__import__('os').environ['TRACE'], 'a'))");
 
-const KEEPER: Code = Code::new(
+const KEEPER: Snippet = Snippet::new(
     "import os, time
 if state.pop('fresh', False):
     with open(os.environ['TRACE'], 'a') as trace: print('first', file=trace)
@@ -35,75 +35,75 @@ with open(os.environ['TRACE'], 'a') as trace: print('runner', file=trace)
 )
 .done("print('done', file=open(__import__('os').environ['TRACE'], 'a'))");
 
-const EMPTY: Code = Code::new("pass");
+const EMPTY: Snippet = Snippet::new("pass");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("lambda state, previous: (previous * 1103515245 + 12345) % 2147483647")
+    pure: Snippet::new("lambda state, previous: (previous * 1103515245 + 12345) % 2147483647")
         .init_runner("1"),
-    sleep_700_ms: Code::new("time.sleep(0.7)").init("import time"),
-    sleep_20_ms: Code::new("import time; time.sleep(0.02)"),
+    sleep_700_ms: Snippet::new("time.sleep(0.7)").init("import time"),
+    sleep_20_ms: Snippet::new("import time; time.sleep(0.02)"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new("print('end\\tid=1\\tjobs=a'); time.sleep(0.001)").init("import time"),
-    endless: Code::new("while True: pass")
+    prints: Snippet::new("print('end\\tid=1\\tjobs=a'); time.sleep(0.001)").init("import time"),
+    endless: Snippet::new("while True: pass")
         .done("print('done', file=open(__import__('os').environ['TRACE'], 'a'))"),
     awkward: EMPTY.init(
         "print('\t100 %, %41 é😀 a=b,c', file=open(__import__('os').environ['TRACE'], 'a', encoding='utf-8'))",
     ),
-    awaited_20_ms: Some(Code::new("await asyncio.sleep(0.02)").init("import asyncio")),
+    awaited_20_ms: Some(Snippet::new("await asyncio.sleep(0.02)").init("import asyncio")),
     module: Some(Module {
         file: "deep_thought.py",
         text: "answer = 42",
-        code: EMPTY.init(
+        snippet: EMPTY.init(
             "import os, deep_thought
 print('answer', deep_thought.answer, file=open(os.environ['TRACE'], 'a'))",
         ),
     }),
-    failing: Code {
+    failing: Snippet {
         runner: "raise OSError('bad luck')",
         ..KEEPER
     },
     failing_done: EMPTY.done("raise OSError('no room')"),
     faults: &[
         Fault {
-            code: Code::new("a = 1\nb = = 2\na + b"),
+            snippet: Snippet::new("a = 1\nb = = 2\na + b"),
             stage: "parse",
             message: "invalid syntax",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\n2 +"),
+            snippet: EMPTY.init("1\n2 +"),
             stage: "parse",
             message: "invalid syntax",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1\nreturn = 2"),
+            snippet: Snippet::new("1\nreturn = 2"),
             stage: "parse",
             message: "invalid syntax",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1\n\nnot_there()"),
+            snippet: Snippet::new("1\n\nnot_there()"),
             stage: "run",
             message: "name 'not_there' is not defined",
             line: Some(3),
         },
         Fault {
-            code: Code::new("def turn(state):\n    raise OSError('bad luck')"),
+            snippet: Snippet::new("def turn(state):\n    raise OSError('bad luck')"),
             stage: "run",
             message: "bad luck",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\nraise OSError('no room')"),
+            snippet: EMPTY.init("1\nraise OSError('no room')"),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("def begin():\n\n    raise OSError('no room')"),
+            snippet: EMPTY.init_runner("def begin():\n\n    raise OSError('no room')"),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

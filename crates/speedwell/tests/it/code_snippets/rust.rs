@@ -1,8 +1,8 @@
 //! Rust.
 
-use super::{Code, Fault, Snippets};
+use super::{Fault, Snippet, Snippets};
 
-const HOOKS: Code = Code::new(
+const HOOKS: Snippet = Snippet::new(
     "use std::io::Write;
     if *state < 1003 {
         let mut trace = std::fs::File::options().append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
@@ -27,7 +27,7 @@ const DONE: &str = "use std::io::Write;
     let mut trace = std::fs::File::options().create(true).append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
     trace.write_all(b\"done\\n\").unwrap();";
 
-const KEEPER: Code = Code::new(
+const KEEPER: Snippet = Snippet::new(
     "if *state {
         let mut trace = std::fs::File::options().append(true).open(std::env::var(\"TRACE\").unwrap()).unwrap();
         trace.write_all(b\"first\\n\").unwrap();
@@ -42,63 +42,63 @@ const KEEPER: Code = Code::new(
 )
 .done(DONE);
 
-const EMPTY: Code = Code::new("()");
+const EMPTY: Snippet = Snippet::new("()");
 
 pub const SNIPPETS: Snippets = Snippets {
     empty: EMPTY,
-    pure: Code::new("*state = (state.wrapping_mul(1103515245) + 12345) % 2147483647; *state")
+    pure: Snippet::new("*state = (state.wrapping_mul(1103515245) + 12345) % 2147483647; *state")
         .init_runner("1_u64"),
-    sleep_700_ms: Code::new("thread::sleep(Duration::from_millis(700))"),
-    sleep_20_ms: Code::new("thread::sleep(Duration::from_millis(20))"),
+    sleep_700_ms: Snippet::new("thread::sleep(Duration::from_millis(700))"),
+    sleep_20_ms: Snippet::new("thread::sleep(Duration::from_millis(20))"),
     hooks: HOOKS,
     keeper: KEEPER,
-    prints: Code::new(
+    prints: Snippet::new(
         "println!(\"end\\tid=1\\tjobs=a\"); thread::sleep(Duration::from_millis(1));",
     ),
-    endless: Code::new("loop {}").done(DONE),
+    endless: Snippet::new("loop {}").done(DONE),
     awkward: EMPTY
         .init("std::fs::write(std::env::var(\"TRACE\").unwrap(), \"\t100 %, %41 é😀 a=b,c\\n\")"),
     awaited_20_ms: None,
     // A crate has to be compiled before it can be found.
     module: None,
-    failing: Code {
+    failing: Snippet {
         runner: "panic!(\"bad luck\")",
         ..KEEPER
     },
     failing_done: EMPTY.done("panic!(\"no room\")"),
     faults: &[
         Fault {
-            code: Code::new("let a = 1;\nlet b = ;\na + b"),
+            snippet: Snippet::new("let a = 1;\nlet b = ;\na + b"),
             stage: "compile",
             message: "expected expression",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1\n+ )"),
+            snippet: EMPTY.init("1\n+ )"),
             stage: "compile",
             message: "unexpected closing delimiter",
             line: Some(2),
         },
         Fault {
-            code: Code::new("1;\n\nnot_there()"),
+            snippet: Snippet::new("1;\n\nnot_there()"),
             stage: "compile",
             message: "not_there",
             line: Some(3),
         },
         Fault {
-            code: Code::new("let luck = 13;\nif luck == 13 { panic!(\"bad luck {luck}\") }"),
+            snippet: Snippet::new("let luck = 13;\nif luck == 13 { panic!(\"bad luck {luck}\") }"),
             stage: "run",
             message: "bad luck 13",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init("1;\nNone::<u8>.expect(\"no room\")"),
+            snippet: EMPTY.init("1;\nNone::<u8>.expect(\"no room\")"),
             stage: "init",
             message: "no room",
             line: Some(2),
         },
         Fault {
-            code: EMPTY.init_runner("\n\npanic!(\"no room\")"),
+            snippet: EMPTY.init_runner("\n\npanic!(\"no room\")"),
             stage: "init_runner",
             message: "no room",
             line: Some(3),

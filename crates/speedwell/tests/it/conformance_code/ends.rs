@@ -2,7 +2,7 @@
 
 use super::super::busy::{eventually, holds};
 use super::super::code_driver::{Answer, CodeHarness};
-use super::super::code_snippets::{Code, Fault};
+use super::super::code_snippets::{Fault, Snippet};
 use super::super::harness_driver::Event;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 /// Goes as far as the first error: a language may notice a fault at `load` or later.
 fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
     let found = |answer: &Answer| answer.all("error").first().map(|error| (*error).clone());
-    let mut talk = match harness.start(fault.code) {
+    let mut talk = match harness.start(fault.snippet) {
         Ok(talk) => talk,
         Err(refused) => return refused.only("error").clone(),
     };
-    let loaded = talk.load("a", fault.code);
+    let loaded = talk.load("a", fault.snippet);
     let error = found(&loaded)
         .or_else(|| found(&talk.workers("a", 1)))
         .or_else(|| {
@@ -26,7 +26,7 @@ fn first_error(harness: &CodeHarness, fault: &Fault) -> Event {
             );
             found(&answer)
         });
-    let error = error.unwrap_or_else(|| panic!("no error of {:?}", fault.code));
+    let error = error.unwrap_or_else(|| panic!("no error of {:?}", fault.snippet));
     let hello = talk.ask("hello", &[("proto", "1")]);
     assert_eq!(hello.verbs(), "ready", "the conversation goes on");
     assert_eq!(talk.quit().0.code, Some(0));
@@ -41,7 +41,7 @@ pub fn tells_where_code_is_wrong(harness: &CodeHarness) {
             told,
             (fault.stage.into(), "a".into()),
             "{:?}: {error:?}",
-            fault.code
+            fault.snippet
         );
         assert!(error.text("msg").contains(fault.message), "{error:?}");
         assert!(!error.text("class").is_empty(), "{error:?}");
@@ -50,7 +50,7 @@ pub fn tells_where_code_is_wrong(harness: &CodeHarness) {
                 error.text("line"),
                 line.to_string(),
                 "{:?}: {error:?}",
-                fault.code
+                fault.snippet
             );
         }
     }
@@ -103,18 +103,18 @@ pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
 }
 
 pub fn stops_with_what_it_has(harness: &CodeHarness) {
-    for code in [harness.snippets.sleep_20_ms, harness.snippets.pure] {
+    for snippet in [harness.snippets.sleep_20_ms, harness.snippets.pure] {
         let mut pause_ms = 100;
         eventually(1, || {
             // A busy machine may let a worker wait for longer than a window.
             pause_ms *= 3;
-            stopped_after(pause_ms, harness, code)
+            stopped_after(pause_ms, harness, snippet)
         });
     }
 }
 
-fn stopped_after(pause_ms: u64, harness: &CodeHarness, code: Code) -> Result<(), String> {
-    let mut talk = harness.with(code);
+fn stopped_after(pause_ms: u64, harness: &CodeHarness, snippet: Snippet) -> Result<(), String> {
+    let mut talk = harness.with(snippet);
     talk.workers("a", 2);
     let begin = Instant::now();
     let run = talk.say_windows("a", 40, 100_000);

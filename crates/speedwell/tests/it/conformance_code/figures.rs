@@ -120,11 +120,11 @@ pub fn adds_up_its_workers(harness: &CodeHarness) {
 }
 
 pub fn awaits_each_iteration(harness: &CodeHarness) {
-    let Some(code) = harness.snippets.awaited_20_ms else {
+    let Some(snippet) = harness.snippets.awaited_20_ms else {
         return;
     };
-    let mut talk = harness.start(code).unwrap();
-    let answer = talk.load("a", code);
+    let mut talk = harness.start(snippet).unwrap();
+    let answer = talk.load("a", snippet);
     assert_eq!(answer.only("loaded").text("async"), "1");
     talk.workers("a", 4);
     eventually(6, || four_take_20_ms_each(&talk.windows("a", 60, 5)))
@@ -187,7 +187,7 @@ pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
 
 pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
     let (empty, pure) = (harness.snippets.empty, harness.snippets.pure);
-    let [mut of_empty, mut of_pure] = [empty, pure].map(|code| harness.with(code));
+    let [mut of_empty, mut of_pure] = [empty, pure].map(|snippet| harness.with(snippet));
     for talk in [&mut of_empty, &mut of_pure] {
         talk.windows("a", 100, 2);
     }

@@ -114,8 +114,8 @@ pub fn finds_modules_where_it_is_told(harness: &CodeHarness) {
     let Some(module) = &harness.snippets.module else {
         return;
     };
-    let mut talk = harness.start(module.code).unwrap();
-    let answer = talk.load_from("a", module.code, module.file, module.text);
+    let mut talk = harness.start(module.snippet).unwrap();
+    let answer = talk.load_from("a", module.snippet, module.file, module.text);
     answer.only("loaded");
     assert_eq!(talk.quit().1, ["answer 42"]);
 }

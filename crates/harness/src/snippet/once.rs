@@ -1,8 +1,8 @@
-//! One fresh process, one piece of code, one run: what every run of `speedwell eval` is unless several pieces
+//! One fresh process, one snippet, one run: what every run of `speedwell eval` is unless several
 //! have to share a process.
 
 use super::live::{Gone, calibrate_command, cause, load_command, run_command, workers_command};
-use super::measured::measured;
+use super::timing::timing;
 use super::{start, usual_program};
 use crate::attempt::failure;
 use crate::compile::Failed;
@@ -10,7 +10,8 @@ use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Code, Failure, Language, Measured, Metric, Nodes, Sample, Sampling, Value,
+    Better, Case, Cause, Failure, Language, Metric, Nodes, Sample, Sampling, Snippet,
+    SnippetTiming, Value,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
@@ -22,11 +23,11 @@ const JOB: &str = "code";
 /// Less than so many empty iterations: the code was probably folded away.
 const LEAST_EMPTY: f64 = 3.0;
 
-/// The harness for pieces of code.
+/// The harness for snippets.
 #[derive(Debug, Clone, Copy)]
 pub struct OneLiner(pub Language);
 
-/// The harness for code in that language.
+/// The harness for snippets in that language.
 pub fn harness(language: Language) -> &'static dyn Harness {
     static ALL: [OneLiner; Language::ALL.len()] = {
         let mut all = [OneLiner(Language::Sh); Language::ALL.len()];
@@ -42,19 +43,19 @@ pub fn harness(language: Language) -> &'static dyn Harness {
 }
 
 impl Harness for OneLiner {
-    /// Code says nothing about itself: whoever asks for it makes its jobs.
+    /// A snippet says nothing about itself: whoever asks for it makes its jobs.
     fn describe(&self, _source: &Source, _request: &Request) -> Description {
         Description::default()
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let Some(code) = setting.variant.code.as_ref().or(job.code.as_ref()) else {
+        let Some(snippet) = setting.variant.snippet.as_ref().or(job.snippet.as_ref()) else {
             let spec = Spec::new("speedwell").args(["eval"]);
             return Attempt::refused(&spec, "there is no code to measure", job, setting);
         };
-        match start(code, &setting.program, setting.variant) {
-            Ok(spec) => perform(code, spec, job, setting),
-            Err(failed) => refused(failed, code, job, setting),
+        match start(snippet, &setting.program, setting.variant) {
+            Ok(spec) => perform(snippet, spec, job, setting),
+            Err(failed) => refused(failed, snippet, job, setting),
         }
     }
 
@@ -71,28 +72,28 @@ impl Harness for OneLiner {
     }
 }
 
-fn perform(code: &Code, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Attempt {
+fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Attempt {
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
     let mut events = Events::after([
-        load_command(JOB, code),
+        load_command(JOB, snippet),
         calibrate_command(JOB),
         workers_command(JOB, concurrency(job)),
         run_command(&[JOB.to_owned()], &setting.samples),
     ]);
-    let mut plain = by_hand(code, setting);
+    let mut plain = by_hand(snippet, setting);
     plain.limit = setting.limit;
     match run(&spec, &mut events) {
         Err(error) => Attempt::not_started(&spec, &error, job, setting),
         Ok(outcome) => {
             let error = events.first("error");
-            let seen = measured(JOB, events.every(), &setting.samples).map(|measured| {
-                let mut seen = observation(&measured, job);
+            let seen = timing(JOB, events.every(), &setting.samples).map(|timing| {
+                let mut seen = observation(&timing, job);
                 for metric in events.events_of("metric") {
                     add_metric(&mut seen, metric);
                 }
-                seen.notes.extend(warnings(&events, &measured));
+                seen.notes.extend(warnings(&events, &timing));
                 seen
             });
             let silent = seen.is_none().then_some(Cause::Silent);
@@ -120,18 +121,18 @@ pub fn concurrency(job: &Job) -> u32 {
 
 /// The figures of one run. The first metric is the one that is compared: the median batch hardly knows what
 /// else the machine does.
-pub fn observation(measured: &Measured, job: &Job) -> Observation {
+pub fn observation(timing: &SnippetTiming, job: &Job) -> Observation {
     let case = job.case.clone();
     let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut seen = Observation::new(case, Vec::new());
     let time = |name: &str| Metric::new(name, "ns", Better::Lower);
-    if let Some(batches) = &measured.batches {
+    if let Some(batches) = &timing.batches {
         seen.add(time(Metric::TIME_MEDIAN), batches.median_ns);
         seen.add(time(Metric::TIME_P5), batches.p5_ns);
     }
     seen.metrics
         .extend([Metric::throughput(), time(Metric::TIME)]);
-    for window in &measured.windows {
+    for window in &timing.windows {
         seen.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
             value: window.per_s,
@@ -139,36 +140,36 @@ pub fn observation(measured: &Measured, job: &Job) -> Observation {
             iterations: Some(window.iterations),
         });
     }
-    if let Some(time_ns) = measured.time_ns() {
+    if let Some(time_ns) = timing.time_ns() {
         seen.add(time(Metric::TIME), time_ns);
     }
-    seen.add_cpu_times(measured.cpu_ns.as_slice());
+    seen.add_cpu_times(timing.cpu_ns.as_slice());
     seen
 }
 
 /// What the harness warns of, and code that seems to do nothing.
-fn warnings(events: &Events, measured: &Measured) -> Vec<String> {
+fn warnings(events: &Events, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
     let mut warnings = ready.map(crate::events::warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|told| Some(told.number::<f64>("empty_ps")? / 1000.0));
-    warnings.extend(fold_warning(measured, empty_ns));
+    warnings.extend(fold_warning(timing, empty_ns));
     warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
     warnings
 }
 
 /// The remark about code that takes hardly longer than none, if it does.
-pub fn fold_warning(measured: &Measured, empty_ns: Option<f64>) -> Option<String> {
-    let is_folded = measured.batches?.median_ns < LEAST_EMPTY * empty_ns?;
-    is_folded.then(|| Code::FOLDED.to_owned())
+pub fn fold_warning(timing: &SnippetTiming, empty_ns: Option<f64>) -> Option<String> {
+    let is_folded = timing.batches?.median_ns < LEAST_EMPTY * empty_ns?;
+    is_folded.then(|| Snippet::FOLDED.to_owned())
 }
 
-/// Code that could not even be started.
-fn refused(failed: Failed, code: &Code, job: &Job, setting: &Setting<'_>) -> Attempt {
+/// A snippet that could not even be started.
+fn refused(failed: Failed, snippet: &Snippet, job: &Job, setting: &Setting<'_>) -> Attempt {
     let mut failure = failure(
         failed.cause,
         failed.words,
-        &by_hand(code, setting),
+        &by_hand(snippet, setting),
         job,
         setting,
     );
@@ -184,34 +185,37 @@ fn refused(failed: Failed, code: &Code, job: &Job, setting: &Setting<'_>) -> Att
 
 /// A failure of a process that several runs share.
 pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
-    let code = setting.variant.code.as_ref().or(job.code.as_ref());
-    let spec = code.map_or_else(|| Spec::new("speedwell"), |code| by_hand(code, setting));
+    let snippet = setting.variant.snippet.as_ref().or(job.snippet.as_ref());
+    let spec = snippet.map_or_else(
+        || Spec::new("speedwell"),
+        |snippet| by_hand(snippet, setting),
+    );
     let tail = gone.stderr_tail.clone();
     failure(gone.cause.clone(), tail, &spec, job, setting)
 }
 
 /// The line that measures the code again, alone.
-fn by_hand(code: &Code, setting: &Setting<'_>) -> Spec {
+fn by_hand(snippet: &Snippet, setting: &Setting<'_>) -> Spec {
     let mut words = vec![
         "eval".to_owned(),
-        code.language.to_string(),
-        code.runner.clone(),
+        snippet.language.to_string(),
+        snippet.runner.clone(),
     ];
     let hooks = [
-        ("--init", &code.init),
-        ("--init-worker", &code.init_worker),
-        ("--prepare", &code.prepare),
-        ("--done", &code.done),
+        ("--init", &snippet.init),
+        ("--init-worker", &snippet.init_worker),
+        ("--prepare", &snippet.prepare),
+        ("--done", &snippet.done),
     ];
     for (option, hook) in hooks {
         if let Some(text) = hook {
             words.extend([option.to_owned(), text.clone()]);
         }
     }
-    for path in &code.paths {
+    for path in &snippet.paths {
         words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
     }
-    match &code.nodes {
+    match &snippet.nodes {
         None => {}
         Some(Nodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
         // The secret is not for everybody who reads a report.

@@ -4,7 +4,7 @@ use super::parts::{Part, Parts};
 use super::source_file::{Marks, SourceFile};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
 use crate::sources;
-use speedwell_model::{Code, Variant};
+use speedwell_model::{Snippet, Variant};
 use std::path::{Path, PathBuf};
 
 /// Nothing is fetched from anywhere, and no other toolchain is taken than the one that was asked for.
@@ -17,16 +17,16 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Compiles the code; gives the program.
-pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
     let identity = version(compiler, &["version"])?;
     let harness = unpacked(&sources::GO)?;
-    let module = module(&identity, &harness, &code.paths);
+    let module = module(&identity, &harness, &snippet.paths);
     let usual = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = [&usual[..], &variant.environment].concat();
     let mut arguments = vec!["build".to_owned()];
     arguments.extend(variant.arguments.iter().cloned());
     arguments.extend(["-o", "program", "."].map(str::to_owned));
-    let identity = format!("{identity}{}", state_of(&code.paths));
+    let identity = format!("{identity}{}", state_of(&snippet.paths));
     let compilation = |parts: &Parts| {
         let files = [("go.mod", module.clone()), ("main.go", source(parts))];
         Compilation {
@@ -38,7 +38,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
             identity: identity.clone(),
         }
     };
-    let folder = Parts::of_code(code).compiled(
+    let folder = Parts::of_snippet(snippet).compiled(
         |parts| compilation(parts).find(),
         |parts| compilation(parts).compile(),
     );
@@ -173,11 +173,11 @@ fn names(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Code, Language};
+    use speedwell_model::{Language, Snippet};
 
     #[test]
     fn packages_are_found_by_their_names() {
-        let of = |text: &str| imports(&Parts::of_code(&Code::new(Language::Go, text)));
+        let of = |text: &str| imports(&Parts::of_snippet(&Snippet::new(Language::Go, text)));
         assert_eq!(
             of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
             ["strconv", "strings", "unicode/utf8"]

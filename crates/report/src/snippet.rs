@@ -1,4 +1,4 @@
-//! What pieces of code showed: the comparison if there are several, and the figures of each; or where throughput stops
+//! What snippets showed: the comparison if there are several, and the figures of each; or where throughput stops
 //! growing as workers are added.
 //!
 //! Decides what is said where; what the figures mean is decided in `analysis`. Start at [`document`].
@@ -10,8 +10,8 @@ use crate::figure::{quantity, uncertainty_of};
 use crate::scaling;
 use crate::table::{Cell, Column, Columns, Kind, Table};
 use speedwell_analysis::Findings;
-use speedwell_analysis::code::{CodeFigures, CodeLevels, MOST_DISTURBANCE};
 use speedwell_analysis::scaling::Standing;
+use speedwell_analysis::snippet::{MOST_DISTURBANCE, SnippetFigures, SnippetLevels};
 
 /// Said below the table of figures.
 const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
@@ -24,9 +24,9 @@ const SHELL: &str = " shell: what the shell takes to do nothing, which is part o
 const SEARCHED: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
     are 95 % intervals from the visits of all levels together, which were made in one process.";
 
-/// The report of codes that were measured one by one or compared. `compared` is the document of the comparison.
+/// The report of snippets that were measured one by one or compared. `compared` is the document of the comparison.
 pub fn document(
-    figures: &[CodeFigures],
+    figures: &[SnippetFigures],
     warnings: &[String],
     findings: &Findings,
     compared: Option<Document>,
@@ -82,14 +82,14 @@ fn heading(text: &str) -> Block {
 }
 
 /// What the columns of the figures are.
-fn explanation(figures: &[CodeFigures]) -> String {
+fn explanation(figures: &[SnippetFigures]) -> String {
     let in_shell = figures.iter().any(|one| one.shell_ns.is_some());
     let shell = if in_shell { SHELL } else { "" };
     format!("{EXPLANATION}{shell}")
 }
 
-/// The report of codes at several numbers of workers.
-pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Document {
+/// The report of snippets at several numbers of workers.
+pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) -> Document {
     let mut document = Document::new("code");
     for one in levels {
         let noise = one.scaling.as_ref();
@@ -125,7 +125,7 @@ pub fn search(levels: &[CodeLevels], findings: &Findings, output: &Output) -> Do
 }
 
 /// `sum(range(10)): 231 ns an iteration, 4.3 M/s (6 runs).`
-fn sentence(one: &CodeFigures) -> String {
+fn sentence(one: &SnippetFigures) -> String {
     let label = &one.label;
     let runs = crate::figure::count(one.runs, "run", "runs");
     let workers = match one.concurrency {
@@ -152,7 +152,7 @@ fn rate(per_s: f64) -> String {
     quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
-fn table(figures: &[CodeFigures]) -> Table {
+fn table(figures: &[SnippetFigures]) -> Table {
     let with_workers = figures.iter().any(|one| one.concurrency.is_some());
     let with_cpu = figures.iter().any(|one| one.cpu_ns.is_some());
     columns(with_workers, with_cpu).table("codes", figures)
@@ -163,11 +163,11 @@ pub fn sort_keys() -> Vec<&'static str> {
     columns(true, true).sort_keys()
 }
 
-fn columns(with_workers: bool, with_cpu: bool) -> Columns<CodeFigures> {
+fn columns(with_workers: bool, with_cpu: bool) -> Columns<SnippetFigures> {
     let mut columns = Columns::new();
     columns.add(
         Column::new("code", "code", Kind::Label),
-        |one: &CodeFigures| Cell::words(one.label.clone()),
+        |one: &SnippetFigures| Cell::words(one.label.clone()),
     );
     if with_workers {
         columns.add(Column::figure("concurrency", "workers"), |one| {
@@ -193,7 +193,7 @@ fn columns(with_workers: bool, with_cpu: bool) -> Columns<CodeFigures> {
     columns
 }
 
-fn add_figures(columns: &mut Columns<CodeFigures>) {
+fn add_figures(columns: &mut Columns<SnippetFigures>) {
     columns.add(Column::figure("time_median_ns", "median"), |one| {
         let words = one
             .time_median_ns
@@ -226,12 +226,12 @@ fn add_figures(columns: &mut Columns<CodeFigures>) {
 }
 
 /// A level and how it stands.
-type Row = (CodeFigures, Option<Standing>, bool);
+type Row = (SnippetFigures, Option<Standing>, bool);
 
-fn levels_table(levels: &CodeLevels) -> Table {
+fn levels_table(levels: &SnippetLevels) -> Table {
     let answer = levels.scaling.as_ref().map(|known| &known.answer);
     let knee = answer.map(|answer| answer.at_knee().concurrency);
-    let row = |one: &CodeFigures| -> Row {
+    let row = |one: &SnippetFigures| -> Row {
         let same = |standing: &&Standing| Some(standing.concurrency) == one.concurrency;
         let standing = answer.and_then(|answer| answer.standings.iter().find(same));
         (one.clone(), standing.copied(), one.concurrency == knee)

@@ -5,7 +5,7 @@
 //! `compile.rs` calls compilers. Start at [`build`].
 
 use crate::compile::{self, Failed, words_of};
-use speedwell_model::{Cause, Code, Language, Variant};
+use speedwell_model::{Cause, Language, Snippet, Variant};
 use speedwell_process::Spec;
 use std::path::{Path, PathBuf};
 
@@ -39,18 +39,18 @@ fn first_in_path(names: &[&str]) -> String {
     (*found.unwrap_or(&names[0])).to_owned()
 }
 
-/// Compiles `code`, and says how its program is started.
+/// Compiles `snippet`, and says how its program is started.
 ///
 /// # Errors
 /// The compiler is missing or refuses the code.
-pub(super) fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<Spec, Failed> {
-    let built = match code.language {
-        Language::Rust => rust::build(code, compiler, variant).map(Spec::new),
-        Language::Go => go::build(code, compiler, variant).map(Spec::new),
-        Language::Java => java::build(code, compiler, variant),
-        _ => c::build(code, compiler, variant).map(Spec::new),
+pub(super) fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let built = match snippet.language {
+        Language::Rust => rust::build(snippet, compiler, variant).map(Spec::new),
+        Language::Go => go::build(snippet, compiler, variant).map(Spec::new),
+        Language::Java => java::build(snippet, compiler, variant),
+        _ => c::build(snippet, compiler, variant).map(Spec::new),
     };
-    built.map_err(|failed| with_hint(failed, code.language))
+    built.map_err(|failed| with_hint(failed, snippet.language))
 }
 
 /// What helps when a compiler cannot be started.

@@ -2,7 +2,7 @@
 //! time and count at every deadline. Start at [`WorkerPool::start`].
 
 use crate::Message;
-use crate::code::sh::{Order, complaint};
+use crate::snippet::sh::{Order, complaint};
 use speedwell_process::Stopwatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

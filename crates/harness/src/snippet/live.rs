@@ -6,9 +6,9 @@
 
 use crate::Message;
 use crate::attempt::{invalid, start_reason};
-use crate::code::measured::measured;
 use crate::compile::Failed;
-use speedwell_model::{Cause, Code, Length, Measured, Nodes, Samples};
+use crate::snippet::timing::timing;
+use speedwell_model::{Cause, Length, Nodes, Samples, Snippet, SnippetTiming};
 use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Gone {
     }
 }
 
-/// Code that was not compiled, or not even started.
+/// A snippet that was not compiled, or not even started.
 impl From<Failed> for Gone {
     fn from(failed: Failed) -> Gone {
         Gone {
@@ -83,8 +83,8 @@ impl Answer {
     }
 
     /// What was measured of `job` in these samples.
-    pub fn measured(&self, job: &str, samples: &Samples) -> Option<Measured> {
-        measured(job, self.events.iter(), samples)
+    pub fn timing(&self, job: &str, samples: &Samples) -> Option<SnippetTiming> {
+        timing(job, self.events.iter(), samples)
     }
 
     /// The only event of that verb.
@@ -132,12 +132,12 @@ impl Live {
         self.service.as_ref().map_or(0, Service::pid)
     }
 
-    /// Loads `code` as `job`.
+    /// Loads `snippet` as `job`.
     ///
     /// # Errors
     /// The process is gone.
-    pub fn load(&mut self, job: &str, code: &Code) -> Result<Answer, Gone> {
-        self.ask(load_command(job, code), START, &mut |_| {})
+    pub fn load(&mut self, job: &str, snippet: &Snippet) -> Result<Answer, Gone> {
+        self.ask(load_command(job, snippet), START, &mut |_| {})
     }
 
     /// What an empty iteration costs in this process, in nanoseconds, if it tells.
@@ -404,31 +404,31 @@ fn usual_length(order: &Message) -> Option<Duration> {
 /// For how long the empty runner is measured: some batches, a hundredth of an ordinary run.
 const EMPTY_NS: u64 = 5_000_000;
 
-/// `load` of `code` as `job`.
-pub fn load_command(job: &str, code: &Code) -> Message {
+/// `load` of `snippet` as `job`.
+pub fn load_command(job: &str, snippet: &Snippet) -> Message {
     let message = Message::new("load").with("id", 2).with("job", job);
-    if code.language.is_compiled() {
+    if snippet.language.is_compiled() {
         return message.with("form", "built");
     }
     let mut message = message
         .with("form", "text")
-        .with("lang", code.language)
-        .with("runner", &code.runner);
+        .with("lang", snippet.language)
+        .with("runner", &snippet.runner);
     let hooks = [
-        ("init", &code.init),
-        ("init_runner", &code.init_worker),
-        ("prepare", &code.prepare),
-        ("done", &code.done),
+        ("init", &snippet.init),
+        ("init_runner", &snippet.init_worker),
+        ("prepare", &snippet.prepare),
+        ("done", &snippet.done),
     ];
     for (key, hook) in hooks {
         if let Some(text) = hook {
             message = message.with(key, text);
         }
     }
-    if code.in_shell {
+    if snippet.in_shell {
         message = message.with("in_shell", 1);
     }
-    match &code.nodes {
+    match &snippet.nodes {
         None => {}
         Some(Nodes::Local(count)) => message = message.with("nodes", count),
         Some(Nodes::Remote { name, cookie }) => {
@@ -438,7 +438,7 @@ pub fn load_command(job: &str, code: &Code) -> Message {
             }
         }
     }
-    for (at, path) in code.paths.iter().enumerate() {
+    for (at, path) in snippet.paths.iter().enumerate() {
         message = message.with(format!("path{at}"), path.display());
     }
     message

@@ -3,8 +3,8 @@
 //! `run` has workers at work in windows of time, or for fixed numbers of executions. Start at [`serve`].
 
 use crate::Message;
-use crate::code::sh::workers::{Division, News, Passed, Place, Work, WorkerPool, WorkerReport};
-use crate::code::sh::{Order, shell_ns};
+use crate::snippet::sh::workers::{Division, News, Passed, Place, Work, WorkerPool, WorkerReport};
+use crate::snippet::sh::{Order, shell_ns};
 use speedwell_model::Metric;
 use speedwell_process::Stopwatch;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::parts::{Part, Parts, in_users_terms};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
 use crate::sources;
-use speedwell_model::{Code, Variant};
+use speedwell_model::{Snippet, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const FLAGS: [&str; 4] = [
 const PROGRAM: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code; gives the program.
-pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
     // `rustc +nightly`: which compiler it is must be its first argument.
     let (choice, flags): (Vec<_>, Vec<_>) = variant
         .arguments
@@ -39,15 +39,15 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     let mut arguments = [&choice[..], &usual, &flags].concat();
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
-    arguments.extend(code.paths.iter().flat_map(|path| crates_of(path)));
-    let parts = Parts::of_code(code);
+    arguments.extend(snippet.paths.iter().flat_map(|path| crates_of(path)));
+    let parts = Parts::of_snippet(snippet);
     let compilation = Compilation {
         stem: "rust",
         files: files(&parts),
         compiler: compiler.to_owned(),
         arguments,
         environment: variant.environment.clone(),
-        identity: identity + &state_of(&code.paths),
+        identity: identity + &state_of(&snippet.paths),
     };
     // A block may have a value or not, so there is one reading.
     let folder = compilation.compile().map_err(in_users_terms)?;

@@ -9,7 +9,7 @@ use super::parts::{Part, Parts};
 use super::source_file::{Marks, SourceFile};
 use crate::compile::{self, Failed, Recipe, unpacked, words_of};
 use crate::{cache_folder, sources};
-use speedwell_model::{Cause, Code, Language, Variant};
+use speedwell_model::{Cause, Language, Snippet, Variant};
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -27,8 +27,8 @@ const FLAGS_OF_C: [&str; 2] = [
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// The program of code in C or C++.
-pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
-    let is_c = code.language == Language::C;
+pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+    let is_c = snippet.language == Language::C;
     let folder = unpacked(&sources::C)?;
     let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
@@ -52,7 +52,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     if is_c {
         flags.extend(FLAGS_OF_C.map(str::to_owned));
     }
-    let paths = code.paths.iter().map(|path| path.to_string_lossy());
+    let paths = snippet.paths.iter().map(|path| path.to_string_lossy());
     flags.extend(paths.flat_map(|path| [format!("-I{path}"), format!("-L{path}")]));
     flags.extend([object, "-lm".to_owned()]);
     let recipe = |text: &str| Recipe {
@@ -66,7 +66,7 @@ pub fn build(code: &Code, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         write(&text, &recipe.file)?;
         compile::build(&recipe)
     };
-    let parts = Parts::of_code(code);
+    let parts = Parts::of_snippet(snippet);
     if is_c {
         return parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)));
     }

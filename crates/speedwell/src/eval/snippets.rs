@@ -1,55 +1,59 @@
-//! From words to pieces of code: which hook belongs to which, and what each is called.
+//! From words to snippets: which hook belongs to which, and what each is called.
 
 use crate::options::EvalArgs;
 use anyhow::{Context, bail, ensure};
-use speedwell_harness::code;
-use speedwell_measure::eval::NamedCode;
-use speedwell_model::{Code, Language, Nodes};
+use speedwell_harness::snippet;
+use speedwell_measure::eval::NamedSnippet;
+use speedwell_model::{Language, Nodes, Snippet};
 use std::path::{Path, PathBuf};
 
-/// The pieces of code in the order typed.
+/// The snippets in the order typed.
 ///
 /// # Errors
 /// Hooks or names that are neither one nor one for each; files that cannot be read.
-pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedCode>> {
-    let count = args.codes.len();
-    let inits = spread("--init", &args.code.init, count)?;
-    let init_workers = spread("--init-worker", &args.code.init_worker, count)?;
-    let prepares = spread("--prepare", &args.code.prepare, count)?;
+pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedSnippet>> {
+    let count = args.snippets.len();
+    let inits = spread("--init", &args.snippet.init, count)?;
+    let init_workers = spread("--init-worker", &args.snippet.init_worker, count)?;
+    let prepares = spread("--prepare", &args.snippet.prepare, count)?;
     ensure!(
-        args.code.prepare.is_empty() || args.language() == Language::Sh,
+        args.snippet.prepare.is_empty() || args.language() == Language::Sh,
         "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
     );
-    let dones = spread("--done", &args.code.done, count)?;
-    let given = &args.code.name;
+    let dones = spread("--done", &args.snippet.done, count)?;
+    let given = &args.snippet.name;
     ensure!(
         given.is_empty() || given.len() == count,
         "--name is given {} for {count} snippets\nhint: one name for each snippet, in their order",
         times(given.len())
     );
-    let paths = args.code.path.iter().map(|path| folder(path));
+    let paths = args.snippet.path.iter().map(|path| folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
     let nodes = nodes(args)?;
-    let mut named: Vec<NamedCode> = Vec::new();
-    for (at, text) in args.codes.iter().enumerate() {
+    let mut named: Vec<NamedSnippet> = Vec::new();
+    for (at, text) in args.snippets.iter().enumerate() {
         let runner = text_of(text)?;
-        ensure!(!runner.trim().is_empty(), "code number {} is empty", at + 1);
+        ensure!(
+            !runner.trim().is_empty(),
+            "snippet number {} is empty",
+            at + 1
+        );
         let usual = if runner == *text {
             on_one_line(&runner)
         } else {
             text[1..].to_owned()
         };
         let name = given.get(at).unwrap_or(&usual);
-        named.push(NamedCode {
+        named.push(NamedSnippet {
             name: unlike(name, &named),
-            code: Code {
+            snippet: Snippet {
                 init: inits[at].clone(),
                 init_worker: init_workers[at].clone(),
                 prepare: prepares[at].clone(),
                 done: dones[at].clone(),
                 paths: paths.clone(),
                 nodes: nodes.clone(),
-                ..Code::new(args.language(), runner)
+                ..Snippet::new(args.language(), runner)
             },
         });
     }
@@ -58,12 +62,12 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedCode>> {
 }
 
 /// Where one of several commands needs a shell, it executes all of them: what it takes is then the same on every side.
-fn compare_in_shell(named: &mut [NamedCode]) {
-    let needs_one = |one: &NamedCode| {
-        one.code.language == Language::Sh && code::sh::needs_shell(&one.code.runner)
+fn compare_in_shell(named: &mut [NamedSnippet]) {
+    let needs_one = |one: &NamedSnippet| {
+        one.snippet.language == Language::Sh && snippet::sh::needs_shell(&one.snippet.runner)
     };
     if named.len() > 1 && named.iter().any(needs_one) {
-        named.iter_mut().for_each(|one| one.code.in_shell = true);
+        named.iter_mut().for_each(|one| one.snippet.in_shell = true);
     }
 }
 
@@ -73,13 +77,13 @@ pub fn on_one_line(text: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// The other nodes that codes need.
+/// The other nodes that snippets need.
 fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
-    let nodes = match (args.code.nodes, &args.code.node) {
+    let nodes = match (args.snippet.nodes, &args.snippet.node) {
         (Some(count), _) => Some(Nodes::Local(count)),
         (_, Some(name)) => Some(Nodes::Remote {
             name: name.clone(),
-            cookie: args.code.node_cookie.clone(),
+            cookie: args.snippet.node_cookie.clone(),
         }),
         _ => None,
     };
@@ -92,7 +96,7 @@ fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
     Ok(nodes)
 }
 
-/// A hook for each code: the same for all, or each its own.
+/// A hook for each snippet: the same for all, or each its own.
 fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Option<String>>> {
     let texts = given.iter().map(|text| text_of(text).map(Some));
     let texts: Vec<Option<String>> = texts
@@ -103,7 +107,7 @@ fn spread(option: &str, given: &[String], count: usize) -> anyhow::Result<Vec<Op
         [all] => vec![all.clone(); count],
         each if each.len() == count => texts,
         more => bail!(
-            "{option} is given {} for {count} code(s)\nhint: once for all codes, or once for each, in \
+            "{option} is given {} for {count} snippet(s)\nhint: once for all snippets, or once for each, in \
              their order; an empty one is none",
             times(more.len())
         ),
@@ -136,7 +140,7 @@ fn folder(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The name, with a number behind it if others have it.
-fn unlike(name: &str, others: &[NamedCode]) -> String {
+fn unlike(name: &str, others: &[NamedSnippet]) -> String {
     let taken = |name: &str| others.iter().any(|other| other.name == name);
     if !taken(name) {
         return name.to_owned();
@@ -159,19 +163,19 @@ fn times(count: usize) -> String {
 mod tests {
     use super::*;
 
-    fn named(runner: &str) -> NamedCode {
-        NamedCode {
+    fn named(runner: &str) -> NamedSnippet {
+        NamedSnippet {
             name: runner.to_owned(),
-            code: Code::new(Language::Sh, runner),
+            snippet: Snippet::new(Language::Sh, runner),
         }
     }
 
     #[test]
     fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
-            let mut all: Vec<NamedCode> = runners.iter().map(|runner| named(runner)).collect();
+            let mut all: Vec<NamedSnippet> = runners.iter().map(|runner| named(runner)).collect();
             compare_in_shell(&mut all);
-            all.iter().map(|one| one.code.in_shell).collect()
+            all.iter().map(|one| one.snippet.in_shell).collect()
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_of_several_lines_has_a_name_of_one() {
+    fn a_snippet_of_several_lines_has_a_name_of_one() {
         assert_eq!(
             on_one_line("\n#include <a.h>\n\n  f(1)\n"),
             "#include <a.h> f(1)"

@@ -1,4 +1,4 @@
-//! What the workers of one piece of code report, as figures.
+//! What the workers of one snippet report, as figures.
 //!
 //! Workers end their windows when a batch ends, and never at the same instant. Where many workers share few
 //! processors each of them misses other deadlines, so their own windows have nothing in common: neither length nor place. Here
@@ -6,15 +6,15 @@
 //! time is lost or counted twice, and the mean of the windows is the rate of the whole.
 
 use crate::Message;
-use speedwell_model::{Batches, Length, Measured, Samples, Window};
+use speedwell_model::{Batches, Length, Samples, SnippetTiming, Window};
 use std::collections::BTreeSet;
 
 /// The report on `job`, which was to be measured in these samples; `None` if nothing is, or nonsense.
-pub(super) fn measured<'a>(
+pub(super) fn timing<'a>(
     job: &str,
     events: impl Iterator<Item = &'a Message> + Clone,
     samples: &Samples,
-) -> Option<Measured> {
+) -> Option<SnippetTiming> {
     let own = events.filter(|event| event.get("job").as_deref() == Some(job));
     let workers: Vec<&Message> = own.clone().filter(|e| e.verb == "worker").collect();
     let timed = own.clone().find(|event| event.verb == "timed");
@@ -25,7 +25,7 @@ pub(super) fn measured<'a>(
     }
 }
 
-fn of_timed(event: &Message) -> Option<Measured> {
+fn of_timed(event: &Message) -> Option<SnippetTiming> {
     let numbers = |key| -> Option<Vec<u64>> {
         let texts = event.list(key);
         texts.iter().map(|text| text.parse().ok()).collect()
@@ -45,7 +45,7 @@ fn of_timed(event: &Message) -> Option<Measured> {
     let windows = windows?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
     let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
-    Some(Measured {
+    Some(SnippetTiming {
         workers,
         per_s: rate(&windows),
         windows,
@@ -59,14 +59,14 @@ fn each(total_ns: u64, iterations: f64) -> Option<f64> {
     (iterations > 0.0).then(|| total_ns as f64 / iterations)
 }
 
-fn of_workers(events: &[&Message], samples: &Samples) -> Option<Measured> {
+fn of_workers(events: &[&Message], samples: &Samples) -> Option<SnippetTiming> {
     let points: Option<Vec<Vec<(u64, u64)>>> = events.iter().map(|event| points(event)).collect();
     let points = points?;
     let windows = windows(&points, samples);
     let cpu_times = events.iter().map(|event| event.number::<u64>("cpu_ns"));
     let cpu_times: Option<u64> = cpu_times.sum();
     let counts = points.iter().map(|own| counted(own)).sum::<u64>() as f64;
-    Some(Measured {
+    Some(SnippetTiming {
         workers: events.len() as u32,
         per_s: rate(&windows),
         windows,
@@ -222,13 +222,13 @@ mod tests {
         lines.iter().map(parse).collect()
     }
 
-    fn measured(lines: &[&str]) -> Option<Measured> {
+    fn timing(lines: &[&str]) -> Option<SnippetTiming> {
         let samples = Samples {
             count: 2,
             length: Length::TimeNs(1000),
             warmup_ns: 0,
         };
-        super::measured("a", events(lines).iter(), &samples)
+        super::timing("a", events(lines).iter(), &samples)
     }
 
     #[test]
@@ -238,57 +238,57 @@ mod tests {
             "worker\tjob=a\tw=1\tt_ns=0,2000,3000\tcount=0,10,20\tq_ps=90000,95000,99000,200000\tbatches=3",
             "worker\tjob=b\tw=0\tt_ns=0,1\tcount=0,1\tq_ps=1,1,1,1\tbatches=1",
         ];
-        let measured = measured(&two).unwrap();
+        let timing = timing(&two).unwrap();
         // In the first 1500 ns 15 of one and 7.5 of the other.
-        let iterations: Vec<f64> = measured.windows.iter().map(|w| w.iterations).collect();
+        let iterations: Vec<f64> = timing.windows.iter().map(|w| w.iterations).collect();
         assert_eq!(iterations, [22.5, 27.5]);
-        assert_eq!(measured.windows[0].per_s, 15e6);
-        assert_eq!(measured.batches.unwrap().median_ns, 150.0);
+        assert_eq!(timing.windows[0].per_s, 15e6);
+        assert_eq!(timing.batches.unwrap().median_ns, 150.0);
         // Thirty and twenty iterations in 3 us: 16.7 million per second together.
-        assert!((measured.time_ns().unwrap() - 120.0).abs() < 0.01);
-        assert!((measured.disturbance().unwrap() - 0.8).abs() < 0.001);
+        assert!((timing.time_ns().unwrap() - 120.0).abs() < 0.01);
+        assert!((timing.disturbance().unwrap() - 0.8).abs() < 0.001);
     }
 
     #[test]
     fn fixed_numbers_of_iterations_are_windows_too() {
         let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tq_ps=1,2,3,4\tbatches=9"];
-        let measured = measured(&timed).unwrap();
-        assert_eq!(measured.windows[0].per_s, 1e8);
-        assert_eq!(measured.windows[1].iterations, 200.0);
-        assert_eq!(measured.cpu_ns, None);
+        let timing = timing(&timed).unwrap();
+        assert_eq!(timing.windows[0].per_s, 1e8);
+        assert_eq!(timing.windows[1].iterations, 200.0);
+        assert_eq!(timing.cpu_ns, None);
     }
 
     #[test]
     fn processor_time_is_divided_by_the_iterations_that_it_was_taken_of() {
         let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tcpu_ns=3000,5000"];
-        assert_eq!(measured(&timed).unwrap().cpu_ns, Some(20.0));
+        assert_eq!(timing(&timed).unwrap().cpu_ns, Some(20.0));
         let workers = [
             "worker\tjob=a\tw=0\tt_ns=5,1000,3000\tcount=4,10,34\tcpu_ns=900",
             "worker\tjob=a\tw=1\tt_ns=5,2000,3000\tcount=4,10,14\tcpu_ns=300",
         ];
-        assert_eq!(measured(&workers).unwrap().cpu_ns, Some(30.0));
+        assert_eq!(timing(&workers).unwrap().cpu_ns, Some(30.0));
         let one_is_silent = [workers[0], "worker\tjob=a\tw=1\tt_ns=5,9\tcount=4,9"];
-        assert_eq!(measured(&one_is_silent).unwrap().cpu_ns, None);
+        assert_eq!(timing(&one_is_silent).unwrap().cpu_ns, None);
     }
 
     #[test]
     fn a_run_that_was_stopped_early_has_the_windows_it_has() {
-        let measured = measured(&[
+        let timing = timing(&[
             "worker\tjob=a\tw=0\tt_ns=0,900\tcount=0,1\tq_ps=\tbatches=0",
             "worker\tjob=a\tw=1\tt_ns=0\tcount=0\tq_ps=\tbatches=0",
         ]);
-        let measured = measured.unwrap();
-        assert_eq!((measured.windows.len(), measured.batches), (1, None));
-        assert_eq!(measured.workers, 2);
+        let timing = timing.unwrap();
+        assert_eq!((timing.windows.len(), timing.batches), (1, None));
+        assert_eq!(timing.workers, 2);
     }
 
     #[test]
     fn times_and_counts_that_go_back_are_no_figures() {
-        assert_eq!(measured(&["worker\tjob=a\tt_ns=0,5,5\tcount=0,1,2"]), None);
-        assert_eq!(measured(&["worker\tjob=a\tt_ns=0,5\tcount=3,2"]), None);
-        assert_eq!(measured(&["worker\tjob=a\tt_ns=0,x\tcount=0,2"]), None);
-        assert_eq!(measured(&["timed\tjob=a\tns=0\tloop=3"]), None);
-        assert_eq!(measured(&["worker\tjob=b\tt_ns=0,5\tcount=0,2"]), None);
+        assert_eq!(timing(&["worker\tjob=a\tt_ns=0,5,5\tcount=0,1,2"]), None);
+        assert_eq!(timing(&["worker\tjob=a\tt_ns=0,5\tcount=3,2"]), None);
+        assert_eq!(timing(&["worker\tjob=a\tt_ns=0,x\tcount=0,2"]), None);
+        assert_eq!(timing(&["timed\tjob=a\tns=0\tloop=3"]), None);
+        assert_eq!(timing(&["worker\tjob=b\tt_ns=0,5\tcount=0,2"]), None);
     }
 
     fn samples(count: u32, interval_ns: u64) -> Samples {

@@ -1,4 +1,4 @@
-//! The texts of a piece of code, and the order in which they are tried.
+//! The texts of a snippet, and the order in which they are tried.
 //!
 //! Whether a last statement is an expression with a value is for the compiler to say. First every text that may
 //! have a value is taken to have one; texts that the compiler then complains of are taken for mere statements.
@@ -6,9 +6,9 @@
 
 use super::text::{Kind, Text};
 use crate::compile::Failed;
-use speedwell_model::{Cause, Code};
+use speedwell_model::{Cause, Snippet};
 
-/// The texts of a piece of code. One that is missing is empty.
+/// The texts of a snippet. One that is missing is empty.
 #[derive(Debug, Clone)]
 pub struct Parts {
     pub init: Part,
@@ -60,17 +60,17 @@ fn about(line: &str) -> Option<&'static str> {
 }
 
 impl Parts {
-    pub fn of_code(code: &Code) -> Parts {
+    pub fn of_snippet(snippet: &Snippet) -> Parts {
         let part = |name, text: Option<&str>| Part {
             name,
-            text: Text::divided(text.unwrap_or_default(), code.language),
+            text: Text::divided(text.unwrap_or_default(), snippet.language),
             is_plain: false,
         };
         Parts {
-            init: part("init", code.init.as_deref()),
-            init_worker: part("init-worker", code.init_worker.as_deref()),
-            runner: part("runner", Some(&code.runner)),
-            done: part("done", code.done.as_deref()),
+            init: part("init", snippet.init.as_deref()),
+            init_worker: part("init-worker", snippet.init_worker.as_deref()),
+            runner: part("runner", Some(&snippet.runner)),
+            done: part("done", snippet.done.as_deref()),
         }
     }
 
@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn a_text_without_a_value_is_tried_as_statements() {
-        let code = Code {
+        let snippet = Snippet {
             init: Some("1".to_owned()),
-            ..Code::new(Language::Java, "f()")
+            ..Snippet::new(Language::Java, "f()")
         };
         let tried = RefCell::new(Vec::new());
         let values = |parts: &Parts| (parts.init.has_value(), parts.runner.has_value());
@@ -262,21 +262,21 @@ mod tests {
                 Ok(())
             }
         };
-        let compiled = Parts::of_code(&code).compiled(|_| None, compile);
+        let compiled = Parts::of_snippet(&snippet).compiled(|_| None, compile);
         assert!(compiled.is_ok());
         assert_eq!(tried.take(), [(true, true), (true, false)]);
 
         let known = |parts: &Parts| (values(parts) == (true, false)).then_some(());
-        let compiled = Parts::of_code(&code).compiled(known, compile);
+        let compiled = Parts::of_snippet(&snippet).compiled(known, compile);
         assert!(compiled.is_ok());
         assert_eq!(tried.take(), [], "what was compiled once is found again");
     }
 
     #[test]
     fn the_shorter_list_of_complaints_is_told() {
-        let code = Code {
+        let snippet = Snippet {
             init: Some("x".to_owned()),
-            ..Code::new(Language::Java, "f()")
+            ..Snippet::new(Language::Java, "f()")
         };
         let refuse = |parts: &Parts| -> Result<(), Failed> {
             Err(failed(if parts.runner.has_value() {
@@ -285,7 +285,7 @@ mod tests {
                 "init:1: error: no x\ninit:1: error: no x\n"
             }))
         };
-        let compiled = Parts::of_code(&code).compiled(|_| None, refuse);
+        let compiled = Parts::of_snippet(&snippet).compiled(|_| None, refuse);
         let failed = compiled.unwrap_err();
         assert_eq!(failed.words, "init:1: error: no x");
         assert_eq!(failed.replay, "");

@@ -5,7 +5,7 @@ use super::source_file::{Marks, Place, SourceFile};
 use super::text::Kind;
 use crate::compile::{Compilation, Failed, state_of, unpacked, version, which};
 use crate::sources;
-use speedwell_model::{Code, Variant};
+use speedwell_model::{Snippet, Variant};
 use speedwell_process::Spec;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const COMPILER: [&str; 6] = [
 ];
 
 /// Compiles the code; gives the process that performs it. `program` is `java`; its compiler lies beside it.
-pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
     let found = fs::canonicalize(which(program)).unwrap_or_else(|_| program.to_owned());
     let beside = found.with_file_name("javac");
     let compiler = if beside.is_file() {
@@ -37,7 +37,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
     } else {
         PathBuf::from("javac")
     };
-    let identity = identity(&compiler)? + &state_of(&code.paths);
+    let identity = identity(&compiler)? + &state_of(&snippet.paths);
     let harness = unpacked(&sources::JAVA)?.join("speedwell");
     let mut own: Vec<PathBuf> = fs::read_dir(&harness)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -54,13 +54,13 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
     let own = own.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = compilation("java-harness", Vec::new(), own.collect()).compile()?;
     let mut path = vec![classes];
-    path.extend(code.paths.iter().cloned());
+    path.extend(snippet.paths.iter().cloned());
     let compilation_of = |file: &SourceFile| {
         let words = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
         let file = ("Main.java".to_owned(), file.text.clone());
         compilation("java", vec![file], words.to_vec())
     };
-    let classes_of_code = Parts::of_code(code).compiled(
+    let classes_of_snippet = Parts::of_snippet(snippet).compiled(
         |parts| compilation_of(&source(parts)).find(),
         |parts| {
             let file = source(parts);
@@ -68,7 +68,7 @@ pub fn build(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Fai
             compiled.map_err(|failed| translated(failed, &file.places))
         },
     )?;
-    path.insert(0, classes_of_code);
+    path.insert(0, classes_of_snippet);
     let mut spec = Spec::new(program)
         .args(KEEP)
         .args(variant.arguments.iter().cloned());

@@ -8,7 +8,7 @@ use super::live::{Answer, Gone, Live};
 use super::once::{concurrency, failure_of, fold_warning, observation};
 use super::start;
 use crate::{Attempt, Job, Setting};
-use speedwell_model::{Cause, Code, Length, Samples, Variant};
+use speedwell_model::{Cause, Length, Samples, Snippet, Variant};
 use speedwell_process::{interrupted, unix_ms};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -26,12 +26,12 @@ pub struct Shared<'a> {
 /// A process with the snippets of one case.
 struct Process {
     live: Option<Live>,
-    /// What each code is called over the protocol, by variant.
+    /// What each snippet is called over the protocol, by variant.
     jobs: HashMap<String, String>,
     /// What was wrong with a snippet from the start on, or with all of them.
     faults: HashMap<String, Gone>,
     empty_ns: Option<f64>,
-    /// Measured at the same time as another code, and not asked for yet.
+    /// Measured at the same time as another snippet, and not asked for yet.
     waiting: HashMap<String, VecDeque<Attempt>>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Measures the code of one variant, or has it ready from a run at the same time as another.
+    /// Measures the snippet of one variant, or has it ready from a run at the same time as another.
     pub fn perform(&mut self, job: &Job, setting: &Setting<'_>) -> Attempt {
         let (variants, at_once) = (self.variants, self.at_once);
         let process = self
@@ -92,8 +92,8 @@ impl Process {
             empty_ns: None,
             waiting: HashMap::new(),
         };
-        let first = variants.iter().find_map(|variant| variant.code.as_ref());
-        let spec = first.map(|code| start(code, &setting.program, setting.variant));
+        let first = variants.iter().find_map(|variant| variant.snippet.as_ref());
+        let spec = first.map(|snippet| start(snippet, &setting.program, setting.variant));
         let started = match spec {
             Some(Ok(mut spec)) => {
                 spec.pin = setting.pin.cloned();
@@ -118,20 +118,22 @@ impl Process {
     }
 
     fn load(&mut self, variant: &Variant, workers: u32) {
-        let Some(code) = &variant.code else { return };
-        let Err(failed) = self.try_load(&self.jobs[&variant.name].clone(), code, workers) else {
+        let Some(snippet) = &variant.snippet else {
+            return;
+        };
+        let Err(failed) = self.try_load(&self.jobs[&variant.name].clone(), snippet, workers) else {
             return;
         };
         self.faults.insert(variant.name.clone(), failed);
     }
 
-    fn try_load(&mut self, job: &str, code: &Code, workers: u32) -> Result<(), Gone> {
+    fn try_load(&mut self, job: &str, snippet: &Snippet, workers: u32) -> Result<(), Gone> {
         let live = self.live.as_mut().ok_or_else(over)?;
         let fault = |answer: Answer| match answer.fault(job) {
             None => Ok(()),
             Some(cause) => Err(Gone::of(cause)),
         };
-        fault(live.load(job, code)?)?;
+        fault(live.load(job, snippet)?)?;
         if self.empty_ns.is_none() {
             self.empty_ns = live.empty_ns(job)?;
         }
@@ -190,10 +192,10 @@ impl Process {
         setting: &Setting<'_>,
     ) -> Attempt {
         let own = &self.jobs[&variant.name];
-        let seen = answer.measured(own, &setting.samples).map(|measured| {
-            let mut seen = observation(&measured, job);
+        let seen = answer.timing(own, &setting.samples).map(|timing| {
+            let mut seen = observation(&timing, job);
             seen.notes.push(NOTE.to_owned());
-            seen.notes.extend(fold_warning(&measured, self.empty_ns));
+            seen.notes.extend(fold_warning(&timing, self.empty_ns));
             seen
         });
         let told = answer.fault(own).map(Gone::of);

@@ -1,23 +1,23 @@
-//! Pieces of code: started by the harness of their language, measured by its workers.
+//! Snippets: started by the harness of their language, measured by its workers.
 //!
 //! What is said is the same for every language (`live.rs`), and so is what the answers mean
-//! (`measured.rs`). Languages differ in how their process is started, which [`start`] decides; those that
+//! (`timing.rs`). Languages differ in how their process is started, which [`start`] decides; those that
 //! are compiled get a program of their own first (`built/`). Start at [`harness`].
 
 use crate::compile::{Compilation, unpacked, which};
 use crate::sources::{self, Sources};
 use crate::{cache_folder, own_program};
-use speedwell_model::{Code, Language, Variant};
+use speedwell_model::{Language, Snippet, Variant};
 use speedwell_process::{Channel, Spec};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 mod built;
 mod live;
-mod measured;
 mod once;
 pub mod sh;
 mod shared;
+mod timing;
 
 pub use crate::compile::Failed;
 pub use live::{Answer, Gone, Live};
@@ -36,18 +36,18 @@ pub fn usual_program(language: Language) -> PathBuf {
     }
 }
 
-/// The process that will perform `code` under `variant`: it speaks the protocol and knows nothing yet, unless
+/// The process that will perform `snippet` under `variant`: it speaks the protocol and knows nothing yet, unless
 /// its language is compiled.
 ///
 /// # Errors
 /// Our files cannot be unpacked; a compiler refuses the code.
-pub fn start(code: &Code, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
-    let mut spec = match code.language {
+pub fn start(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    let mut spec = match snippet.language {
         Language::Node => script(&sources::NODE, "harness.cjs", program, variant)?,
         Language::Python => script(&sources::PYTHON, "harness.py", program, variant)?,
         Language::Sh => own(program),
-        Language::Erlang | Language::Elixir => start_beam(code.language, program, variant)?,
-        _ => built::build(code, program, variant)?,
+        Language::Erlang | Language::Elixir => start_beam(snippet.language, program, variant)?,
+        _ => built::build(snippet, program, variant)?,
     };
     spec.environment.extend(variant.environment.iter().cloned());
     spec.channel = Channel::Harness;

@@ -1,19 +1,19 @@
-//! The runs of pieces of code, by code and number of workers, and which codes their compiler has probably removed.
+//! The runs of snippets, by snippet and number of workers, and which of them their compiler has probably removed.
 
 use crate::Comparison;
 use crate::warnings::list;
-use speedwell_model::{Case, Code, Run, Session, Value};
+use speedwell_model::{Case, Run, Session, Snippet, Value};
 use std::sync::Arc;
 
-/// Whether most of these runs found code that does nothing.
+/// Whether most of these runs found a snippet that does nothing.
 pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     let found: Vec<bool> = runs
-        .map(|run| run.notes.iter().any(|note| note == Code::FOLDED))
+        .map(|run| run.notes.iter().any(|note| note == Snippet::FOLDED))
         .collect();
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
-/// A sentence that names the codes that the compiler has probably removed, if there are any.
+/// A sentence that names the snippets that the compiler has probably removed, if there are any.
 pub(super) fn folded(session: &Session) -> Option<String> {
     let groups = ordered(session);
     let own = groups
@@ -56,13 +56,13 @@ pub(super) fn mark_folded(session: &Session, comparison: &mut Comparison) {
     }
 }
 
-/// The runs of one code at one number of workers.
+/// The runs of one snippet at one number of workers.
 pub(super) type Group<'a> = (String, Arc<Case>, Vec<&'a Run>);
 
 pub(super) fn ordered(session: &Session) -> Vec<Group<'_>> {
     let mut groups = groups(session);
     let place = |name: &str| session.variants.iter().position(|one| one.name == name);
-    // Blocks are shuffled, and the first code typed is the baseline.
+    // Blocks are shuffled, and the first snippet typed is the baseline.
     groups.sort_by_key(|(.., runs)| place(&runs[0].variant));
     groups
 }
@@ -71,13 +71,13 @@ pub(super) fn groups(session: &Session) -> Vec<Group<'_>> {
     let several = session.variants.len() > 1;
     let mut groups: Vec<Group<'_>> = Vec::new();
     for run in &session.runs {
-        let code = match run.case.value("code") {
-            Some(Value::Text(code)) => Some(code.clone()),
+        let snippet = match run.case.value("code") {
+            Some(Value::Text(snippet)) => Some(snippet.clone()),
             _ => None,
         };
-        let label = match (code, several) {
-            (Some(code), true) => format!("{code} ({})", run.variant),
-            (Some(code), false) => code,
+        let label = match (snippet, several) {
+            (Some(snippet), true) => format!("{snippet} ({})", run.variant),
+            (Some(snippet), false) => snippet,
             (None, _) => run.variant.to_string(),
         };
         let id = run.case.id();

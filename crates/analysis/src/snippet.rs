@@ -1,25 +1,25 @@
-//! What runs of pieces of code show beside the comparison: the figures of each, how much they were disturbed, and how
+//! What runs of snippets show beside the comparison: the figures of each, how much they were disturbed, and how
 //! throughput depends on the number of workers.
 //!
 //! Start at [`figures`] and [`levels`].
 
 use super::scaling::{self, Level, Scaling};
 use super::{Findings, Settings};
-use crate::code_runs::{Group, groups, is_folded, ordered};
 use crate::grid::distinct;
+use crate::snippet_runs::{Group, groups, is_folded, ordered};
 use crate::summary::estimate;
 use crate::warnings::list;
-use speedwell_model::{Case, Code, Estimate, Metric, Run, Session, Value, Verdict, median};
+use speedwell_model::{Case, Estimate, Metric, Run, Session, Snippet, Value, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
 
 /// Iterations that take longer in the mean than in the median batch by more than this were disturbed.
 pub const MOST_DISTURBANCE: f64 = 1.1;
 
-/// What one code did at one number of workers.
+/// What one snippet did at one number of workers.
 #[derive(Debug, Clone)]
-pub struct CodeFigures {
-    /// What it is called: the case's code, or the variant.
+pub struct SnippetFigures {
+    /// What it is called: the case's snippet, or the variant.
     pub label: String,
     /// Workers, where they are a parameter.
     pub concurrency: Option<u32>,
@@ -41,42 +41,42 @@ pub struct CodeFigures {
     pub cpu_ns: Option<(f64, f64)>,
     /// What the shell alone takes of every execution, in nanoseconds, where one executes the command.
     pub shell_ns: Option<f64>,
-    /// Whether the compiler has probably removed the code.
+    /// Whether the compiler has probably removed the snippet.
     pub is_folded: bool,
 }
 
-/// One code at several numbers of workers.
+/// One snippet at several numbers of workers.
 #[derive(Debug, Clone)]
-pub struct CodeLevels {
+pub struct SnippetLevels {
     /// What it is called.
     pub label: String,
     /// Its figures at each number, ascending.
-    pub figures: Vec<CodeFigures>,
+    pub figures: Vec<SnippetFigures>,
     /// What they show together; `None` if no level counts.
     pub scaling: Option<Scaling>,
 }
 
-/// Whether all runs of a session are those of code.
-pub fn is_code(session: &Session) -> bool {
-    let is_code = |run: &Run| run.case.benchmark.starts_with("eval/");
-    !session.runs.is_empty() && session.runs.iter().all(is_code)
+/// Whether all runs of a session are those of snippets.
+pub fn has_only_snippets(session: &Session) -> bool {
+    let is_snippet = |run: &Run| run.case.benchmark.starts_with("eval/");
+    !session.runs.is_empty() && session.runs.iter().all(is_snippet)
 }
 
-/// The figures of every code and number of workers, in the order typed.
-pub fn figures(session: &Session, confidence: f64) -> Vec<CodeFigures> {
+/// The figures of every snippet and number of workers, in the order typed.
+pub fn figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
     ordered(session)
         .iter()
         .map(|(label, case, runs)| figures_of(label, case, runs, confidence))
         .collect()
 }
 
-/// Codes that were measured with several numbers of workers.
-pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
+/// Snippets that were measured with several numbers of workers.
+pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
     let groups = groups(session);
     let labels = distinct(groups.iter().map(|(label, ..)| label));
     let of_label = |label: &&String| {
         let own = groups.iter().filter(|(other, ..)| other == *label);
-        let mut figures: Vec<CodeFigures> = Vec::new();
+        let mut figures: Vec<SnippetFigures> = Vec::new();
         let mut levels: Vec<Level> = Vec::new();
         for (label, case, runs) in own {
             levels.push(Level {
@@ -87,7 +87,7 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
             figures.push(figures_of(label, case, runs, confidence));
         }
         figures.sort_by_key(|one| one.concurrency);
-        (levels.len() > 1).then(|| CodeLevels {
+        (levels.len() > 1).then(|| SnippetLevels {
             label: (*label).clone(),
             figures,
             scaling: scaling::scaling(&levels),
@@ -96,9 +96,9 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<CodeLevels> {
     labels.iter().filter_map(of_label).collect()
 }
 
-/// Every window of one code at one number of workers.
+/// Every window of one snippet at one number of workers.
 #[derive(Debug, Clone)]
-pub struct CodeWindows {
+pub struct SnippetWindows {
     /// What it is called.
     pub label: String,
     /// Workers, where they are a parameter.
@@ -109,8 +109,8 @@ pub struct CodeWindows {
     pub time_ns: Option<f64>,
 }
 
-/// The windows of every code and number of workers, in the order typed.
-pub fn windows(session: &Session) -> Vec<CodeWindows> {
+/// The windows of every snippet and number of workers, in the order typed.
+pub fn windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): Group<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let own: Vec<_> = samples
@@ -121,7 +121,7 @@ pub fn windows(session: &Session) -> Vec<CodeWindows> {
         let iterations: f64 = own.iter().filter_map(|sample| sample.iterations).sum();
         let concurrency = concurrency(&case);
         let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
-        CodeWindows {
+        SnippetWindows {
             label,
             concurrency,
             per_s: own.iter().map(|sample| sample.value).collect(),
@@ -131,9 +131,9 @@ pub fn windows(session: &Session) -> Vec<CodeWindows> {
     ordered(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p of Welch's test of the logarithms of two codes' samples: rates differ by factors, and one that was
+/// Two-sided p of Welch's test of the logarithms of two snippets' samples: rates differ by factors, and one that was
 /// disturbed is a fraction of the others. `None` with fewer than two of either, or without any spread; 0 where one
-/// code completed nothing in any sample and the other something in all.
+/// snippet completed nothing in any sample and the other something in all.
 pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|one| one.ln()).collect() };
@@ -147,11 +147,11 @@ pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
 }
 
 /// Sentences about threats to the figures, and about wrong readings of them.
-pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings) -> Vec<String> {
+pub fn warnings(session: &Session, figures: &[SnippetFigures], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
     // Workers that share processors wait for each other, which is no disturbance.
     let processors = session.environment.cpus.unwrap_or(1);
-    let alone = |one: &&CodeFigures| one.concurrency.unwrap_or(1) <= processors;
+    let alone = |one: &&SnippetFigures| one.concurrency.unwrap_or(1) <= processors;
     let disturbed = figures
         .iter()
         .filter(alone)
@@ -170,7 +170,7 @@ pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings)
     warnings.extend(mostly_shell(figures));
     // What several runs share is said with the session.
     if let [only] = &session.runs[..] {
-        let notes = only.notes.iter().filter(|note| *note != Code::FOLDED);
+        let notes = only.notes.iter().filter(|note| *note != Snippet::FOLDED);
         warnings.extend(notes.cloned());
     }
     warnings.extend(contradiction(session, settings));
@@ -178,8 +178,8 @@ pub fn warnings(session: &Session, figures: &[CodeFigures], settings: &Settings)
 }
 
 /// Names commands whose executions are hardly longer than those of a shell that does nothing.
-fn mostly_shell(figures: &[CodeFigures]) -> Option<String> {
-    let is_mostly_shell = |one: &&CodeFigures| {
+fn mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
+    let is_mostly_shell = |one: &&SnippetFigures| {
         let times = one.time_median_ns.zip(one.shell_ns);
         times.is_some_and(|(time, shell_ns)| shell_ns * 2.0 > time.value)
     };
@@ -236,7 +236,7 @@ fn concurrency(case: &Case) -> Option<u32> {
     }
 }
 
-fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeFigures {
+fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> SnippetFigures {
     let values = |metric: &str| -> Vec<f64> {
         let values = runs.iter().filter_map(|run| run.value_of(metric));
         values.collect()
@@ -249,7 +249,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> CodeF
         |run: &&Run| Some(run.value_of(Metric::TIME)? / run.value_of(Metric::TIME_MEDIAN)?);
     let mut disturbances: Vec<f64> = runs.iter().filter_map(disturbance).collect();
     let mut rates: Vec<f64> = runs.iter().filter_map(|run| per_s(run, case)).collect();
-    CodeFigures {
+    SnippetFigures {
         label: label.to_owned(),
         concurrency: concurrency(case),
         runs: runs.len(),
@@ -277,7 +277,7 @@ mod tests {
     use speedwell_fixtures::Story;
     use speedwell_model::Environment;
 
-    /// Two codes, of which the first may have been removed by its compiler.
+    /// Two snippets, of which the first may have been removed by its compiler.
     fn half_folded() -> Session {
         let values =
             |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };
@@ -286,7 +286,7 @@ mod tests {
             .session();
         for run in &mut session.runs {
             if &*run.variant == "sqrt(2.0)" {
-                run.notes.push(Code::FOLDED.to_owned());
+                run.notes.push(Snippet::FOLDED.to_owned());
             }
         }
         session
@@ -334,8 +334,8 @@ mod tests {
         );
     }
 
-    fn of_command(median_ns: f64, shell_ns: f64) -> CodeFigures {
-        CodeFigures {
+    fn of_command(median_ns: f64, shell_ns: f64) -> SnippetFigures {
+        SnippetFigures {
             label: "true".into(),
             concurrency: None,
             runs: 6,
