@@ -2,16 +2,18 @@
 //!
 //! Prints the tables of `docs/why/statistics.md` beside reference figures and exits with 1 when a cell
 //! is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a hundredth of
-//! the repetitions and only shows that everything runs. Seeds are fixed. After `--`, `fixed`, `sequential` or
-//! `families` takes a part.
+//! the repetitions and only shows that everything runs. Seeds are fixed. After `--`, `fixed`, `sequential`,
+//! `pairs` or `families` takes a part.
 
 mod check;
 mod experiment;
 mod families;
 mod fixed;
 mod noise;
+mod paired;
 mod reference;
 mod sequential;
+mod signed_rank;
 
 use check::Check;
 use sequential::Repetitions;
@@ -40,6 +42,13 @@ fn main() {
             changed: count(4000),
         };
         sequential::study(&mut check, repetitions);
+    }
+    if is_chosen("pairs") {
+        let repetitions = Repetitions {
+            equal: count(40_000),
+            changed: count(10_000),
+        };
+        signed_rank::study(&mut check, repetitions);
     }
     if is_chosen("families") {
         families::study(&mut check, if is_measuring { 1000 } else { 1 });

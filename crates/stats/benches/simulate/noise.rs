@@ -98,6 +98,35 @@ pub fn normal(random: &mut Random, slots: usize, deviation: f64) -> Vec<f64> {
     (0..slots).map(|_| deviation * random.normal()).collect()
 }
 
+/// Noise of Laplace's distribution: a sharper peak and heavier tails than the normal one.
+pub fn laplace(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut one = || -random.uniform().ln();
+    (0..slots).map(|_| 0.02 * (one() - one())).collect()
+}
+
+/// Student's t with two degrees of freedom: no variance.
+pub fn student_2(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut one = || random.normal() / (-random.uniform().ln()).sqrt();
+    (0..slots).map(|_| 0.02 * one()).collect()
+}
+
+/// Cauchy's distribution: no mean. So narrow that the exponential of no value is infinite.
+pub fn cauchy(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut one = || (0.5 * TAU * (random.uniform() - 0.5)).tan();
+    (0..slots).map(|_| 1e-5 * one()).collect()
+}
+
+/// Normal 1 %, and twenty-one times that with probability .1.
+pub fn mixture(random: &mut Random, slots: usize) -> Vec<f64> {
+    let mut series = normal(random, slots, 0.01);
+    for value in &mut series {
+        if random.happens(0.1) {
+            *value *= 21.0;
+        }
+    }
+    series
+}
+
 fn skew(random: &mut Random, slots: usize) -> Vec<f64> {
     (0..slots)
         .map(|_| (0.02 * random.normal().exp()).ln_1p())

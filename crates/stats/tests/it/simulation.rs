@@ -7,6 +7,9 @@ mod experiment;
 #[path = "../../benches/simulate/noise.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 mod noise;
+#[path = "../../benches/simulate/paired.rs"]
+#[allow(dead_code, reason = "the benchmark program uses all of it")]
+mod paired;
 
 use experiment::{experiment, follow, repeat, test};
 use noise::{MODELS, Random};
@@ -70,4 +73,39 @@ fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
         (low..=high).contains(&alarms),
         "{alarms}, not {low} to {high}"
     );
+}
+
+/// Mean pairs and the number of `comparisons` that the design for pairs calls different.
+fn rejections_of_pairs(comparisons: u64, cell: u64, change: f64) -> (u64, f64) {
+    let design = paired::design();
+    let courses = repeat(comparisons, |repetition| {
+        let model = &MODELS[repetition as usize % MODELS.len()];
+        let mut random = Random::new(cell, repetition);
+        let pairs = paired::pairs(model, design.maximum(), change, &mut random);
+        paired::follow(&pairs, &design)
+    });
+    let rejected = courses.iter().filter(|course| course.is_rejected).count();
+    let pairs: usize = courses.iter().map(|course| course.pairs).sum();
+    (rejected as u64, pairs as f64 / comparisons as f64)
+}
+
+/// The design spends 5 %; a one-sided test, or looks with the ordinary limit, give 10 to 14 %.
+#[test]
+fn equal_sides_of_pairs_are_called_different_as_often_as_the_design_says() {
+    const COMPARISONS: u64 = 660;
+    let (rejected, pairs) = rejections_of_pairs(COMPARISONS, 13, 0.0);
+    let [low, high] = [0.0005, 0.9995].map(|p| binomial::quantile(p, COMPARISONS, 0.05));
+    assert!(
+        (low..=high).contains(&rejected),
+        "{rejected}, not {low} to {high}"
+    );
+    assert!((30.0..32.0).contains(&pairs), "{pairs}");
+}
+
+#[test]
+fn a_change_of_five_percent_is_found_within_a_dozen_pairs() {
+    const COMPARISONS: u64 = 220;
+    let (rejected, pairs) = rejections_of_pairs(COMPARISONS, 17, 0.05);
+    assert!(rejected >= COMPARISONS - 4, "{rejected}");
+    assert!(pairs < 12.0, "{pairs}");
 }

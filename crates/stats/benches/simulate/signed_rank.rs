@@ -1,0 +1,109 @@
+//! The signed-rank design for pairs: false positives, power, pairs to a decision.
+//!
+//! Decides what is measured about that design; blocks of runs are elsewhere. Start at [`study`].
+
+use super::check::{Check, average, head, percent, row};
+use super::experiment::repeat;
+use super::noise::{MODELS, Model, Random, cauchy, laplace, mixture, normal, student_2};
+use super::paired::{Course, design, follow, pairs};
+use super::sequential::Repetitions;
+use speedwell_stats::sequential::Design;
+
+/// Relative changes of the candidate.
+const CHANGES: [f64; 3] = [0.0, 0.02, 0.05];
+/// Most false positives of a design for 5 %, in percent: .3 points are 2.8 standard errors of 40,000 repetitions.
+const MOST: f64 = 5.3;
+
+/// Shapes of noise, up to one without a mean.
+const SHAPES: [Model; 5] = [
+    Model {
+        name: "normal",
+        series: |random, slots| normal(random, slots, 0.02),
+    },
+    Model {
+        name: "Laplace",
+        series: laplace,
+    },
+    Model {
+        name: "t, 2 degrees",
+        series: student_2,
+    },
+    Model {
+        name: "Cauchy",
+        series: cauchy,
+    },
+    Model {
+        name: "mixture",
+        series: mixture,
+    },
+];
+
+/// Does all parts and prints their tables.
+pub fn study(check: &mut Check, repetitions: Repetitions) {
+    let Repetitions { equal, changed } = repetitions;
+    let design = design();
+    head(
+        &format!(
+            "Pairs, looks at 10, 14, 20, 26, 32: rejections % / pairs, {equal} repetitions without and {changed} with \
+             a change; bias of the estimate at 2 %"
+        ),
+        &["noise", "no change", "2 %", "5 %", "bias, points"],
+    );
+    for (cell, model) in (3000..).step_by(CHANGES.len()).zip(&MODELS) {
+        let studied = CHANGES.iter().zip(cell..);
+        let courses: Vec<Vec<Course>> = studied
+            .map(|(&change, cell)| {
+                let repetitions = if change == 0.0 { equal } else { changed };
+                courses(model, &design, change, repetitions, cell)
+            })
+            .collect();
+        let rate = |at: usize| percent(&courses[at], |course| course.is_rejected);
+        let mean = |at: usize| average(&courses[at], |course| course.pairs as f64);
+        let bias = average(&courses[1], |course| 100.0 * (course.ratio / 1.02 - 1.0));
+        row(&[
+            model.name.into(),
+            format!(
+                "{} / {:.1}",
+                false_positives(check, model, rate(0)),
+                mean(0)
+            ),
+            format!("{:.1} / {:.1}", rate(1), mean(1)),
+            format!("{:.1} / {:.1}", rate(2), mean(2)),
+            format!("{bias:+.2}"),
+        ]);
+    }
+    head(
+        &format!("Pairs, no change, {equal} repetitions: shapes of the noise"),
+        &["noise", "false positives %", "pairs"],
+    );
+    for (cell, model) in (3100..).zip(&SHAPES) {
+        let courses = courses(model, &design, 0.0, equal, cell);
+        let rate = percent(&courses, |course| course.is_rejected);
+        row(&[
+            model.name.into(),
+            false_positives(check, model, rate),
+            format!("{:.1}", average(&courses, |course| course.pairs as f64)),
+        ]);
+    }
+}
+
+/// At least 4 %, or the design would waste what it may spend, and at most [`MOST`].
+fn false_positives(check: &mut Check, model: &Model, rate: f64) -> String {
+    let middle = 0.5 * (4.0 + MOST);
+    let place = format!("pairs, false positives, {}", model.name);
+    check.near(&place, rate, middle, MOST - middle)
+}
+
+fn courses(
+    model: &Model,
+    design: &Design,
+    change: f64,
+    repetitions: u64,
+    cell: u64,
+) -> Vec<Course> {
+    repeat(repetitions, |repetition| {
+        let mut random = Random::new(cell, repetition);
+        let pairs = pairs(model, design.maximum(), change, &mut random);
+        follow(&pairs, design)
+    })
+}
