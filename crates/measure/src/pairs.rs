@@ -7,7 +7,7 @@
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_model::{Event, Observer, Order, Run, Usage, Value};
+use speedwell_model::{Event, Metric, Observer, Order, Run, Usage, Value};
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,17 @@ pub fn advice(plan: &Plan) -> Option<&'static str> {
 /// With the reason: there is nothing to pair, figures that are no processor time, or work that waits.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     check_kinds(plan)?;
-    let waiting = waiting(plan)?;
+    let tried = trial(plan)?;
+    if let Some(run) = tried
+        .iter()
+        .find(|run| run.value_of(Metric::CPU_TIME).is_none())
+    {
+        bail!(
+            "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
+            run.case
+        );
+    }
+    let waiting = waiting(&tried);
     if let Some((name, share)) = waiting.first() {
         let others = match waiting.len() {
             1 => String::new(),
@@ -80,17 +90,22 @@ fn is_concurrent(job: &Job) -> bool {
     levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
-/// The cases of which a run of the baseline waited, with the share of its life in which it used the processor.
-fn waiting(plan: &Plan) -> anyhow::Result<Vec<(String, f64)>> {
+/// One run of the baseline for every case. What fails is left to the session to say.
+fn trial(plan: &Plan) -> anyhow::Result<Vec<Run>> {
     let mut runs = Runs::default();
     runner::try_all(plan, false, &mut [&mut runs])?;
     let mut seen = BTreeSet::new();
-    let first = runs.0.iter().filter(|run| seen.insert(run.case.id()));
-    let waiting = first.filter_map(|run| {
+    runs.0.retain(|run| seen.insert(run.case.id()));
+    Ok(runs.0)
+}
+
+/// The cases that waited, with the share of its life in which the process used the processor.
+fn waiting(tried: &[Run]) -> Vec<(String, f64)> {
+    let waiting = tried.iter().filter_map(|run| {
         let share = busy_share(&run.usage?, run.wall_ns)?;
         (share < BUSY).then(|| (run.case.id(), share))
     });
-    Ok(waiting.collect())
+    waiting.collect()
 }
 
 /// The share of a process's life in which it used the processor; `None` if others kept it from doing so.

@@ -78,23 +78,27 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
     }]
 }
 
-fn failure_blocks((failure, times): (&Failure, usize)) -> [Block; 3] {
+fn failure_blocks((failure, times): (&Failure, usize)) -> Vec<Block> {
     let times = if times > 1 {
         format!(" ({times} times)")
     } else {
         String::new()
     };
-    [
+    let mut blocks = vec![
         Block::Paragraph(format!("{}: {}{times}", subject(failure), failure.cause)),
         Block::Verbatim {
             label: "stderr".into(),
             text: failure.stderr_tail.clone(),
         },
-        Block::Command {
+    ];
+    // A report that contradicts another is no matter of one command.
+    if !failure.replay.is_empty() {
+        blocks.push(Block::Command {
             label: "to repeat it".into(),
             line: failure.replay.clone(),
-        },
-    ]
+        });
+    }
+    blocks
 }
 
 fn subject(failure: &Failure) -> String {

@@ -35,6 +35,8 @@ pub fn document(
     let mut document = Document::new("code");
     let is_quiet = output.verbosity == Verbosity::Quiet;
     let mut warned: Vec<Block> = warnings.iter().cloned().map(Block::Warning).collect();
+    // Pairs that share a processor have no times of their own.
+    let has_times = figures.iter().any(|one| one.time_ns.is_some());
     let mut figures_alone = vec![Block::Table(table(figures))];
     match compared {
         Some(mut compared) => {
@@ -51,8 +53,10 @@ pub fn document(
             document.extend(sentences);
         }
     }
-    document.extend(aside(figures_alone, is_quiet));
-    if !is_quiet {
+    if has_times || findings.comparisons.is_empty() {
+        document.extend(aside(figures_alone, is_quiet));
+    }
+    if !is_quiet && has_times {
         document.push(Block::Note(explanation(figures)));
     }
     if findings.comparisons.is_empty() {

@@ -47,9 +47,9 @@ fn wall_clock_time_of_a_shared_processor_is_not_reported() {
 }
 
 #[test]
-fn a_program_that_reports_no_processor_time_fails() {
+fn a_program_that_reports_no_processor_time_is_refused() {
     let found = run("case k=1\nold 7\nnew 9\n", &TWO).expect_status(2);
-    found.expect_stdout(&["reports no processor time"]);
+    found.expect_stderr(&["'g/pairs.fake k=1' reports no processor time", "hint: "]);
 }
 
 #[test]
