@@ -81,7 +81,7 @@ impl Attached {
             perf: self.perf,
             scratch: self.scratch,
             home: self.home,
-            told: outcome.stderr.last_lines(1),
+            last_line: outcome.stderr.last_lines(1),
         })
     }
 
@@ -117,7 +117,7 @@ pub struct Recording {
     scratch: Scratch,
     home: PathBuf,
     /// The last line of what perf said.
-    told: String,
+    last_line: String,
 }
 
 impl Recording {
@@ -128,11 +128,11 @@ impl Recording {
     /// Nothing was recorded, or it cannot be read.
     pub fn profile(self) -> Result<Profile> {
         let script = perf::profile(&self.perf, &self.scratch, &self.home);
-        let told = || match self.told.as_str() {
+        let reason = || match self.last_line.as_str() {
             "" => "perf recorded nothing".to_owned(),
             line => format!("perf recorded nothing, and said '{line}'"),
         };
-        script.map(|script| script.profile).with_context(told)
+        script.map(|script| script.profile).with_context(reason)
     }
 }
 
