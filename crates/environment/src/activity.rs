@@ -7,7 +7,7 @@
 use crate::tree::{Tree, field};
 use rustix::param::page_size;
 use speedwell_model::{Environment, Snapshot};
-use speedwell_process::{cpu_ns_of, family_of};
+use speedwell_process::{cpu_ns_of, tree_of};
 use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -238,7 +238,7 @@ impl Watch {
 
 fn counters(tree: &Tree, pid: i32) -> Counters {
     let mut switches = HashMap::new();
-    for member in family_of(pid) {
+    for member in tree_of(pid) {
         let tasks = format!("/proc/{member}/task");
         for task in tree.names(&tasks) {
             let status = tree.text(format!("{tasks}/{task}/status"));
@@ -267,7 +267,7 @@ fn count(status: &str, name: &str) -> u64 {
 
 /// Resident memory of all of them; the second figure of statm counts pages (proc_pid_statm(5)).
 fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
-    let pages = family_of(pid).into_iter().filter_map(|member| {
+    let pages = tree_of(pid).into_iter().filter_map(|member| {
         let text = tree.text(format!("/proc/{member}/statm"))?;
         text.split_whitespace().nth(1)?.parse::<u64>().ok()
     });

@@ -5,7 +5,7 @@ use crate::capture::Capture;
 use crate::channel::{self, Conversation, Ends, Next};
 use crate::kernel::reap;
 use crate::{
-    Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, family_of, interrupted, process_tree,
+    Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree, tree_of,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup2, fcntl_dupfd_cloexec, read, write};
@@ -64,7 +64,7 @@ pub(super) fn run_until(
     listener.drain();
     // A look at all processes of the machine takes time that a run of microseconds would notice.
     let left = if is_held {
-        family_of(group.as_raw_pid())
+        tree_of(group.as_raw_pid())
     } else {
         Vec::new()
     };
