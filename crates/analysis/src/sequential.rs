@@ -173,18 +173,18 @@ impl SequentialDecision {
                 looking.push((event.member, self.progress[place].looks + taken));
             }
         }
-        let seen = in_parallel(looking, |(member, index)| {
+        let looks = in_parallel(looking, |(member, index)| {
             (member, take_look(&member, index))
         });
         let mut last: Vec<usize> = Vec::new();
-        for (member, taken) in seen {
+        for (member, taken) in looks {
             let progress = &mut self.progress[member.place];
             progress.record(taken);
             if let Some(number) = progress.member {
                 self.family.look(number, taken.p.unwrap_or(1.0));
             }
-            if taken.is_last || taken.seen.is_same {
-                progress.is_decided = taken.seen.is_same;
+            if taken.is_last || taken.result.is_same {
+                progress.is_decided = taken.result.is_same;
                 last.push(member.place);
             }
         }
@@ -216,17 +216,17 @@ impl SequentialDecision {
         };
         let last = at_look(&latest, member);
         let change = progress.in_common(member, last.change);
-        let is_contradictory = change.is_none() && strongest.seen.direction.is_some();
+        let is_contradictory = change.is_none() && strongest.result.direction.is_some();
         let (evidence, is_same) = if is_contradictory {
-            (at_look(&strongest, member), strongest.seen.is_same)
+            (at_look(&strongest, member), strongest.result.is_same)
         } else {
             let lies_within = |change: Estimate| change.lies_within(-policy.delta, policy.delta);
-            let is_same = latest.seen.is_same || change.is_some_and(lies_within);
+            let is_same = latest.result.is_same || change.is_some_and(lies_within);
             (Outcome { change, ..last }, is_same)
         };
         let is_decided = progress.is_decided || is_same;
         Outcome {
-            direction: strongest.seen.direction,
+            direction: strongest.result.direction,
             is_same,
             end: if self.has_ended(member.place) {
                 End::Final
@@ -246,8 +246,8 @@ impl Progress {
         self.looks += 1;
         self.latest = Some(taken);
         let is_weaker = |strongest: &TakenLook| {
-            strongest.seen.direction.is_some()
-                && (taken.seen.direction.is_none() || taken.p >= strongest.p)
+            strongest.result.direction.is_some()
+                && (taken.result.direction.is_none() || taken.p >= strongest.p)
         };
         if !self.strongest.as_ref().is_some_and(is_weaker) {
             self.strongest = Some(taken);
@@ -278,7 +278,7 @@ impl Progress {
 #[derive(Debug, Clone, Copy)]
 struct TakenLook {
     runs: usize,
-    seen: LookResult,
+    result: LookResult,
     /// The p value that is valid over all looks.
     p: Option<f64>,
     is_last: bool,
@@ -305,7 +305,7 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
     match policy.looks.as_ref() {
         Some(looks) => {
             let at = looks.design.limits()[index];
-            let seen = look(
+            let result = look(
                 &pair.first_runs(at.n),
                 policy,
                 (&at).into(),
@@ -314,17 +314,17 @@ fn take_look(member: &Member<'_>, index: usize) -> TakenLook {
             );
             TakenLook {
                 runs: at.n,
-                seen,
-                p: seen.p.map(|p| looks.repeated.at(index, p)),
+                result,
+                p: result.p.map(|p| looks.repeated.at(index, p)),
                 is_last: at.is_last,
             }
         }
         None => {
-            let seen = look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
+            let result = look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
             TakenLook {
                 runs: pair.runs(),
-                seen,
-                p: seen.p,
+                result,
+                p: result.p,
                 is_last: true,
             }
         }

@@ -2,12 +2,12 @@
 //! the next.
 //!
 //! Decides from which pressure on a busy machine is worth a sentence before anything is measured; the same limits judge
-//! the machine in `speedwell doctor`. Start at [`busy_machine`], [`Stretch::begin`] and [`Watch::look`].
+//! the machine in `speedwell doctor`. Start at [`busy_machine`], [`Interval::begin`] and [`Watch::look`].
 
 use crate::tree::{Tree, field};
 use rustix::param::page_size;
 use speedwell_model::{Environment, Snapshot};
-use speedwell_process::{cpu_ns_of, family_of};
+use speedwell_process::{cpu_ns_of, tree_of};
 use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -118,9 +118,9 @@ fn busy(tree: &Tree) -> Option<String> {
     })
 }
 
-/// A stretch that has begun.
+/// An interval that has begun.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct Interval {
     tree: Tree,
     pid: i32,
     begin: Instant,
@@ -129,7 +129,7 @@ pub struct Stretch {
     stolen: Option<(u64, u64)>,
 }
 
-/// What a stretch cost. What the kernel does not tell is absent; shares are parts of 1.
+/// What an interval cost. What the kernel does not tell is absent; shares are parts of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
     /// Its length in nanoseconds.
@@ -142,11 +142,11 @@ pub struct Spent {
     pub steal: Option<f64>,
 }
 
-impl Stretch {
+impl Interval {
     /// Begins, for the process `pid` and all it starts.
-    pub fn begin(pid: i32) -> Stretch {
+    pub fn begin(pid: i32) -> Interval {
         let tree = Tree::at(Path::new("/"));
-        Stretch {
+        Interval {
             pid,
             waited_us: pressure_total_us(&tree, Resource::Cpu),
             stolen: steal_ticks(&tree),
@@ -238,7 +238,7 @@ impl Watch {
 
 fn counters(tree: &Tree, pid: i32) -> Counters {
     let mut switches = HashMap::new();
-    for member in family_of(pid) {
+    for member in tree_of(pid) {
         let tasks = format!("/proc/{member}/task");
         for task in tree.names(&tasks) {
             let status = tree.text(format!("{tasks}/{task}/status"));
@@ -267,7 +267,7 @@ fn count(status: &str, name: &str) -> u64 {
 
 /// Resident memory of all of them; the second figure of statm counts pages (proc_pid_statm(5)).
 fn rss_bytes(tree: &Tree, pid: i32) -> Option<u64> {
-    let pages = family_of(pid).into_iter().filter_map(|member| {
+    let pages = tree_of(pid).into_iter().filter_map(|member| {
         let text = tree.text(format!("/proc/{member}/statm"))?;
         text.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
@@ -334,13 +334,13 @@ mod tests {
         let service = Service::start(work).unwrap();
         let used = || cpu_ns_of(service.pid()).unwrap();
         let (begin, before_ns) = (Instant::now(), used());
-        let stretch = Stretch::begin(service.pid());
+        let interval = Interval::begin(service.pid());
         let inside_ns = used();
         while used() < inside_ns + 30_000_000 {
             std::thread::sleep(Duration::from_millis(1));
         }
         let least_ns = used() - inside_ns;
-        let spent = stretch.end();
+        let spent = interval.end();
         let most_ns = used() - before_ns;
         let cpu_ns = spent.cpu_ns.unwrap();
         assert!(

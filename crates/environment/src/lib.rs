@@ -14,7 +14,7 @@ mod programs;
 mod system;
 mod tree;
 
-pub use activity::{Spent, Stretch, Watch, busy_machine};
+pub use activity::{Interval, Spent, Watch, busy_machine};
 pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
 pub use programs::{ProgramVersion, program_version};

@@ -46,7 +46,7 @@ pub struct Failed {
     /// Why there is none.
     pub cause: Cause,
     /// What the compiler said.
-    pub words: String,
+    pub output: String,
     /// The shell line that repeats the compilation.
     pub replay: String,
     /// Whether the user ended it.
@@ -63,7 +63,7 @@ impl Failed {
     pub fn before_start(cause: Cause) -> Failed {
         Failed {
             cause,
-            words: String::new(),
+            output: String::new(),
             replay: String::new(),
             interrupted: false,
         }
@@ -188,9 +188,9 @@ fn find_or_compile(recipe: &Recipe, cache: &Path) -> Result<PathBuf, Failed> {
 /// # Errors
 /// It cannot be started, or refuses what it is given.
 pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
-    let failed = |cause, words: String, interrupted| Failed {
+    let failed = |cause, output: String, interrupted| Failed {
         cause,
-        words,
+        output,
         replay: replay(shown),
         interrupted,
     };
@@ -317,10 +317,10 @@ impl Recipe {
         spec
     }
 
-    fn failed(&self, cause: Cause, words: String) -> Failed {
+    fn failed(&self, cause: Cause, output: String) -> Failed {
         Failed {
             cause,
-            words,
+            output,
             replay: replay(&self.shown()),
             interrupted: false,
         }

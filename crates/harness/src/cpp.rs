@@ -113,7 +113,7 @@ fn failure(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) ->
         variant: of.map(|(_, setting)| setting.variant.name.clone()),
         slot: of.map(|(_, setting)| setting.slot),
         cause: failed.cause,
-        stderr_tail: failed.words,
+        stderr_tail: failed.output,
         replay: failed.replay,
     }
 }

@@ -120,8 +120,8 @@ pub enum UsualTool {
 }
 
 impl Request {
-    /// The user's values as `name=value` words.
-    pub fn words(&self) -> Vec<String> {
+    /// The user's values as `name=value`.
+    pub fn assignments(&self) -> Vec<String> {
         self.sets
             .iter()
             .map(|(name, value)| format!("{name}={value}"))

@@ -38,7 +38,7 @@ pub use sources::own_program;
 pub use wire::Message;
 
 /// The harness of that kind.
-pub fn of(kind: Kind) -> &'static dyn Harness {
+pub fn for_kind(kind: Kind) -> &'static dyn Harness {
     match kind {
         Kind::NodeCore => &node::core::NodeCore,
         Kind::Node => &node::Node,

@@ -66,7 +66,7 @@ pub(super) fn perform(job: &Job, setting: &Setting<'_>, mut plain: Spec) -> Atte
         pin: setting.pin.cloned(),
         ..speaking(plain.clone())
     };
-    plain.arguments.extend(words(job));
+    plain.arguments.extend(case_arguments(job));
     protocol::perform(job, setting, &spec, &plain, Loop::OfTheHarness)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn speaking(plain: Spec) -> Spec {
 }
 
 /// The words by which a person chooses the case: the benchmark's own name and its values.
-pub(super) fn words(job: &Job) -> Vec<String> {
+pub(super) fn case_arguments(job: &Job) -> Vec<String> {
     let name = job
         .case
         .iter()

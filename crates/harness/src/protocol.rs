@@ -9,7 +9,7 @@ use crate::attempt::{not_described, start_reason};
 use crate::events::{Events, observation};
 use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
 use crate::own_program;
-use crate::remembered::{self, Depends, Said};
+use crate::remembered::{self, Depends, Origin};
 use crate::{Attempt, Message, Observation};
 use speedwell_model::{Case, Cause, Length, Value, ValueKind};
 use speedwell_process::{Spec, run};
@@ -40,7 +40,7 @@ pub(super) fn describe(
         .with("id", 2)
         .with("path", source.file.display())
         .with("root", source.root.display())
-        .with_list("args", &request.words());
+        .with_list("args", &request.assignments());
     if request.trial != Trial::No {
         message = message.with("test", 1);
     }
@@ -61,9 +61,9 @@ pub(super) fn describe(
 }
 
 /// What the answer depends on: the last event says it, of languages that know.
-fn dependencies_in(line: &[u8]) -> Option<Said> {
+fn dependencies_in(line: &[u8]) -> Option<Origin> {
     let last = Message::parse(line).filter(|message| message.verb == "described")?;
-    Some(Said {
+    Some(Origin {
         program: last.get("program")?.into(),
         depends: Depends {
             files: last.list("files").into_iter().map(Into::into).collect(),
@@ -204,7 +204,7 @@ pub(super) fn described(
             // Its set-up must run once before all cases, so the file has to start them itself.
             description.jobs.push(Job {
                 route: Route::Parent,
-                arguments: request.words(),
+                arguments: request.assignments(),
                 flags: Vec::new(),
                 ..draft
             });

@@ -32,7 +32,7 @@ impl Harness for Python {
         spec.limit = setting.limit;
         spec.pin = setting.pin.cloned();
         plain.limit = setting.limit;
-        plain.arguments.extend(program::words(job));
+        plain.arguments.extend(program::case_arguments(job));
         protocol::perform(job, setting, &spec, &plain, Loop::OfTheHarness)
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Depends {
 }
 
 /// The end of an answer: who gave it, and what it depends on.
-pub(super) struct Said {
+pub(super) struct Origin {
     /// The program that executed the file, as it calls itself.
     pub program: PathBuf,
     /// What the answer depends on.
@@ -48,15 +48,15 @@ struct Entry {
 }
 
 /// Has the conversation with the process of `spec`, or repeats what it said before: then there is no
-/// outcome. `said` finds in a line what the answer depends on, once it is complete and good.
+/// outcome. `origin` finds in a line what the answer depends on, once it is complete and good.
 pub(super) fn ask<C: Conversation>(
     spec: &Spec,
     conversation: &mut C,
-    said: fn(&[u8]) -> Option<Said>,
+    origin: fn(&[u8]) -> Option<Origin>,
 ) -> io::Result<Option<Outcome>> {
     let opening = conversation.opening();
     let Some(place) = Place::of(spec, &opening) else {
-        let mut listened = Listened::new(conversation, opening, said);
+        let mut listened = Listened::new(conversation, opening, origin);
         return run(spec, &mut listened).map(Some);
     };
     if let Some(entry) = place.entry(spec) {
@@ -65,13 +65,13 @@ pub(super) fn ask<C: Conversation>(
         }
         return Ok(None);
     }
-    let mut listened = Listened::new(conversation, opening, said);
+    let mut listened = Listened::new(conversation, opening, origin);
     let outcome = run(spec, &mut listened)?;
-    let Listened { lines, said, .. } = listened;
-    if let (Some(said), Some(lines)) = (said, lines)
+    let Listened { lines, origin, .. } = listened;
+    if let (Some(origin), Some(lines)) = (origin, lines)
         && outcome.ended == Ended::Exit(0)
     {
-        place.keep(spec, &said, lines);
+        place.keep(spec, &origin, lines);
     }
     Ok(Some(outcome))
 }
@@ -131,12 +131,12 @@ impl Place {
 
     /// Keeps the answer, unless it depends on what cannot be compared or comes from another program:
     /// a wrapper may choose one by things that nobody here knows.
-    fn keep(&self, spec: &Spec, said: &Said, lines: Vec<String>) {
-        let by_itself = fs::canonicalize(&said.program).is_ok_and(|own| own == self.program);
-        if said.depends.volatile || said.depends.files.is_empty() || !by_itself {
+    fn keep(&self, spec: &Spec, origin: &Origin, lines: Vec<String>) {
+        let by_itself = fs::canonicalize(&origin.program).is_ok_and(|own| own == self.program);
+        if origin.depends.volatile || origin.depends.files.is_empty() || !by_itself {
             return;
         }
-        let files: Option<Vec<(PathBuf, u64)>> = said
+        let files: Option<Vec<(PathBuf, u64)>> = origin
             .depends
             .files
             .iter()
@@ -147,7 +147,7 @@ impl Place {
         let ours = |name: &&String| {
             spec.environment.iter().all(|(own, _)| own != *name) && !spec.unset.contains(name)
         };
-        let environment = said.depends.environment.iter().filter(ours);
+        let environment = origin.depends.environment.iter().filter(ours);
         let entry = Entry {
             files,
             environment: environment
@@ -213,19 +213,19 @@ fn forget_oldest(folder: &Path) -> io::Result<()> {
 struct Listened<'a, C> {
     inner: &'a mut C,
     opening: Vec<u8>,
-    find: fn(&[u8]) -> Option<Said>,
-    said: Option<Said>,
+    find: fn(&[u8]) -> Option<Origin>,
+    origin: Option<Origin>,
     /// `None` once a line was no text.
     lines: Option<Vec<String>>,
 }
 
 impl<'a, C> Listened<'a, C> {
-    fn new(inner: &'a mut C, opening: Vec<u8>, find: fn(&[u8]) -> Option<Said>) -> Self {
+    fn new(inner: &'a mut C, opening: Vec<u8>, find: fn(&[u8]) -> Option<Origin>) -> Self {
         Listened {
             inner,
             opening,
             find,
-            said: None,
+            origin: None,
             lines: Some(Vec::new()),
         }
     }
@@ -237,7 +237,7 @@ impl<C: Conversation> Conversation for Listened<'_, C> {
     }
 
     fn received(&mut self, line: &[u8]) -> Next {
-        self.said = self.said.take().or_else(|| (self.find)(line));
+        self.origin = self.origin.take().or_else(|| (self.find)(line));
         match std::str::from_utf8(line) {
             Ok(text) => self
                 .lines

@@ -5,7 +5,7 @@
 //! With `--bench SIDE` (`ours` or `httparse`) only that side is executed, for `perf stat -e
 //! instructions:u`; `none` counts what the rest costs. Without `--bench` everything runs once.
 
-use speedwell_load::http1::{Asked, Reply};
+use speedwell_load::http1::{MethodKind, Reply};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -73,7 +73,7 @@ fn facts(status: u16, body_bytes: u64, reusable: bool) -> u64 {
 }
 
 fn read(reply: &mut Reply, bytes: &[u8]) -> u64 {
-    reply.begin(Asked::Body);
+    reply.begin(MethodKind::Body);
     match reply.feed(bytes).map(|progress| progress.ended) {
         Ok(Some(ended)) => facts(ended.status, ended.body_bytes, ended.reusable),
         _ => 0,

@@ -10,7 +10,7 @@ mod head;
 mod reply;
 mod request;
 
-pub use head::Asked;
+pub use head::MethodKind;
 pub(crate) use head::{is_token_byte, number};
 pub use reply::{Limits, Phase, Progress, Reply};
 pub(crate) use request::check;

@@ -414,8 +414,8 @@ pub fn effective_concurrency(service: &Distribution<Service>, elapsed_ns: u64) -
 }
 
 /// Whether fewer requests were on their way than asked for, so that the load was not that load.
-pub fn is_concurrency_short(effective: f64, asked: u32) -> bool {
-    effective < LEAST_CONCURRENCY * f64::from(asked)
+pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
+    effective < LEAST_CONCURRENCY * f64::from(requested)
 }
 
 /// Requests that were due, and those of them that were sent, up to the end of the schedule.

@@ -142,7 +142,7 @@ pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
 
 /// Options that divide a run into samples say nothing to files that measure once per process.
 fn undivided_warning(plan: &Plan) -> Option<String> {
-    let undivided = |job: &&harness::Job| !harness::of(job.source.kind).divides_runs();
+    let undivided = |job: &&harness::Job| !harness::for_kind(job.source.kind).divides_runs();
     let job = plan.jobs.iter().find(undivided)?;
     Some(format!(
         "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
@@ -176,10 +176,13 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
     let usual = plan
         .jobs
         .first()
-        .map(|job| harness::of(job.source.kind).usual_program(&job.source));
+        .map(|job| harness::for_kind(job.source.kind).usual_program(&job.source));
     let program_of = |variant: &Variant| variant.program.clone().or_else(|| usual.clone());
     let described = program_of(&plan.variants[0]);
-    let harnesses = plan.jobs.iter().map(|job| harness::of(job.source.kind));
+    let harnesses = plan
+        .jobs
+        .iter()
+        .map(|job| harness::for_kind(job.source.kind));
     let asks_version = harnesses.into_iter().all(|harness| harness.has_version());
     let mut programs = Vec::new();
     let mut versions = Vec::new();

@@ -18,7 +18,8 @@ pub struct LoadRun {
     /// Its place in the order of execution of all loads of the command, from 0.
     pub slot: u32,
     /// What was requested.
-    pub asked: LoadFacts,
+    #[serde(rename = "asked")]
+    pub requested: LoadFacts,
     /// What the request before the load saw; absent with `--no-verify`.
     pub probe: Option<ProbeFacts>,
     /// What was measured, of all generators together.

@@ -5,7 +5,7 @@ use crate::capture::Capture;
 use crate::channel::{self, Conversation, Ends, Next};
 use crate::kernel::reap;
 use crate::{
-    Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, family_of, interrupted, process_tree,
+    Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree, tree_of,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup2, fcntl_dupfd_cloexec, read, write};
@@ -56,15 +56,15 @@ pub(super) fn run_until(
     process_tree::forget(group);
     let wall_ns = begin.elapsed().as_nanos() as u64;
     let by_itself = Ended::from(status);
-    let shutdown = listener.asked.map(|asked| ShutdownOutcome {
+    let shutdown = listener.end_requested.map(|requested| ShutdownOutcome {
         manner: by_itself,
-        took_ns: asked.elapsed().as_nanos() as u64,
+        took_ns: requested.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
     });
     listener.drain();
     // A look at all processes of the machine takes time that a run of microseconds would notice.
     let left = if is_held {
-        family_of(group.as_raw_pid())
+        tree_of(group.as_raw_pid())
     } else {
         Vec::new()
     };
@@ -105,7 +105,7 @@ struct Listener<'a> {
     stop_source: StopSource,
     shutdown: Shutdown,
     /// When it was asked to end.
-    asked: Option<Instant>,
+    end_requested: Option<Instant>,
     was_killed: bool,
     stopped: Option<Ended>,
     lingering: bool,
@@ -126,7 +126,7 @@ impl<'a> Listener<'a> {
             deadline,
             stop_source: StopSource::User,
             shutdown: Shutdown::default(),
-            asked: None,
+            end_requested: None,
             was_killed: false,
             stopped: None,
             lingering: false,
@@ -169,7 +169,7 @@ impl<'a> Listener<'a> {
             },
             StopSource::Pipe(pipe) if is_closed(pipe) => {
                 let _ = kill_process_group(self.child.pid, self.shutdown.signal);
-                self.asked = Some(Instant::now());
+                self.end_requested = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
             // Its holder decides what follows; the child only has to bring its answer to an end.

@@ -3,7 +3,7 @@
 //!
 //! A child's process group is killed as a whole, but a descendant may have left the group (a
 //! daemon). As "subreaper" we become the parent of such orphans, so the kernel tells us of them. Start at
-//! [`family_of`], [`clear`] and [`Identity::own`].
+//! [`tree_of`], [`clear`] and [`Identity::own`].
 
 use crate::kernel::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
@@ -28,13 +28,13 @@ struct Stat {
     waited_ticks: u64,
 }
 
-/// The processes of the child `root` that are alive, itself included.
-pub fn family_of(root: i32) -> Vec<i32> {
+/// The living processes of the tree below the child `root`, itself included: its descendants and its process group.
+pub fn tree_of(root: i32) -> Vec<i32> {
     members(&processes(), root)
 }
 
-/// The living processes of several families; without any, the machine is not looked at.
-pub(super) fn families_of(roots: &[i32]) -> BTreeSet<i32> {
+/// The living processes of several trees; without any, the machine is not looked at.
+pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     if roots.is_empty() {
         return BTreeSet::new();
     }
@@ -42,26 +42,26 @@ pub(super) fn families_of(roots: &[i32]) -> BTreeSet<i32> {
     roots.iter().flat_map(|root| members(&all, *root)).collect()
 }
 
-/// Processor time that the family has used so far, in nanoseconds, ended members aside whose parent
+/// Processor time that the tree has used so far, in nanoseconds, ended members aside whose parent
 /// has not waited for them. `None` when nobody is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let all = processes();
-    let family = members(&all, root);
+    let tree = members(&all, root);
     let ticks_per_second = clock_ticks_per_second();
-    if family.is_empty() || ticks_per_second == 0 {
+    if tree.is_empty() || ticks_per_second == 0 {
         return None;
     }
     let in_ns = |ticks: u64| ticks.saturating_mul(1_000_000_000) / ticks_per_second;
-    let spent = family.iter().map(|pid| {
+    let spent = tree.iter().map(|pid| {
         let stat = &all[pid];
         cpu_ns_of_process(*pid).unwrap_or_else(|| in_ns(stat.own_ticks)) + in_ns(stat.waited_ticks)
     });
     Some(spent.sum())
 }
 
-/// The largest resident memory that each living member of the family has had so far, added up, in bytes.
+/// The largest resident memory that each living member of the tree has had so far, added up, in bytes.
 pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
-    let peaks = family_of(root).into_iter().filter_map(|pid| {
+    let peaks = tree_of(root).into_iter().filter_map(|pid| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let line = status
             .lines()
@@ -161,7 +161,7 @@ pub fn adopt_orphans() {
 pub(super) fn clear(group: Pid, known: &[i32]) -> usize {
     // Counted while they live: what is killed with its group is no longer there to be seen.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
-        families_of(&orphans())
+        trees_of(&orphans())
     } else {
         BTreeSet::new()
     };
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_descendants_and_members_of_the_group() {
+    fn a_tree_is_descendants_and_members_of_the_group() {
         let stat = |parent, group| Stat {
             parent,
             group,
@@ -323,7 +323,7 @@ mod tests {
             (10, stat(1, 10)),
             (11, stat(10, 10)),
             (12, stat(11, 12)),
-            // An orphan of the family that stayed in its group, and a stranger.
+            // An orphan of the tree that stayed in its group, and a stranger.
             (13, stat(1, 10)),
             (20, stat(1, 20)),
         ]);
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn this_process_is_found_with_its_time() {
         let own = std::process::id() as i32;
-        assert!(family_of(own).contains(&own));
+        assert!(tree_of(own).contains(&own));
         assert!(cpu_ns_of(own).is_some() && name_of(own).is_some());
     }
 

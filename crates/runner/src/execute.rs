@@ -388,7 +388,7 @@ fn setting<'a>(
 ) -> Setting<'a> {
     let variant = &plan.variants[slot.variant];
     let source = &plan.jobs[slot.job].source;
-    let usual = || harness::of(source.kind).usual_program(source);
+    let usual = || harness::for_kind(source.kind).usual_program(source);
     Setting {
         variant,
         program: variant.program.clone().unwrap_or_else(usual),
@@ -404,7 +404,7 @@ fn setting<'a>(
 
 fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
     let job = &plan.jobs[slot.job];
-    harness::of(job.source.kind).perform(job, setting)
+    harness::for_kind(job.source.kind).perform(job, setting)
 }
 
 /// The runs of one job by case.

@@ -85,7 +85,7 @@ pub fn listener(address: &Address, pid: i32) -> Listener {
     let sockets = sockets_of(address);
     if sockets.is_empty() {
         Listener::Nobody
-    } else if process::holders_of(&sockets, process::family_of(pid)).is_empty() {
+    } else if process::holders_of(&sockets, process::tree_of(pid)).is_empty() {
         Listener::Stranger(process::names_of(&process::all_holders_of(&sockets)))
     } else {
         Listener::Own

@@ -89,7 +89,7 @@ fn work(
         let Some(job) = plan.jobs.get(at / variants) else {
             return;
         };
-        let harness = harness::of(job.source.kind);
+        let harness = harness::for_kind(job.source.kind);
         let variant = &plan.variants[at % variants];
         let usual = || harness.usual_program(&job.source);
         let setting = Setting {

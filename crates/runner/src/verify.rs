@@ -24,7 +24,7 @@ const SHOWN_BYTES: usize = 120;
 
 /// An answer, and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct Probed {
     /// The answer.
     pub probe: Probe,
     /// Addresses that redirected, in order.
@@ -36,7 +36,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// There is no whole answer, or it is no success.
-pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Seen)> {
+pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Probed)> {
     let mut redirected_from = Vec::new();
     loop {
         let probe = generator::probe(&job.load, process::interrupt_flag());
@@ -50,7 +50,7 @@ pub fn verify(mut job: LoadJob) -> anyhow::Result<(LoadJob, Seen)> {
             ensure!(probe.is_success, no_success(&job, &probe));
             return Ok((
                 job,
-                Seen {
+                Probed {
                     probe,
                     redirected_from,
                 },

@@ -206,7 +206,7 @@ fn sample(job: &Job) -> Cost {
         seed: 1,
         experiment: None,
     };
-    let attempt = harness::of(job.source.kind).perform(job, &setting);
+    let attempt = harness::for_kind(job.source.kind).perform(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");
     (

@@ -45,7 +45,7 @@ use std::ffi::OsString;
     max_term_width = 100,
     propagate_version = true
 )]
-struct Words {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -142,13 +142,13 @@ fn first_look(written: &new::Written) -> Status {
     looked
 }
 
-fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Words, clap::Error> {
-    let mut grammar = Words::command();
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
+    let mut grammar = CommandLine::command();
     let matches = grammar.try_get_matches_from_mut(words)?;
-    Words::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
+    CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
 }
 
 /// The grammar, for the tests that hold it together.
 pub fn grammar() -> clap::Command {
-    Words::command()
+    CommandLine::command()
 }

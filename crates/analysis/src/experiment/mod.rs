@@ -72,14 +72,14 @@ pub fn analyse(session: &Session, experiment: &Experiment, settings: &Settings) 
 
 /// The experiment with the baseline that the user requests now, or requested when it was measured.
 fn based(session: &Session, experiment: &Experiment, settings: &Settings) -> Experiment {
-    let asked = settings.baseline.as_ref();
-    let asked = asked.unwrap_or(&session.design.baseline);
+    let requested = settings.baseline.as_ref();
+    let requested = requested.unwrap_or(&session.design.baseline);
     let variants = &experiment.variants;
-    let is_other = *asked != experiment.compare.baseline
-        && variants.iter().any(|variant| variant.name == *asked);
+    let is_other = *requested != experiment.compare.baseline
+        && variants.iter().any(|variant| variant.name == *requested);
     let mut experiment = experiment.clone();
     if is_other {
-        experiment.compare = experiment.compare.against(asked, &experiment.variants);
+        experiment.compare = experiment.compare.against(requested, &experiment.variants);
     }
     experiment
 }
@@ -109,8 +109,8 @@ pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound
         ..Known::default()
     };
     for (case, service) in services(experiment) {
-        let asked = f64::from(service.load.in_flight());
-        known.asked.insert(case.clone(), asked);
+        let requested = f64::from(service.load.in_flight());
+        known.requested.insert(case.clone(), requested);
         if !service.verify.same_bytes {
             known.sizes_may_differ.push(case);
         }

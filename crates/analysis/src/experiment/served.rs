@@ -114,7 +114,7 @@ fn of_percentiles(run: &Run) -> Option<Row> {
 fn asked_of(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
     let number = |name: &str| run.case.value(name).and_then(Value::as_number);
     match load {
-        Some(load) => load.asked.concurrency().map(f64::from),
+        Some(load) => load.requested.concurrency().map(f64::from),
         None => number("concurrency").or_else(|| number("connections")),
     }
 }

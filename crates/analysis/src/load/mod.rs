@@ -60,7 +60,7 @@ pub struct LoadFindings<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Concurrency {
     /// Asked for; only a closed load without pauses has such a number.
-    pub asked: Option<u32>,
+    pub requested: Option<u32>,
     /// From sending to the last byte.
     pub effective: Option<f64>,
     /// Connections that were being made, on average.
@@ -167,7 +167,7 @@ impl LoadFindings<'_> {
 fn concurrency(run: &LoadRun) -> Concurrency {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
-    let asked = match run.asked.pace {
+    let requested = match run.requested.pace {
         // Clients that pause have nothing in flight meanwhile, as they were told.
         PaceFacts::Closed {
             concurrency,
@@ -180,12 +180,12 @@ fn concurrency(run: &LoadRun) -> Concurrency {
     let connecting = (measured.elapsed_ns > 0)
         .then(|| latency.connect().sum_ns() as f64 / measured.elapsed_ns as f64);
     Concurrency {
-        asked,
+        requested,
         effective,
         connecting,
         is_short: effective
-            .zip(asked)
-            .is_some_and(|(effective, asked)| is_concurrency_short(effective, asked)),
+            .zip(requested)
+            .is_some_and(|(effective, requested)| is_concurrency_short(effective, requested)),
     }
 }
 
@@ -232,7 +232,7 @@ fn per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
 
 /// What can be compared between the halves of a load.
 fn course(run: &LoadRun) -> Option<Course> {
-    match &run.asked.pace {
+    match &run.requested.pace {
         PaceFacts::Closed { .. } => Some(Course::Throughput),
         PaceFacts::Open { stages, .. } => {
             let first = stages.first()?.from_per_s;
@@ -283,13 +283,13 @@ fn of_load(findings: &LoadFindings<'_>) -> Vec<Remark> {
         });
     }
     let concurrency = &findings.concurrency;
-    if let (true, Some(asked), Some(effective)) = (
+    if let (true, Some(requested), Some(effective)) = (
         concurrency.is_short,
-        concurrency.asked,
+        concurrency.requested,
         concurrency.effective,
     ) {
         remarks.push(Remark::ConcurrencyShort {
-            asked,
+            requested,
             effective,
             connecting: concurrency.connecting.unwrap_or(0.0),
         });
@@ -339,7 +339,7 @@ fn of_generator(findings: &LoadFindings<'_>) -> Vec<Remark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
     // A generator that never sleeps is always busy; that was requested.
-    if generator.bottlenecks > 0 && !findings.run.asked.busy_polls {
+    if generator.bottlenecks > 0 && !findings.run.requested.busy_polls {
         remarks.push(Remark::GeneratorBound {
             bottlenecks: generator.bottlenecks,
             threads: generator.threads,
@@ -382,7 +382,7 @@ fn of_answers(findings: &LoadFindings<'_>) -> Vec<Remark> {
         });
     }
     let closed = replies.count - replies.reusable.min(replies.count);
-    if findings.run.asked.keeps_alive && closed > 0 {
+    if findings.run.requested.keeps_alive && closed > 0 {
         remarks.push(Remark::NotReusable {
             count: closed,
             of: replies.count,

@@ -35,7 +35,7 @@ pub enum Remark {
     /// Fewer requests were in flight than requested.
     ConcurrencyShort {
         /// Asked for.
-        asked: u32,
+        requested: u32,
         /// Under way on average.
         effective: f64,
         /// Connections being made, on average.

@@ -143,7 +143,7 @@ fn refused_at(tries: &[RateTry]) -> Option<f64> {
 
 /// The one constant rate of a load.
 fn rate(run: &LoadRun) -> Option<f64> {
-    match &run.asked.pace {
+    match &run.requested.pace {
         PaceFacts::Open { stages, .. } => match &stages[..] {
             [stage] if stage.from_per_s == stage.to_per_s => Some(stage.to_per_s),
             _ => None,
@@ -296,7 +296,7 @@ fn is_whole(run: &LoadRun) -> bool {
 }
 
 fn numbers<'a>(runs: impl Iterator<Item = &'a LoadRun>) -> Vec<u32> {
-    let mut numbers: Vec<u32> = runs.filter_map(|run| run.asked.concurrency()).collect();
+    let mut numbers: Vec<u32> = runs.filter_map(|run| run.requested.concurrency()).collect();
     numbers.sort_unstable();
     numbers.dedup();
     numbers
@@ -309,7 +309,7 @@ fn throughputs(runs: &[&LoadRun]) -> Vec<Level> {
     let level = |number: &u32| {
         let of_level = whole
             .iter()
-            .filter(|run| run.asked.concurrency() == Some(*number));
+            .filter(|run| run.requested.concurrency() == Some(*number));
         let mut level = Level {
             concurrency: *number,
             ..Level::default()
@@ -347,7 +347,8 @@ fn windows(measured: &Measured) -> Vec<f64> {
 }
 
 fn pass(concurrency: u32, loads: &[&LoadFindings<'_>]) -> Pass {
-    let of_level = |load: &&&LoadFindings<'_>| load.run.asked.concurrency() == Some(concurrency);
+    let of_level =
+        |load: &&&LoadFindings<'_>| load.run.requested.concurrency() == Some(concurrency);
     let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(of_level).copied().collect();
     let mean = |of: &dyn Fn(&LoadFindings<'_>) -> Option<f64>| {
         let values: Vec<f64> = loads.iter().filter_map(|load| of(load)).collect();

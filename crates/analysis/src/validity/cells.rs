@@ -32,7 +32,7 @@ const MOST_EDGES: f64 = 0.1;
 pub struct Known<'a> {
     /// Requests that were to be in flight at once (connections times pipelining), by the id of the
     /// case. Without an entry the parameters `concurrency`, or `connections` and `pipelining`, say so.
-    pub asked: HashMap<String, f64>,
+    pub requested: HashMap<String, f64>,
     /// Ids of cases whose answers may have another size under another variant.
     pub sizes_may_differ: Vec<String>,
     /// Variants that do more work than the baseline, so that they cannot be better.
@@ -50,7 +50,7 @@ pub(super) struct Cell<'s> {
     /// Whether its answers must have the size that they have under other variants.
     pub has_fixed_size: bool,
     /// Requests that were to be in flight at once, if that is known.
-    pub asked: Option<f64>,
+    pub requested: Option<f64>,
     /// The load generator with its version, if that is known.
     pub generator: Option<String>,
     /// The runs in order of execution.
@@ -162,7 +162,7 @@ impl<'s> Cells<'s> {
         };
         self.cells.push(Cell {
             has_fixed_size: !known.sizes_may_differ.contains(&id),
-            asked: known.asked.get(&id).copied().or_else(|| asked_of(case)),
+            requested: known.requested.get(&id).copied().or_else(|| asked_of(case)),
             case: id,
             variant,
             generator,

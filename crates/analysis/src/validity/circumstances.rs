@@ -161,12 +161,12 @@ enum Side {
 
 /// The runs of a cell that lie on this side.
 fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
-    let asked = cell.asked?;
+    let requested = cell.requested?;
     let found = |(run, number): (&&Run, usize)| {
         let figure = cells.in_flight(run)?;
         let lies_there = match side {
-            Side::Lighter => figure.high < asked * LEAST_SHARE && !is_too_short(run, asked),
-            Side::Heavier => figure.low > asked * MOST_SHARE,
+            Side::Lighter => figure.high < requested * LEAST_SHARE && !is_too_short(run, requested),
+            Side::Heavier => figure.low > requested * MOST_SHARE,
         };
         lies_there.then_some((figure.value, number))
     };
@@ -179,13 +179,13 @@ fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
     let (level, says, remedy) = match side {
         Side::Lighter => {
             let says = format!(
-                "Only {figures} of {asked} requests were in flight{which} (rate times mean latency)."
+                "Only {figures} of {requested} requests were in flight{which} (rate times mean latency)."
             );
             (Level::Amber, says, REMEDY)
         }
         Side::Heavier => {
             let says = format!(
-                "{figures} requests would have been in flight{which}, but {asked} were requested (rate times mean latency)."
+                "{figures} requests would have been in flight{which}, but {requested} were requested (rate times mean latency)."
             );
             (Level::Red, says, CONTRADICTION)
         }
@@ -194,19 +194,19 @@ fn beside(cells: &Cells<'_>, cell: &Cell<'_>, side: Side) -> Option<Finding> {
 }
 
 fn too_few(cells: &Cells<'_>, cell: &Cell<'_>) -> Option<Finding> {
-    let asked = cell.asked?;
+    let requested = cell.requested?;
     let numbered = cell.runs.iter().zip(1..);
     let short: Vec<(f64, usize)> = numbered
-        .filter(|(run, _)| is_too_short(run, asked))
+        .filter(|(run, _)| is_too_short(run, requested))
         .filter_map(|(run, number)| Some((requests_of(run)?, number)))
         .collect();
     let (requests, _) = short.first()?;
     let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
     let which = of_runs(&runs, cell.runs.len());
-    let says = format!("{requests} requests cannot keep {asked} connections busy{which}.");
+    let says = format!("{requests} requests cannot keep {requested} connections busy{which}.");
     Some(Finding::new(Check::InFlight, Level::Amber, says, TOO_FEW).in_cell(cells, cell, runs))
 }
 
-fn is_too_short(run: &Run, asked: f64) -> bool {
-    run.value_of("latency_mean").is_some() && requests_of(run).is_some_and(|all| all < asked)
+fn is_too_short(run: &Run, requested: f64) -> bool {
+    run.value_of("latency_mean").is_some() && requests_of(run).is_some_and(|all| all < requested)
 }

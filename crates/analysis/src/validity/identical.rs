@@ -159,19 +159,19 @@ pub(super) fn check_disguise(cells: &Cells<'_>) -> Option<Finding> {
     if known.len() < FEWEST_CELLS || range(&values) > SAME || range(&rates) < LEAST_RANGE {
         return None;
     }
-    let asked: Option<Vec<f64>> = known.iter().map(|(cell, ..)| cell.asked).collect();
-    let is_met = |(asked, figure): (&f64, &Figure)| figure.high >= asked * LEAST_SHARE;
+    let requested: Option<Vec<f64>> = known.iter().map(|(cell, ..)| cell.requested).collect();
+    let is_met = |(requested, figure): (&f64, &Figure)| figure.high >= requested * LEAST_SHARE;
     let mut figures = known.iter().map(|(_, figure, _)| figure);
-    let (of, remedy) = match &asked {
-        Some(asked)
-            if asked
+    let (of, remedy) = match &requested {
+        Some(requested)
+            if requested
                 .iter()
                 .any(|one| figures.next().is_some_and(|f| is_met((one, f)))) =>
         {
             return None;
         }
-        Some(asked) => (
-            format!(", where {:.0} were requested", asked[0]),
+        Some(requested) => (
+            format!(", where {:.0} were requested", requested[0]),
             DISGUISE_REMEDY,
         ),
         None => (String::new(), UNKNOWN),

@@ -107,7 +107,7 @@ fn topologies() -> Session {
 fn three_of_six_published_series_carried_less_than_was_asked_for() {
     let session = topologies();
     let known = Known {
-        asked: HashMap::from([("fib".to_owned(), 250.0)]),
+        requested: HashMap::from([("fib".to_owned(), 250.0)]),
         ..Known::default()
     };
     let found = check(&session, &known);

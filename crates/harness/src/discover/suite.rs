@@ -148,7 +148,7 @@ pub fn describe(
 }
 
 fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> Description {
-    let harness = crate::of(source.kind);
+    let harness = crate::for_kind(source.kind);
     let request = Request {
         program: baseline
             .program

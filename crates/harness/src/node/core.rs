@@ -76,7 +76,7 @@ impl Harness for NodeCore {
 
 /// Cases as the file gives them, with the user's values in place.
 fn enumerate(source: &Source, request: &Request) -> Probed {
-    probe(source, request, request.words())
+    probe(source, request, request.assignments())
 }
 
 /// Cases for a trial: every combination of the values that are words, with the small numbers that
@@ -85,7 +85,7 @@ fn enumerate(source: &Source, request: &Request) -> Probed {
 fn enumerate_trial(source: &Source, request: &Request) -> Probed {
     let trial = |more: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
-        arguments.extend(request.words());
+        arguments.extend(request.assignments());
         arguments.extend(more);
         probe(source, request, arguments)
     };
@@ -229,7 +229,7 @@ fn declared(source: &Source, request: &Request, found: &Enumeration) -> Vec<Para
 }
 
 fn whole_file(source: &Source, request: &Request, tool: &Choice) -> Description {
-    let mut arguments = request.words();
+    let mut arguments = request.assignments();
     if request.trial != Trial::No {
         arguments.insert(0, "--test".into());
     }

@@ -26,7 +26,7 @@ impl Harness for Node {
         match harness_spec(&request.program, source, None) {
             Ok(spec) => {
                 let draft = draft(source, request);
-                let plain = by_hand(&request.program, source, &[], &request.words());
+                let plain = by_hand(&request.program, source, &[], &request.assignments());
                 protocol::describe(source, request, &spec, &plain, &draft)
             }
             Err(cause) => not_described(source, cause, &Spec::new(&request.program), None),

@@ -5,7 +5,7 @@
 //! original that runs.
 
 use crate::job::{Request, Source};
-use crate::remembered::{self, Depends, Said};
+use crate::remembered::{self, Depends, Origin};
 use crate::sources;
 use serde::Deserialize;
 use speedwell_model::{Cause, Value};
@@ -114,10 +114,10 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
 }
 
 /// What the record depends on, if it is one of cases.
-fn dependencies_in(line: &[u8]) -> Option<Said> {
+fn dependencies_in(line: &[u8]) -> Option<Origin> {
     let handed: Enumeration = serde_json::from_slice(line).ok()?;
     let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
-    good.then_some(Said {
+    good.then_some(Origin {
         program: handed.program,
         depends: handed.depends,
     })
@@ -134,9 +134,9 @@ fn judge(handed: Option<Enumeration>, spec: Spec, outcome: Option<Outcome>) -> P
     ) {
         return Probed::NeedsParent;
     }
-    let said = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     let nothing = handed.as_ref().is_none_or(|handed| handed.cases.is_empty());
-    if nothing && let Some(reason) = skip_reason(&said) {
+    if nothing && let Some(reason) = skip_reason(&output) {
         return Probed::Failed(Cause::Skipped { reason }, spec, Box::new(Some(outcome)));
     }
     let thrown = handed.as_ref().and_then(|handed| handed.error.as_ref());

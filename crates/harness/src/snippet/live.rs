@@ -47,7 +47,7 @@ pub struct Gone {
 
 impl Gone {
     /// Something that a harness told and outlived.
-    pub fn of(cause: Cause) -> Gone {
+    pub fn new(cause: Cause) -> Gone {
         Gone {
             cause,
             stderr_tail: String::new(),
@@ -60,7 +60,7 @@ impl From<Failed> for Gone {
     fn from(failed: Failed) -> Gone {
         Gone {
             cause: failed.cause,
-            stderr_tail: failed.words,
+            stderr_tail: failed.output,
         }
     }
 }
@@ -101,10 +101,10 @@ impl Live {
     /// It cannot be started, or ends before it is ready.
     pub fn start(spec: Spec) -> Result<(Live, Answer), Gone> {
         let (orders, next) = channel();
-        let (told, heard) = channel();
+        let (messages, heard) = channel();
         let conversation = Obedient {
             next,
-            told,
+            messages,
             pending: Some("ready"),
             unfinished: None,
             stop_at: None,
@@ -326,7 +326,7 @@ fn is_last(event: &Message, ends: &str) -> bool {
 /// The side that listens: hands on what is said, and waits for an order when an answer is complete.
 struct Obedient {
     next: Receiver<Message>,
-    told: Sender<Message>,
+    messages: Sender<Message>,
     pending: Option<&'static str>,
     unfinished: Option<Message>,
     /// When the run under way is to be stopped, because a worker that completes nothing would hold it up for ever.
@@ -356,7 +356,7 @@ impl Conversation for Obedient {
         }
         let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
         // Without a hearer the order to end follows at once.
-        let _ = self.told.send(message);
+        let _ = self.messages.send(message);
         if !complete {
             return Next::Wait;
         }

@@ -168,7 +168,7 @@ pub fn fold_warning(timing: &SnippetTiming, empty_ns: Option<f64>) -> Option<Str
 fn refused(failed: Failed, snippet: &Snippet, job: &Job, setting: &Setting<'_>) -> Attempt {
     let mut failure = failure(
         failed.cause,
-        failed.words,
+        failed.output,
         &by_hand(snippet, setting),
         job,
         setting,

@@ -131,7 +131,7 @@ impl Process {
         let live = self.live.as_mut().ok_or_else(over)?;
         let fault = |answer: Answer| match answer.fault(job) {
             None => Ok(()),
-            Some(cause) => Err(Gone::of(cause)),
+            Some(cause) => Err(Gone::new(cause)),
         };
         fault(live.load(job, snippet)?)?;
         if self.empty_ns.is_none() {
@@ -198,7 +198,7 @@ impl Process {
             seen.notes.extend(fold_warning(&timing, self.empty_ns));
             seen
         });
-        let told = answer.fault(own).map(Gone::of);
+        let told = answer.fault(own).map(Gone::new);
         let failed = self.faults.get(&variant.name).cloned().or(told);
         let failed = failed.or_else(|| seen.is_none().then(over));
         let failure = failed.map(|failed| {
@@ -228,5 +228,5 @@ pub fn expected(samples: &Samples, timeout: Duration) -> Duration {
 }
 
 fn over() -> Gone {
-    Gone::of(Cause::Silent)
+    Gone::new(Cause::Silent)
 }

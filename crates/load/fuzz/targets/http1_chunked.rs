@@ -7,7 +7,7 @@
 #[path = "../../tests/it/pieces.rs"]
 mod pieces;
 
-use speedwell_load::http1::Asked;
+use speedwell_load::http1::MethodKind;
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -42,7 +42,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     let stream = [HEAD, body].concat();
     let lengths = [usize::from(first % 61) + 1, usize::from(first % 7) + 1];
-    let outcome = pieces::check(&[Asked::Body], &stream, &lengths);
+    let outcome = pieces::check(&[MethodKind::Body], &stream, &lengths);
     let is_bare = |(at, byte): (usize, &u8)| *byte == b'\n' && (at == 0 || body[at - 1] != b'\r');
     if body.iter().enumerate().any(is_bare) {
         return;

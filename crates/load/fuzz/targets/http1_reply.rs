@@ -6,18 +6,18 @@
 #[path = "../../tests/it/pieces.rs"]
 mod pieces;
 
-use speedwell_load::http1::Asked;
+use speedwell_load::http1::MethodKind;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, stream)) = bytes.split_first() else {
         return;
     };
-    let asked = match first {
-        b'h' => [Asked::Head; 3],
-        b'b' => [Asked::Body; 3],
-        other if other % 2 == 0 => [Asked::Head, Asked::Body, Asked::Connect],
-        _ => [Asked::Body, Asked::Connect, Asked::Head],
+    let methods = match first {
+        b'h' => [MethodKind::Head; 3],
+        b'b' => [MethodKind::Body; 3],
+        other if other % 2 == 0 => [MethodKind::Head, MethodKind::Body, MethodKind::Connect],
+        _ => [MethodKind::Body, MethodKind::Connect, MethodKind::Head],
     };
     let lengths = [usize::from(first % 61) + 1, usize::from(first % 7) + 1];
-    pieces::check(&asked, stream, &lengths);
+    pieces::check(&methods, stream, &lengths);
 });

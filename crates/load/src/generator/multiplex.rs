@@ -90,7 +90,7 @@ impl Multiplex {
     pub fn send(&mut self, sent: Sent, request: &Request) {
         if let Some(token) = self.streams.free.pop() {
             self.streams.under_way[token as usize] = Some(Sent {
-                asked: request.asked(),
+                method: request.method(),
                 ..sent
             });
             self.http.open(request, token);

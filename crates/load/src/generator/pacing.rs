@@ -2,7 +2,7 @@
 
 use super::clock::NEVER;
 use super::sent::Sent;
-use crate::http1::Asked;
+use crate::http1::MethodKind;
 use crate::load::{Load, Part};
 use crate::pace::{Closed, Due, Pace, Share, Stop, Think, Thinker, part_of};
 
@@ -176,7 +176,7 @@ fn begun(index: u64, intended_ns: u64, begun_ns: u64, is_warmup: bool) -> Sent {
         is_warmup,
         is_reused: false,
         is_retry: false,
-        asked: Asked::Body,
+        method: MethodKind::Body,
         closes: false,
     }
 }

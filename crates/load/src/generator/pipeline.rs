@@ -56,7 +56,7 @@ impl Pipeline {
     /// A request was sent.
     pub fn send(&mut self, sent: Sent) {
         if self.under_way.is_empty() {
-            self.reply.begin(sent.asked);
+            self.reply.begin(sent.method);
         }
         self.under_way.push_back(sent);
     }
@@ -116,7 +116,7 @@ impl Pipeline {
             return Some(Fed::Closed);
         }
         if let Some(next) = self.under_way.front() {
-            self.reply.begin(next.asked);
+            self.reply.begin(next.method);
         } else if is_goodbye {
             return Some(Fed::Goodbye);
         }

@@ -86,7 +86,7 @@ impl Protocol {
             Protocol::One(pipeline) => {
                 let request = source.http1_request(sent.kind, sent.index);
                 pipeline.send(Sent {
-                    asked: request.asked(),
+                    method: request.method(),
                     closes: request.closes(),
                     ..sent
                 });

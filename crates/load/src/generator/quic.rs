@@ -8,7 +8,7 @@ use super::channel::{Tls, Traffic};
 use super::clock::{Clock, NEVER, Timer};
 use super::recorder::{Answer, Recorder, has_good_body};
 use super::sent::{Lost, Sent};
-use crate::http1::{Asked, Phase, RequestError, RequestParts, Summary, Watch, check};
+use crate::http1::{MethodKind, Phase, RequestError, RequestParts, Summary, Watch, check};
 use crate::http2::is_left_out;
 use crate::load::{BodyRule, Timeouts};
 use crate::outcomes::ErrorClass;
@@ -75,7 +75,7 @@ impl Engine {
 /// A request, written down once.
 pub(super) struct Request {
     inner: speedwell_load_h3::Request,
-    asked: Asked,
+    method: MethodKind,
 }
 
 impl Request {
@@ -90,13 +90,13 @@ impl Request {
         if parts.method == "CONNECT" || !(parts.target == "*" || parts.target.starts_with('/')) {
             return Err(target());
         }
-        let asked = Asked::for_method(parts.method);
+        let method = MethodKind::for_method(parts.method);
         let head = Head {
             method: parts.method,
             authority: parts.values("host").next().unwrap_or(parts.host.as_bytes()),
             target: parts.target,
             content_length: parts.length(),
-            expects_body: asked == Asked::Body,
+            expects_body: method == MethodKind::Body,
         };
         let fields = parts.headers.iter().copied();
         let fields = fields.filter(|(name, value)| !is_left_out(name, value));
@@ -110,7 +110,7 @@ impl Request {
                 speedwell_load_h3::RequestError::Name(name) => RequestError::Name(name),
                 speedwell_load_h3::RequestError::Value(name) => RequestError::Value(name),
             })?;
-        Ok(Request { inner, asked })
+        Ok(Request { inner, method })
     }
 }
 
@@ -251,7 +251,7 @@ impl Streams {
         self.serial = key.serial;
         self.places[slot as usize] = Some(UnderWay {
             sent: Sent {
-                asked: request.asked,
+                method: request.method,
                 ..sent
             },
             serial: key.serial,

@@ -1,7 +1,7 @@
 //! A request from being taken up to its end, which may be that of its connection.
 
 use super::clock::NEVER;
-use crate::http1::{Asked, Phase};
+use crate::http1::{MethodKind, Phase};
 use crate::latency::{Intended, Times};
 use crate::load::Timeouts;
 use crate::outcomes::ErrorClass;
@@ -30,7 +30,7 @@ pub(super) struct Sent {
     /// It was sent once before.
     pub is_retry: bool,
     /// What its answer depends on.
-    pub asked: Asked,
+    pub method: MethodKind,
     /// It ends its connection.
     pub closes: bool,
 }

@@ -326,8 +326,8 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn framing(&self, asked: Asked) -> Result<Framing, ReplyError> {
-        if self.has_no_body(asked) {
+    pub(super) fn framing(&self, method: MethodKind) -> Result<Framing, ReplyError> {
+        if self.has_no_body(method) {
             return Ok(Framing::Length(0));
         }
         if self.codings > 0 {
@@ -346,22 +346,22 @@ impl Facts {
         }
     }
 
-    fn has_no_body(&self, asked: Asked) -> bool {
-        match asked {
+    fn has_no_body(&self, method: MethodKind) -> bool {
+        match method {
             _ if matches!(self.status, 204 | 304) => true,
-            Asked::Body => false,
-            Asked::Head => true,
-            Asked::Connect => self.status / 100 == 2,
+            MethodKind::Body => false,
+            MethodKind::Head => true,
+            MethodKind::Connect => self.status / 100 == 2,
         }
     }
 
     /// Whether the connection persists after a body framed so: RFC 9112, section 9.3, where `close`
     /// wins over everything. A transfer coding in HTTP/1.0 is faulty framing (section 6.1), and
     /// after a successful CONNECT the connection is a tunnel.
-    pub(super) fn is_reusable(&self, framing: Framing, asked: Asked) -> bool {
+    pub(super) fn is_reusable(&self, framing: Framing, method: MethodKind) -> bool {
         let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
         let faulty = self.is_http_1_0 && self.codings > 0;
-        let tunnel = asked == Asked::Connect && self.status / 100 == 2;
+        let tunnel = method == MethodKind::Connect && self.status / 100 == 2;
         persists && !faulty && !tunnel && framing != Framing::UntilEof
     }
 
@@ -373,7 +373,7 @@ impl Facts {
 /// The kind of request that a response answers. Some methods have responses without a body whatever
 /// their header fields say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Asked {
+pub enum MethodKind {
     /// Any method whose responses may have a body.
     #[default]
     Body,
@@ -383,13 +383,13 @@ pub enum Asked {
     Connect,
 }
 
-impl Asked {
+impl MethodKind {
     /// The kind of a method; methods are case-sensitive (RFC 9110, section 9.1).
-    pub fn for_method(method: &str) -> Asked {
+    pub fn for_method(method: &str) -> MethodKind {
         match method {
-            "HEAD" => Asked::Head,
-            "CONNECT" => Asked::Connect,
-            _ => Asked::Body,
+            "HEAD" => MethodKind::Head,
+            "CONNECT" => MethodKind::Connect,
+            _ => MethodKind::Body,
         }
     }
 }

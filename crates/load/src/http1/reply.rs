@@ -5,7 +5,7 @@
 //! is cut is kept until the rest of it arrives. Start reading at [`Reply::feed`].
 
 use super::head::{Framing, Scan, is_token_byte};
-use super::{Asked, Ending, ReplyError, Summary, Watch};
+use super::{Ending, MethodKind, ReplyError, Summary, Watch};
 
 /// How large a head may be. The defaults are generous: a limit is there to end a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ enum State {
 #[derive(Debug)]
 pub struct Reply {
     state: State,
-    asked: Asked,
+    method: MethodKind,
     scan: Scan,
     summary: Summary,
     limits: Limits,
@@ -97,7 +97,7 @@ impl Reply {
     pub fn new(limits: Limits) -> Reply {
         Reply {
             state: State::Idle,
-            asked: Asked::Body,
+            method: MethodKind::Body,
             scan: Scan::default(),
             summary: Summary::default(),
             limits,
@@ -118,9 +118,9 @@ impl Reply {
 
     /// A request was sent, and its response is the next to arrive. Has no effect while another one
     /// is awaited or after an error.
-    pub fn begin(&mut self, asked: Asked) {
+    pub fn begin(&mut self, method: MethodKind) {
         if let State::Idle = self.state {
-            self.asked = asked;
+            self.method = method;
             self.summary = Summary::default();
             self.scan = Scan::default();
             self.state = State::Head;
@@ -246,9 +246,9 @@ impl Reply {
             }
             _ => {}
         }
-        let framing = facts.framing(self.asked)?;
+        let framing = facts.framing(self.method)?;
         self.summary.status = facts.status;
-        self.summary.reusable = facts.is_reusable(framing, self.asked);
+        self.summary.reusable = facts.is_reusable(framing, self.method);
         self.summary.until_eof = framing == Framing::UntilEof;
         self.summary.doubtful_framing = facts.is_doubtful();
         self.state = match framing {

@@ -3,7 +3,7 @@
 //! It decides what is on the wire and in which order; it does not know where the bytes go. What is
 //! refused here could not be framed or would smuggle a second request. Start at [`Request::new`].
 
-use super::Asked;
+use super::MethodKind;
 use super::head::is_token;
 use std::fmt;
 
@@ -109,7 +109,7 @@ impl std::error::Error for RequestError {}
 pub struct Request {
     bytes: Vec<u8>,
     head_bytes: usize,
-    asked: Asked,
+    method: MethodKind,
     closes: bool,
 }
 
@@ -154,7 +154,7 @@ impl Request {
         Ok(Request {
             bytes,
             head_bytes,
-            asked: Asked::for_method(parts.method),
+            method: MethodKind::for_method(parts.method),
             closes: parts.closes(),
         })
     }
@@ -170,8 +170,8 @@ impl Request {
     }
 
     /// What [`super::Reply::begin`] must know of it.
-    pub fn asked(&self) -> Asked {
-        self.asked
+    pub fn method(&self) -> MethodKind {
+        self.method
     }
 
     /// The connection ends after the response, because the request says so.
@@ -415,8 +415,8 @@ mod tests {
             };
             assert!(sent(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
             assert_eq!(
-                Request::new(&parts).unwrap().asked(),
-                Asked::for_method(method)
+                Request::new(&parts).unwrap().method(),
+                MethodKind::for_method(method)
             );
         }
     }

@@ -181,7 +181,7 @@ impl Connection {
         let window = self.peer.stream_window;
         let place = self
             .streams
-            .insert(Stream::new(id, token, request.asked(), window));
+            .insert(Stream::new(id, token, request.method(), window));
         if !request.body().is_empty() {
             self.upload(place, request);
         }

@@ -6,7 +6,7 @@
 
 use super::frame::{HEAD_BYTES, Head, MIN_MAX_FRAME_BYTES, flag, kind};
 use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
-use crate::http1::{Asked, RequestError, RequestParts, check};
+use crate::http1::{MethodKind, RequestError, RequestParts, check};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub struct Request {
     /// The header block, cut into frames of stream 0.
     head: Vec<u8>,
     body: Arc<Vec<u8>>,
-    asked: Asked,
+    method: MethodKind,
 }
 
 impl Request {
@@ -94,7 +94,7 @@ impl Request {
             }
             None => self.body = Arc::new(given.to_vec()),
         }
-        self.asked = Asked::for_method(parts.method);
+        self.method = MethodKind::for_method(parts.method);
         self.head.clear();
         self.head.resize(HEAD_BYTES, 0);
         push_block(&mut self.head, parts, scheme);
@@ -139,8 +139,8 @@ impl Request {
     }
 
     /// The kind of request that responses answer.
-    pub fn asked(&self) -> Asked {
-        self.asked
+    pub fn method(&self) -> MethodKind {
+        self.method
     }
 
     pub(super) fn shared_body(&self) -> Arc<Vec<u8>> {

@@ -5,7 +5,7 @@
 //! count up by two, so half of one is as good as a hash value, and most lie where they belong. One
 //! stream that stays open for long while millions pass it costs a step now and then, and no memory.
 
-use crate::http1::{Asked, Phase, Summary};
+use crate::http1::{MethodKind, Phase, Summary};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -188,7 +188,7 @@ pub(super) struct Stream {
     pub(super) id: u32,
     /// What the caller calls it.
     pub(super) token: u32,
-    pub(super) asked: Asked,
+    pub(super) method: MethodKind,
     pub(super) phase: Phase,
     /// What the body must be long, if that was said and means anything.
     pub(super) content_length: Option<u64>,
@@ -205,11 +205,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(id: u32, token: u32, asked: Asked, send_window: u32) -> Stream {
+    pub(super) fn new(id: u32, token: u32, method: MethodKind, send_window: u32) -> Stream {
         Stream {
             id,
             token,
-            asked,
+            method,
             phase: Phase::FirstByte,
             content_length: None,
             is_bodiless: false,
@@ -225,8 +225,8 @@ impl Stream {
     pub(super) fn begin_body(&mut self, status: u16, content_length: Option<u64>) {
         self.phase = Phase::Body;
         self.summary.status = status;
-        self.is_bodiless = matches!(status, 204 | 304) || self.asked == Asked::Head;
-        let is_tunnel = self.asked == Asked::Connect && status / 100 == 2;
+        self.is_bodiless = matches!(status, 204 | 304) || self.method == MethodKind::Head;
+        let is_tunnel = self.method == MethodKind::Connect && status / 100 == 2;
         self.content_length = if self.is_bodiless {
             Some(0)
         } else if is_tunnel {
@@ -273,7 +273,7 @@ mod tests {
                 streams.remove(place);
                 assert_eq!(streams.find(gone), None);
             } else {
-                let place = streams.insert(Stream::new(id, id * 7, Asked::Body, 0));
+                let place = streams.insert(Stream::new(id, id * 7, MethodKind::Body, 0));
                 known.insert(id, place);
                 id += 2;
             }

@@ -2,7 +2,7 @@
 
 use super::pieces::check;
 use super::streams::Draw;
-use speedwell_load::http1::Asked;
+use speedwell_load::http1::MethodKind;
 
 /// The payload and what is behind the body, or `None` for anything that is not a whole body.
 fn decode(mut rest: &[u8]) -> Option<(Vec<u8>, usize)> {
@@ -61,7 +61,7 @@ fn chunked_bodies_are_read_as_by_a_simple_decoder() {
         }
         let stream = [head, body.as_slice()].concat();
         let lengths = [1 + draw.below(60), 1 + draw.below(9)];
-        let ours = check(&[Asked::Body], &stream, &lengths);
+        let ours = check(&[MethodKind::Body], &stream, &lengths);
         let text = String::from_utf8_lossy(&body);
         let Some((payload, left)) = decode(&body) else {
             assert!(ours.ended.is_empty(), "whole for us only: {text:?}");

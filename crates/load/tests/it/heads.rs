@@ -3,7 +3,7 @@
 
 use super::pieces::{LIMITS, check};
 use super::streams::Draw;
-use speedwell_load::http1::Asked;
+use speedwell_load::http1::MethodKind;
 
 const NAMES: [&str; 6] = [
     "Server",
@@ -81,7 +81,7 @@ fn heads_are_read_as_httparse_reads_them() {
             continue;
         }
         let lengths = [1 + draw.below(30), 1 + draw.below(90)];
-        let ours = check(&[Asked::Head], &bytes, &lengths);
+        let ours = check(&[MethodKind::Head], &bytes, &lengths);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         match httparse_reads(&bytes) {
             Ok(Some((length, status, content_type))) => {

@@ -2,10 +2,10 @@
 //! byte by byte and in uneven pieces.
 
 use super::pieces::{Outcome, check};
-use speedwell_load::http1::{Asked, Ending, Phase, Reply, ReplyError, Summary};
+use speedwell_load::http1::{Ending, MethodKind, Phase, Reply, ReplyError, Summary};
 
 fn get(stream: &str) -> Outcome {
-    check(&[Asked::Body], stream.as_bytes(), &[7, 3, 20])
+    check(&[MethodKind::Body], stream.as_bytes(), &[7, 3, 20])
 }
 
 #[track_caller]
@@ -30,7 +30,7 @@ fn bodies_of_varying_length_are_all_good() {
         let body = "x".repeat(length);
         stream += &format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
     }
-    let outcome = check(&[Asked::Body; 5], stream.as_bytes(), &[11, 60]);
+    let outcome = check(&[MethodKind::Body; 5], stream.as_bytes(), &[11, 60]);
     let lengths: Vec<u64> = outcome.ended.iter().map(|ended| ended.body_bytes).collect();
     assert_eq!(lengths, [1, 2, 3, 4, 5]);
     assert_eq!(outcome.ending, Ok(Ending::Idle));
@@ -64,7 +64,7 @@ fn a_connection_that_ends_early_tells_how_far_it_came() {
 fn the_phase_follows_the_bytes() {
     let mut reply = Reply::default();
     assert_eq!(reply.phase(), Phase::Idle);
-    reply.begin(Asked::Body);
+    reply.begin(MethodKind::Body);
     assert_eq!(reply.phase(), Phase::FirstByte);
     for (bytes, phase) in [
         ("HTTP/1.1 200 OK\r\n", Phase::Head),
@@ -143,12 +143,12 @@ fn a_body_until_the_end_of_the_connection_is_complete() {
 #[test]
 fn some_responses_have_no_body_whatever_they_say() {
     let fields = "Content-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n";
-    for (asked, status) in [
-        (Asked::Body, 204),
-        (Asked::Body, 304),
-        (Asked::Head, 200),
-        (Asked::Head, 404),
-        (Asked::Connect, 200),
+    for (method, status) in [
+        (MethodKind::Body, 204),
+        (MethodKind::Body, 304),
+        (MethodKind::Head, 200),
+        (MethodKind::Head, 404),
+        (MethodKind::Connect, 200),
     ] {
         for fields in [
             fields,
@@ -156,13 +156,17 @@ fn some_responses_have_no_body_whatever_they_say() {
             "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
         ] {
             let stream = format!("HTTP/1.1 {status} X\r\n{fields}");
-            let summary = only(&check(&[asked], stream.as_bytes(), &[5, 1]));
+            let summary = only(&check(&[method], stream.as_bytes(), &[5, 1]));
             assert_eq!((summary.status, summary.body_bytes), (status, 0));
-            assert_eq!(summary.reusable, asked != Asked::Connect);
+            assert_eq!(summary.reusable, method != MethodKind::Connect);
         }
     }
     let mixed = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".repeat(2) + "abc";
-    let outcome = check(&[Asked::Head, Asked::Body], mixed.as_bytes(), &[45]);
+    let outcome = check(
+        &[MethodKind::Head, MethodKind::Body],
+        mixed.as_bytes(),
+        &[45],
+    );
     assert_eq!(
         (outcome.ended[0].body_bytes, outcome.ended[1].body_bytes),
         (0, 3)
@@ -172,7 +176,7 @@ fn some_responses_have_no_body_whatever_they_say() {
 #[test]
 fn what_is_not_http_is_known_at_its_first_byte() {
     let mut reply = Reply::default();
-    reply.begin(Asked::Body);
+    reply.begin(MethodKind::Body);
     assert_eq!(reply.feed(b"S"), Err(ReplyError::NotHttp));
     broken("SSH-2.0-OpenSSH_9.2\r\n", ReplyError::NotHttp);
     broken("\r\nHTTP/1.1 200 OK\r\n\r\n", ReplyError::NotHttp);
@@ -328,11 +332,11 @@ fn bytes_that_nobody_asked_for_are_errors() {
 #[test]
 fn a_reset_reply_reads_another_connection() {
     let mut reply = Reply::default();
-    reply.begin(Asked::Body);
+    reply.begin(MethodKind::Body);
     assert!(reply.feed(b"HTTP/1.1 200 OK\r\nbroken\r\nA").is_err());
     reply.reset();
     assert_eq!(reply.phase(), Phase::Idle);
-    reply.begin(Asked::Body);
+    reply.begin(MethodKind::Body);
     let progress = reply.feed(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
     assert_eq!(progress.ended.map(|ended| ended.status), Some(204));
 }

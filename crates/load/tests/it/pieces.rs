@@ -1,6 +1,6 @@
 //! What must hold of every stream of bytes, however it is cut. The fuzz target uses this file, too.
 
-use speedwell_load::http1::{Asked, Ending, Limits, Reply, ReplyError, Summary, Watch};
+use speedwell_load::http1::{Ending, Limits, MethodKind, Reply, ReplyError, Summary, Watch};
 
 /// What a connection gave until it ended or broke.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,17 +29,17 @@ pub const LIMITS: Limits = Limits {
     fields: 12,
 };
 
-/// Reads a connection that gives these pieces and then ends, with the responses to `asked` awaited
+/// Reads a connection that gives these pieces and then ends, with the responses to requests of these kinds awaited
 /// one after the other, as pipelined requests are.
 ///
 /// # Panics
 /// Progress does not add up.
-pub fn read<'a>(asked: &[Asked], pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut reply = Reply::new(LIMITS);
     let mut watch = Watch::new(1 << 16, &["content-type"]);
     let mut outcome = Outcome::new();
-    let mut asked = asked.iter();
-    if let Some(first) = asked.next() {
+    let mut methods = methods.iter();
+    if let Some(first) = methods.next() {
         reply.begin(*first);
     }
     let mut consumed_bytes = 0;
@@ -65,7 +65,7 @@ pub fn read<'a>(asked: &[Asked], pieces: impl IntoIterator<Item = &'a [u8]>) -> 
                     outcome.bodies.push(watch.body().to_vec());
                     let value = watch.value("Content-Type").map(<[u8]>::to_vec);
                     outcome.content_types.push(value);
-                    if let Some(next) = asked.next() {
+                    if let Some(next) = methods.next() {
                         reply.begin(*next);
                     }
                 }
@@ -113,9 +113,13 @@ pub fn cut<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &
 ///
 /// # Panics
 /// The pieces made a difference.
-pub fn check(asked: &[Asked], stream: &[u8], lengths: &[usize]) -> Outcome {
-    let whole = read(asked, [stream]);
-    assert_eq!(read(asked, cut(stream, &[1])), whole, "byte by byte");
-    assert_eq!(read(asked, cut(stream, lengths)), whole, "cut {lengths:?}");
+pub fn check(methods: &[MethodKind], stream: &[u8], lengths: &[usize]) -> Outcome {
+    let whole = read(methods, [stream]);
+    assert_eq!(read(methods, cut(stream, &[1])), whole, "byte by byte");
+    assert_eq!(
+        read(methods, cut(stream, lengths)),
+        whole,
+        "cut {lengths:?}"
+    );
     whole
 }

@@ -3,7 +3,7 @@
 use super::pieces::{check, read};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::http1::{Asked, Ending, Summary};
+use speedwell_load::http1::{Ending, MethodKind, Summary};
 use std::path::Path;
 
 /// Draws from a stream that the seed fixes.
@@ -68,8 +68,8 @@ impl Draw {
     }
 
     /// A response, to what it answers, and what it must be found to be.
-    fn response(&mut self) -> (Vec<u8>, Asked, Summary, Vec<u8>) {
-        let asked = [Asked::Body, Asked::Body, Asked::Head][self.below(3)];
+    fn response(&mut self) -> (Vec<u8>, MethodKind, Summary, Vec<u8>) {
+        let methods = [MethodKind::Body, MethodKind::Body, MethodKind::Head][self.below(3)];
         let interim = self.below(3);
         let mut head = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(interim);
         let close = self.below(4) == 0;
@@ -92,7 +92,7 @@ impl Draw {
         } else {
             format!("Content-Length: {} \r\nA: b\r\n\r\n", body.len())
         };
-        if asked == Asked::Head {
+        if methods == MethodKind::Head {
             (body, payload) = (Vec::new(), Vec::new());
         }
         let summary = Summary {
@@ -106,7 +106,7 @@ impl Draw {
             until_eof: false,
             doubtful_framing: false,
         };
-        ([head.as_bytes(), &body].concat(), asked, summary, payload)
+        ([head.as_bytes(), &body].concat(), methods, summary, payload)
     }
 }
 
@@ -116,9 +116,9 @@ fn pipelined_responses_are_told_apart_wherever_the_stream_is_cut() {
     for _ in 0..2000 {
         let responses: Vec<_> = (0..1 + draw.below(5)).map(|_| draw.response()).collect();
         let stream: Vec<u8> = responses.iter().flat_map(|r| r.0.clone()).collect();
-        let asked: Vec<Asked> = responses.iter().map(|r| r.1).collect();
+        let methods: Vec<MethodKind> = responses.iter().map(|r| r.1).collect();
         let lengths = [1 + draw.below(200), 1 + draw.below(20), 1 + draw.below(3)];
-        let outcome = check(&asked, &stream, &lengths);
+        let outcome = check(&methods, &stream, &lengths);
         assert_eq!(outcome.ending, Ok(Ending::Idle));
         assert!(outcome.ended.iter().eq(responses.iter().map(|r| &r.2)));
         assert!(outcome.bodies.iter().eq(responses.iter().map(|r| &r.3)));
@@ -132,13 +132,13 @@ fn damaged_streams_are_judged_alike_in_whole_and_in_pieces() {
     for _ in 0..5000 {
         let responses: Vec<_> = (0..1 + draw.below(3)).map(|_| draw.response()).collect();
         let mut stream: Vec<u8> = responses.iter().flat_map(|r| r.0.clone()).collect();
-        let asked: Vec<Asked> = responses.iter().map(|r| r.1).collect();
+        let methods: Vec<MethodKind> = responses.iter().map(|r| r.1).collect();
         for _ in 0..1 + draw.below(4) {
             draw.damage(&mut stream);
         }
         stream.truncate(stream.len() - draw.below(stream.len() / 2));
         let lengths = [1 + draw.below(200), 1 + draw.below(20)];
-        broken += usize::from(check(&asked, &stream, &lengths).ending.is_err());
+        broken += usize::from(check(&methods, &stream, &lengths).ending.is_err());
     }
     assert!(broken > 1000, "only {broken} of the streams were broken");
 }
@@ -150,11 +150,11 @@ fn every_seed_of_the_fuzz_target_holds_at_least_one_response() {
     let mut seeds = 0;
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let bytes = std::fs::read(entry.path()).unwrap();
-        let asked = match bytes[0] {
-            b'h' => [Asked::Head; 3],
-            _ => [Asked::Body; 3],
+        let methods = match bytes[0] {
+            b'h' => [MethodKind::Head; 3],
+            _ => [MethodKind::Body; 3],
         };
-        let outcome = read(&asked, [&bytes[1..]]);
+        let outcome = read(&methods, [&bytes[1..]]);
         let is_complete = matches!(outcome.ending, Ok(Ending::Complete(_)));
         assert!(
             is_complete || !outcome.ended.is_empty(),

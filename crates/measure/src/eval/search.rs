@@ -72,7 +72,7 @@ pub fn search(
     for job in &plan.jobs {
         for variant in &plan.variants {
             let program = variant.program.clone();
-            let usual = || harness::of(job.source.kind).usual_program(&job.source);
+            let usual = || harness::for_kind(job.source.kind).usual_program(&job.source);
             let setting = Setting {
                 variant,
                 program: program.unwrap_or_else(usual),
@@ -159,13 +159,13 @@ impl Search<'_, '_> {
     fn visit(&self, live: &mut Live, level: u32) -> Result<Option<SnippetTiming>, Gone> {
         let answer = live.workers("code", level)?;
         if let Some(cause) = answer.fault("code") {
-            return Err(Gone::of(cause));
+            return Err(Gone::new(cause));
         }
         let limit = expected(&self.samples, self.limit);
         let jobs = ["code".to_owned()];
         let answer = live.run(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
         match answer.fault("code") {
-            Some(cause) => Err(Gone::of(cause)),
+            Some(cause) => Err(Gone::new(cause)),
             None => Ok(answer.timing("code", &self.samples)),
         }
     }
@@ -234,7 +234,7 @@ fn at_level(job: &Job, level: u32) -> Job {
 /// What an answer says to have gone wrong.
 fn fault(answer: Result<Option<speedwell_model::Cause>, Gone>) -> Option<Gone> {
     match answer {
-        Ok(cause) => cause.map(Gone::of),
+        Ok(cause) => cause.map(Gone::new),
         Err(gone) => Some(gone),
     }
 }

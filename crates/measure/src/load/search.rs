@@ -159,14 +159,15 @@ impl Search<'_, '_> {
             stop(&spec),
             self.request.seed,
             &mut |event| match event {
-                LoadEvent::Notice(Notice::Seen(..)) if !is_first => {}
+                LoadEvent::Notice(Notice::Probed(..)) if !is_first => {}
                 event => tell(event),
             },
         )?;
         // Redirects lead away; what was typed is what it is known by.
         run.label = label;
-        let same =
-            |other: &&LoadRun| other.label == run.label && other.asked.pace == run.asked.pace;
+        let same = |other: &&LoadRun| {
+            other.label == run.label && other.requested.pace == run.requested.pace
+        };
         run.round = self.runs.iter().filter(same).count() as u32;
         run.slot = self.runs.len() as u32;
         (self.tell)(LoadEvent::Visited(level, run.measured.throughput()));

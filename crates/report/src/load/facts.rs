@@ -10,7 +10,7 @@ use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, Stage
 pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
     let mut facts = vec![
-        fact("load", requested(&run.asked)),
+        fact("load", load_line(&run.requested)),
         fact("requests", sent(run)),
     ];
     facts.extend(
@@ -43,8 +43,8 @@ fn length(ns: u64) -> String {
     duration(ns / 1_000_000)
 }
 
-fn requested(asked: &LoadFacts) -> String {
-    let pace = match &asked.pace {
+fn load_line(requested: &LoadFacts) -> String {
+    let pace = match &requested.pace {
         PaceFacts::Closed {
             concurrency,
             think_ns,
@@ -68,11 +68,11 @@ fn requested(asked: &LoadFacts) -> String {
         }
     };
     let ends = [
-        asked.requests.map(requests),
-        asked.time_ns.map(|ns| format!("for {}", length(ns))),
+        requested.requests.map(requests),
+        requested.time_ns.map(|ns| format!("for {}", length(ns))),
     ];
     let ends: Vec<String> = ends.into_iter().flatten().collect();
-    let drain = match asked.drain_ns {
+    let drain = match requested.drain_ns {
         0 => String::new(),
         ns => format!("; answers awaited for up to {} after the end", length(ns)),
     };
@@ -99,8 +99,8 @@ fn stage(stage: &StageFacts) -> String {
 }
 
 fn sent(run: &LoadRun) -> String {
-    let asked = &run.asked;
-    let kinds = match &asked.kinds[..] {
+    let requested = &run.requested;
+    let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
             let of = |kind: &speedwell_model::load_run::KindFacts| {
@@ -110,16 +110,19 @@ fn sent(run: &LoadRun) -> String {
             format!("{} ({})", run.url, kinds.join(", "))
         }
     };
-    let streams = match asked.streams_per_connection {
+    let streams = match requested.streams_per_connection {
         0 | 1 => String::new(),
         streams => format!(", up to {streams} in flight on a connection"),
     };
-    let use_of = match (asked.keeps_alive, asked.most_requests_per_connection) {
+    let use_of = match (
+        requested.keeps_alive,
+        requested.most_requests_per_connection,
+    ) {
         (false, _) => ", a connection for each request".to_owned(),
         (true, Some(most)) => format!(", {} on a connection", requests(most)),
         (true, None) => String::new(),
     };
-    format!("{kinds}, {}{streams}{use_of}", asked.protocol)
+    format!("{kinds}, {}{streams}{use_of}", requested.protocol)
 }
 
 fn server(probe: &ProbeFacts) -> String {
@@ -216,11 +219,13 @@ fn connections(load: &LoadFindings<'_>) -> String {
 
 fn under_way(load: &LoadFindings<'_>) -> Option<Fact> {
     let effective = load.concurrency.effective?;
-    let asked = load.concurrency.asked;
-    let asked = asked.map_or(String::new(), |asked| format!(" of {asked} requested"));
+    let requested = load.concurrency.requested;
+    let requested = requested.map_or(String::new(), |requested| {
+        format!(" of {requested} requested")
+    });
     Some(fact(
         "in flight",
-        format!("{effective:.1}{asked} on average (rate times mean service time)"),
+        format!("{effective:.1}{requested} on average (rate times mean service time)"),
     ))
 }
 
@@ -276,7 +281,7 @@ fn warmup(run: &LoadRun) -> Option<Fact> {
             format!(
                 "{} in {}{failed}; they are in no other figure",
                 requests(counts.attempts()),
-                length(run.asked.warmup_ns)
+                length(run.requested.warmup_ns)
             ),
         )
     })

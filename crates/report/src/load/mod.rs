@@ -129,7 +129,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         "throughput": load.throughput_per_s,
         "principal": {"quantity": load.principal().0.name(), "group": load.principal().1.name()},
         "concurrency": {
-            "asked": load.concurrency.asked,
+            "asked": load.concurrency.requested,
             "effective": load.concurrency.effective,
             "connecting": load.concurrency.connecting,
             "is_short": load.concurrency.is_short,

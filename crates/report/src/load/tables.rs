@@ -87,8 +87,8 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> Columns<Load<'a>> {
         Column::figure("effective_concurrency", "in flight"),
         |load| {
             Cell::shown_figure(load.concurrency.effective, |effective| {
-                match load.concurrency.asked {
-                    Some(asked) => format!("{effective:.1} of {asked}"),
+                match load.concurrency.requested {
+                    Some(requested) => format!("{effective:.1} of {requested}"),
                     None => format!("{effective:.1}"),
                 }
             })
@@ -122,14 +122,14 @@ const SUMMARY_VALUES: [SummaryValue; 19] = [
     ("url", |load| Some(load.run.url.as_str().into())),
     ("round", |load| Some(load.run.round.into())),
     ("protocol", |load| {
-        Some(load.run.asked.protocol.as_str().into())
+        Some(load.run.requested.protocol.as_str().into())
     }),
     ("model", |load| {
-        let is_closed = matches!(load.run.asked.pace, PaceFacts::Closed { .. });
+        let is_closed = matches!(load.run.requested.pace, PaceFacts::Closed { .. });
         Some(if is_closed { "closed" } else { "open" }.into())
     }),
     ("concurrency", |load| {
-        load.run.asked.concurrency().map(Value::from)
+        load.run.requested.concurrency().map(Value::from)
     }),
     ("elapsed_ns", |load| {
         Some(load.run.measured.elapsed_ns.into())

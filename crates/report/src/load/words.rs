@@ -27,7 +27,7 @@ pub fn rate(per_s: f64) -> String {
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let rate = load.throughput_per_s.map_or("no rate".to_owned(), rate);
-    let pace = match (load.concurrency.asked, load.open) {
+    let pace = match (load.concurrency.requested, load.open) {
         (_, Some(verdict)) => format!(" ({} of the due requests sent)", share(verdict.achieved)),
         (Some(clients), None) => {
             format!(" with {} requests in flight", spell(f64::from(clients), 0))
@@ -79,7 +79,7 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.replies;
     let closed = replies.count - replies.reusable.min(replies.count);
-    if load.run.asked.keeps_alive && 2 * closed > replies.count {
+    if load.run.requested.keeps_alive && 2 * closed > replies.count {
         "; the server closed the connection after most answers"
     } else {
         ""
@@ -171,10 +171,10 @@ pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
         Remark::GeneratorLimited(verdict) => generator_limited(verdict),
         Remark::RateMissed(verdict) => rate_missed(verdict),
         Remark::ConcurrencyShort {
-            asked,
+            requested,
             effective,
             connecting,
-        } => concurrency_short(*asked, *effective, *connecting),
+        } => concurrency_short(*requested, *effective, *connecting),
         Remark::GeneratorBound {
             bottlenecks,
             threads,
@@ -318,8 +318,8 @@ fn short_of_98(share: f64) -> String {
     spell(percent, decimals.unwrap_or(6))
 }
 
-fn concurrency_short(asked: u32, effective: f64, connecting: f64) -> String {
-    let missing = f64::from(asked) - effective;
+fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
+    let missing = f64::from(requested) - effective;
     // Connecting explains it where it makes up most of what is missing.
     let reason = if connecting > missing / 2.0 {
         format!(
@@ -330,7 +330,7 @@ fn concurrency_short(asked: u32, effective: f64, connecting: f64) -> String {
         String::new()
     };
     format!(
-        "Only {effective:.1} of {asked} requests were in flight on average (rate times mean service time): \
+        "Only {effective:.1} of {requested} requests were in flight on average (rate times mean service time): \
          this was a lighter load than was asked for, and its latency must not be compared with that of \
          one that had them all.{reason}"
     )

@@ -207,14 +207,14 @@ const TAIL_PPM: u32 = 990_000;
 
 /// The figures of a load by the names of other tools' figures.
 fn figures(load: &LoadRun) -> LoadReport {
-    let (asked, measured) = (&load.asked, &load.measured);
+    let (requested, measured) = (&load.requested, &load.measured);
     let counts = &measured.totals.outcomes;
     let verdict = measured.verdict();
-    let is_closed = matches!(asked.pace, PaceFacts::Closed { think_ns: 0, .. });
+    let is_closed = matches!(requested.pace, PaceFacts::Closed { think_ns: 0, .. });
     let non2xx = counts.codes().total() - counts.codes().of_hundred(2);
     let mut report = LoadReport {
         target: load.url.clone(),
-        concurrency: asked.concurrency().map(f64::from),
+        concurrency: requested.concurrency().map(f64::from),
         throughput: measured.throughput(),
         requests: Some(counts.attempts() as f64),
         elapsed_ns: Some(measured.elapsed_ns as f64),
@@ -303,10 +303,10 @@ fn refusals(verdict: Option<&OpenVerdict>) -> Vec<String> {
 /// What tells cases of one address apart, beside the concurrency. What is usual is not said, so that ids
 /// agree with those of other tools.
 fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
-    let asked = &load.asked;
+    let requested = &load.requested;
     let mut parameters = Vec::new();
     let mut say = |name: &str, value: Value| parameters.push((name.to_owned(), value));
-    match &asked.pace {
+    match &requested.pace {
         PaceFacts::Closed { think_ns, .. } if *think_ns > 0 => {
             say("think_ms", Value::Number(*think_ns as f64 / 1e6));
         }
@@ -321,21 +321,21 @@ fn parameters(load: &LoadRun) -> Vec<(String, Value)> {
             }
         },
     }
-    if let [kind] = &asked.kinds[..]
+    if let [kind] = &requested.kinds[..]
         && kind.method != "GET"
     {
         say("method", Value::Text(kind.method.clone()));
     }
-    if asked.streams_per_connection > 1 {
+    if requested.streams_per_connection > 1 {
         say(
             "lanes",
-            Value::Number(f64::from(asked.streams_per_connection)),
+            Value::Number(f64::from(requested.streams_per_connection)),
         );
     }
-    if asked.protocol != "HTTP/1.1" {
-        say("protocol", Value::Text(asked.protocol.clone()));
+    if requested.protocol != "HTTP/1.1" {
+        say("protocol", Value::Text(requested.protocol.clone()));
     }
-    if !asked.keeps_alive {
+    if !requested.keeps_alive {
         say("keepalive", Value::Bool(false));
     }
     parameters
@@ -369,13 +369,13 @@ pub fn merge_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
             whole.url,
             part.url
         );
-        add_pace(&mut whole.asked.pace, &part.asked.pace)?;
-        whole.asked.requests = whole
-            .asked
+        add_pace(&mut whole.requested.pace, &part.requested.pace)?;
+        whole.requested.requests = whole
+            .requested
             .requests
-            .zip(part.asked.requests)
+            .zip(part.requested.requests)
             .map(|(one, other)| one + other);
-        whole.asked.processes += part.asked.processes;
+        whole.requested.processes += part.requested.processes;
         whole.is_partial |= part.is_partial;
         for warning in part.warnings {
             if !whole.warnings.contains(&warning) {

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-mod ledger;
 mod read;
 mod read_only;
 mod recorder;
 mod reference;
 mod samples;
 mod schema;
+mod session_writer;
 mod sessions;
 
 pub use recorder::Recorder;

@@ -1,7 +1,7 @@
 //! Writes a session down while it is being measured.
 
 use super::Store;
-use super::ledger::{Ledger, state_name};
+use super::session_writer::{SessionWriter, state_name};
 use anyhow::{Context, ensure};
 use rusqlite::{Connection, params};
 use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Recorder<'a> {
     store: &'a mut Store,
-    ledger: Ledger,
+    writer: SessionWriter,
     open_slots: BTreeMap<u32, Vec<Entry>>,
 }
 
@@ -42,17 +42,17 @@ impl Store {
         for tag in &session.tags {
             super::reference::check_tag(tag)?;
         }
-        let ledger = self.change(|file| {
-            let mut ledger = Ledger::begin(file, session, State::Running, Some(plan))?;
-            ledger.recorded_by(file, &Identity::own())?;
+        let writer = self.change(|file| {
+            let mut writer = SessionWriter::begin(file, session, State::Running, Some(plan))?;
+            writer.recorded_by(file, &Identity::own())?;
             for failure in &session.failures {
-                ledger.failure(file, failure, true)?;
+                writer.failure(file, failure, true)?;
             }
-            Ok(ledger)
+            Ok(writer)
         })?;
         Ok(Recorder {
             store: self,
-            ledger,
+            writer,
             open_slots: BTreeMap::new(),
         })
     }
@@ -69,19 +69,19 @@ impl Store {
             State::Complete => anyhow::bail!("session @{number} is complete: nothing to resume"),
             State::Imported => anyhow::bail!("session @{number} was imported: it has no plan"),
         }
-        let ledger = self.change(|file| {
+        let writer = self.change(|file| {
             for table in ["run", "failure"] {
                 let sql = format!("DELETE FROM {table} WHERE session = ?1 AND NOT slot_done");
                 file.execute(&sql, [number])?;
             }
             set_state(file, number, State::Running)?;
-            let ledger = Ledger::open(file, number)?;
-            ledger.recorded_by(file, &Identity::own())?;
-            Ok(ledger)
+            let writer = SessionWriter::open(file, number)?;
+            writer.recorded_by(file, &Identity::own())?;
+            Ok(writer)
         })?;
         Ok(Recorder {
             store: self,
-            ledger,
+            writer,
             open_slots: BTreeMap::new(),
         })
     }
@@ -135,7 +135,7 @@ impl Store {
 impl Recorder<'_> {
     /// The number that `@NUMBER` will mean.
     pub fn number(&self) -> i64 {
-        self.ledger.session()
+        self.writer.session()
     }
 
     /// Tells unit and direction of a metric that the harness reports. Best called before its first
@@ -144,7 +144,7 @@ impl Recorder<'_> {
     /// # Errors
     /// The session holds the metric in another unit or direction; or the file fails.
     pub fn declare(&mut self, metric: &Metric) -> anyhow::Result<()> {
-        self.write(|ledger, file| ledger.declare(file, metric))
+        self.write(|writer, file| writer.declare(file, metric))
     }
 
     fn keep(&mut self, slot: u32, entry: Entry) {
@@ -153,15 +153,15 @@ impl Recorder<'_> {
 
     fn close_slot(&mut self, slot: u32, done: bool) -> anyhow::Result<()> {
         let entries = self.open_slots.remove(&slot).unwrap_or_default();
-        self.write(|ledger, file| {
+        self.write(|writer, file| {
             for entry in &entries {
                 match entry {
-                    Entry::Run(run) => ledger.run(file, run, done)?,
-                    Entry::Failure(failure) => ledger.failure(file, failure, done)?,
+                    Entry::Run(run) => writer.run(file, run, done)?,
+                    Entry::Failure(failure) => writer.failure(file, failure, done)?,
                 }
             }
             if entries.is_empty() && done {
-                ledger.empty_slot(file, slot)
+                writer.empty_slot(file, slot)
             } else {
                 Ok(())
             }
@@ -181,18 +181,18 @@ impl Recorder<'_> {
         } else {
             State::Complete
         };
-        self.write(|ledger, file| set_state(file, ledger.session(), state))
+        self.write(|writer, file| set_state(file, writer.session(), state))
     }
 
     /// Writes in one transaction, and forgets cached numbers if it did not succeed.
     fn write(
         &mut self,
-        work: impl FnOnce(&mut Ledger, &Connection) -> anyhow::Result<()>,
+        work: impl FnOnce(&mut SessionWriter, &Connection) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let ledger = &mut self.ledger;
-        let done = self.store.change(|file| work(ledger, file));
+        let writer = &mut self.writer;
+        let done = self.store.change(|file| work(writer, file));
         if done.is_err() {
-            self.ledger = Ledger::open(&self.store.connection, self.ledger.session())?;
+            self.writer = SessionWriter::open(&self.store.connection, self.writer.session())?;
         }
         done
     }
@@ -204,15 +204,15 @@ impl Observer for Recorder<'_> {
             Event::RunFinished(run) => self.keep(run.slot, Entry::Run((*run).clone())),
             Event::Failed(failure) => match failure.slot {
                 Some(slot) => self.keep(slot, Entry::Failure((*failure).clone())),
-                None => self.write(|ledger, file| ledger.failure_once(file, failure))?,
+                None => self.write(|writer, file| writer.failure_once(file, failure))?,
             },
             Event::SlotDone(slot) => self.close_slot(*slot, true)?,
-            Event::CaseDecided { label, saved } => self.write(|ledger, file| {
+            Event::CaseDecided { label, saved } => self.write(|writer, file| {
                 file.prepare_cached(
                     "INSERT INTO case_decided (session, id, saved_runs) VALUES (?1, ?2, ?3)
                      ON CONFLICT DO UPDATE SET saved_runs = excluded.saved_runs",
                 )?
-                .execute(params![ledger.session(), label, *saved as i64])?;
+                .execute(params![writer.session(), label, *saved as i64])?;
                 Ok(())
             })?,
             Event::Declared(metric) => self.declare(metric)?,

@@ -2,9 +2,9 @@
 //! which is host name, processor model and number of processors together.
 
 use crate::store::Store;
-use crate::store::ledger::Ledger;
 use crate::store::read::{from_json, state_of};
 use crate::store::reference::check_tag;
+use crate::store::session_writer::SessionWriter;
 use anyhow::ensure;
 use rusqlite::{OptionalExtension, Row, params};
 use speedwell_model::{Calibration, Environment, Recording, Session, State, Variant};
@@ -26,17 +26,17 @@ impl Store {
             if let Some(number) = known {
                 return Ok(number);
             }
-            let mut ledger = Ledger::begin(file, session, session.state, None)?;
+            let mut writer = SessionWriter::begin(file, session, session.state, None)?;
             for run in &session.runs {
-                ledger.run(file, run, true)?;
+                writer.run(file, run, true)?;
             }
             for failure in &session.failures {
-                ledger.failure(file, failure, true)?;
+                writer.failure(file, failure, true)?;
             }
             for recording in &session.profiles {
-                ledger.profile(file, recording)?;
+                writer.profile(file, recording)?;
             }
-            Ok(ledger.session())
+            Ok(writer.session())
         })
     }
 
@@ -46,7 +46,7 @@ impl Store {
     /// No such session, or the file fails.
     pub fn keep_profile(&mut self, number: i64, recording: &Recording) -> anyhow::Result<()> {
         self.state(number)?;
-        self.change(|file| Ledger::open(file, number)?.profile(file, recording))
+        self.change(|file| SessionWriter::open(file, number)?.profile(file, recording))
     }
 
     /// Gives the session a name more. A tag may be on several sessions; `@TAG` means the last.

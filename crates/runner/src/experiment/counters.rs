@@ -2,14 +2,14 @@
 
 use super::Done;
 use rustix::io::read;
-use speedwell_environment::{Spent, Stretch};
+use speedwell_environment::{Interval, Spent};
 use speedwell_model::assignment::Assignment;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Counting that is under way.
 pub struct Counting<'a> {
-    stretch: Stretch,
+    interval: Interval,
     instructions: Option<(&'a Counter, u64)>,
 }
 
@@ -27,13 +27,13 @@ impl<'a> Counting<'a> {
         let instructions = counter.and_then(|counter| Some((counter, counter.read()?)));
         Counting {
             instructions,
-            stretch: Stretch::begin(pid),
+            interval: Interval::begin(pid),
         }
     }
 
     /// Ends.
     pub fn end(self) -> Counted {
-        let spent = self.stretch.end();
+        let spent = self.interval.end();
         let instructions = self
             .instructions
             .and_then(|(counter, before)| Some(counter.read()?.saturating_sub(before)));

@@ -17,7 +17,7 @@ use crate::verify;
 use speedwell_load::load::Address;
 use speedwell_model::assignment::{Assignment, Service as Serving};
 use speedwell_model::performed::{Stage, StageFailure};
-use speedwell_process::{self as process, CpuSet, Service, Spec, family_of};
+use speedwell_process::{self as process, CpuSet, Service, Spec, tree_of};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
@@ -163,10 +163,7 @@ impl<'a> ServerLifecycle<'a> {
     /// Its processes apart from the first.
     fn children(&self) -> BTreeSet<i32> {
         let own = self.service.pid();
-        family_of(own)
-            .into_iter()
-            .filter(|pid| *pid != own)
-            .collect()
+        tree_of(own).into_iter().filter(|pid| *pid != own).collect()
     }
 
     /// A recording, if it is to begin now.

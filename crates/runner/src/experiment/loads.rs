@@ -51,7 +51,7 @@ pub fn send(
     let mut notes = Vec::new();
     let mut tell = |notice: Notice| match notice {
         Notice::Served => stage = Stage::Verify,
-        Notice::Seen(..) => stage = Stage::Load,
+        Notice::Probed(..) => stage = Stage::Load,
         Notice::Warning(warning) => notes.push(warning.to_owned()),
         Notice::Standing(_) => {}
     };

@@ -43,12 +43,12 @@ pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<(
         let pattern = Regex::new(&proof.pattern)
             .map_err(|error| stage_failure(stage, format!("'{}': {error}", proof.pattern)))?;
         loop {
-            let why = match seen(&proof.place, evidence) {
+            let why = match text_at(&proof.place, evidence) {
                 Ok(text) if pattern.is_match(&text) => break,
-                Ok(_) => format!("nothing in {} matches", told(&proof.place)),
+                Ok(_) => format!("nothing in {} matches", name_of(&proof.place)),
                 Err(why) => format!(
                     "{} cannot be read ({why}), where there must be a match of",
-                    told(&proof.place)
+                    name_of(&proof.place)
                 ),
             };
             if at_exit || begin.elapsed() > PATIENCE {
@@ -61,7 +61,7 @@ pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<(
     Ok(())
 }
 
-fn told(place: &Place) -> String {
+fn name_of(place: &Place) -> String {
     match place {
         Place::Stdout => "its stdout".to_owned(),
         Place::Stderr => "its stderr".to_owned(),
@@ -70,7 +70,7 @@ fn told(place: &Place) -> String {
     }
 }
 
-fn seen(place: &Place, evidence: &Evidence) -> Result<String, String> {
+fn text_at(place: &Place, evidence: &Evidence) -> Result<String, String> {
     match place {
         Place::Stdout => Ok(evidence.output.text(Stream::Stdout)),
         Place::Stderr => Ok(evidence.output.text(Stream::Stderr)),

@@ -27,7 +27,7 @@ pub enum Notice<'a> {
     /// The server accepts connections.
     Served,
     /// The request before the load was answered, at this address.
-    Seen(&'a Url, &'a ProbeFacts, &'static str),
+    Probed(&'a Url, &'a ProbeFacts, &'static str),
     /// The load stands so.
     Standing(&'a Snapshot),
     /// What a reader of the figures should know.
@@ -80,7 +80,7 @@ impl Ready {
                 warnings.extend(target::keep_reachable(&mut job.load));
             }
             let facts = facts::probe_facts_of(&found);
-            tell(Notice::Seen(&job.url, &facts, facts::protocol(&job.load)));
+            tell(Notice::Probed(&job.url, &facts, facts::protocol(&job.load)));
             seen = Some(facts);
         }
         if let Some(server) = &mut server {
@@ -161,7 +161,7 @@ pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
         url: job.url.to_string(),
         round: 0,
         slot: 0,
-        asked: facts::facts_of(job),
+        requested: facts::facts_of(job),
         probe: None,
         measured,
         server: None,

@@ -1,7 +1,7 @@
 //! From what is carried out to what is told of it: [`LoadFacts`] and [`ProbeFacts`].
 
 use super::{LoadJob, shown_address};
-use crate::verify::Seen;
+use crate::verify::Probed;
 use speedwell_load::http1::{Connection, Version};
 use speedwell_load::load::{Batching, BodyRule, Http, Kind, Load};
 use speedwell_load::pace::{Closed, FOREVER_NS, Pace, Schedule, Spacing, Think};
@@ -134,7 +134,7 @@ fn rule(load: &Load) -> RuleFacts {
 }
 
 /// What the request before the load saw.
-pub fn probe_facts_of(seen: &Seen) -> ProbeFacts {
+pub fn probe_facts_of(seen: &Probed) -> ProbeFacts {
     let probe = &seen.probe;
     ProbeFacts {
         address: shown_address(&probe.address),

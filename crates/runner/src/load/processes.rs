@@ -336,7 +336,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A look at one generator.
-    pub fn of(progress: &Progress) -> Snapshot {
+    pub fn from_progress(progress: &Progress) -> Snapshot {
         Snapshot {
             at_ns: progress.at_ns,
             is_warmup: progress.is_warmup,
@@ -381,7 +381,7 @@ pub fn generate(
         None
     };
     let measured = generator::run(&job.load, stop, &mut |progress| {
-        watch(&Snapshot::of(progress));
+        watch(&Snapshot::from_progress(progress));
     });
     measured.with_context(|| format!("cannot load '{}'", job.url))
 }

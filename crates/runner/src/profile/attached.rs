@@ -7,7 +7,7 @@ use super::perf;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use speedwell_model::Profile;
-use speedwell_process::{Scratch, Service, Spec, family_of};
+use speedwell_process::{Scratch, Service, Spec, tree_of};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,13 +30,13 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Begins to record a process and its family; returns when the first sample can be taken.
+    /// Begins to record a process and its tree; returns when the first sample can be taken.
     pub(super) fn begin(perf: &Path, pid: i32, home: &Path) -> Result<Attached> {
         let scratch = Scratch::new()?;
         let orders = pipe(&scratch.path("orders"))?;
         let answers = pipe(&scratch.path("answers"))?;
-        let family: Vec<String> = family_of(pid).iter().map(ToString::to_string).collect();
-        if family.is_empty() {
+        let tree: Vec<String> = tree_of(pid).iter().map(ToString::to_string).collect();
+        if tree.is_empty() {
             bail!("process {pid} has ended");
         }
         let control = format!(
@@ -46,7 +46,7 @@ impl Attached {
         );
         // -D -1: what is recorded begins with the order, not with perf.
         let spec = perf::record(perf, &scratch)
-            .args(["-D", "-1", "-p", &family.join(",")])
+            .args(["-D", "-1", "-p", &tree.join(",")])
             .args([control]);
         let service = Service::start(Spec {
             limit: LONGEST,
@@ -81,7 +81,7 @@ impl Attached {
             perf: self.perf,
             scratch: self.scratch,
             home: self.home,
-            told: outcome.stderr.last_lines(1),
+            last_line: outcome.stderr.last_lines(1),
         })
     }
 
@@ -117,7 +117,7 @@ pub struct Recording {
     scratch: Scratch,
     home: PathBuf,
     /// The last line of what perf said.
-    told: String,
+    last_line: String,
 }
 
 impl Recording {
@@ -128,11 +128,11 @@ impl Recording {
     /// Nothing was recorded, or it cannot be read.
     pub fn profile(self) -> Result<Profile> {
         let script = perf::profile(&self.perf, &self.scratch, &self.home);
-        let told = || match self.told.as_str() {
+        let reason = || match self.last_line.as_str() {
             "" => "perf recorded nothing".to_owned(),
             line => format!("perf recorded nothing, and said '{line}'"),
         };
-        script.map(|script| script.profile).with_context(told)
+        script.map(|script| script.profile).with_context(reason)
     }
 }
 

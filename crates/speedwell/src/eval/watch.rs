@@ -122,7 +122,7 @@ fn watch(
     };
     let fault = names.iter().find_map(|name| answer.fault(name));
     if let Some(cause) = fault {
-        return Ok(Err(Gone::of(cause)));
+        return Ok(Err(Gone::new(cause)));
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
         let told = state
@@ -142,7 +142,7 @@ fn open(
     job: &Job,
     interval: Duration,
 ) -> Result<(Live, Vec<String>, Answer), Gone> {
-    let program = harness::of(job.source.kind).usual_program(&job.source);
+    let program = harness::for_kind(job.source.kind).usual_program(&job.source);
     let plain = Variant::plain("watched");
     let mut spec = snippet::start(&snippets[0].1, &program, &plain)?;
     spec.directory = Some(job.source.directory.clone());
@@ -152,7 +152,7 @@ fn open(
     for (name, (_, own, workers)) in names.iter().zip(snippets) {
         for answer in [live.load(name, own)?, live.workers(name, *workers)?] {
             if let Some(cause) = answer.fault(name) {
-                return Err(Gone::of(cause));
+                return Err(Gone::new(cause));
             }
         }
     }

@@ -146,7 +146,7 @@ impl Teller<'_> {
                     live.show(snapshot);
                 }
             }
-            LoadEvent::Notice(Notice::Seen(url, seen, protocol)) => {
+            LoadEvent::Notice(Notice::Probed(url, seen, protocol)) => {
                 tell_seen(args, url, seen, protocol);
             }
             LoadEvent::Notice(Notice::Warning(warning)) => status::warn(warning),

@@ -108,5 +108,5 @@ fn decides(wish: &Wish, all: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bo
     let own = levels.iter().find(|levels| levels.label == load.run.label);
     let scaling = own.and_then(|levels| levels.scaling.as_ref());
     let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);
-    knee.is_none() || load.run.asked.concurrency() == knee
+    knee.is_none() || load.run.requested.concurrency() == knee
 }

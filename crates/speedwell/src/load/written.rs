@@ -55,7 +55,7 @@ fn requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::fs::File::create(file)?);
     writeln!(out, "{COLUMNS}")?;
     for row in &run.measured.rows {
-        let kind = run.asked.kinds.get(usize::from(row.kind));
+        let kind = run.requested.kinds.get(usize::from(row.kind));
         writeln!(out, "{}", line(row, kind.map_or("", |kind| &kind.name)))?;
     }
     out.flush()?;
@@ -94,7 +94,7 @@ fn quoted(text: &str) -> String {
 /// load response times and lags.
 fn histograms(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
-    let (start, length) = (run.asked.warmup_ns, measured.elapsed_ns);
+    let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
     let latency = &measured.totals.latency;
     let mut rows = Vec::new();
     for (outcome, times) in latency.by_outcome() {

@@ -15,11 +15,11 @@ mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
 pub use eval::EvalArgs;
-pub use execution::{ClockName, ExecutionArgs, OrderName};
+pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};
 pub use search::{Concurrency, RateChoice, SearchArgs};
-pub use selection::{MetricArgs, SamplingArgs, SelectionArgs, StudyArgs};
+pub use selection::{MetricArgs, SelectionArgs, StudyArgs};
 pub use store::StoreArgs;
 pub use variants::VariantArgs;

@@ -142,8 +142,8 @@ fn values_of_every_kind_go_through_every_language() {
                 ..Snippet::new(language, *runner)
             };
             let started = start(&snippet, &usual_program(language), &Variant::plain("plain"));
-            if let Err(Failed { cause, words, .. }) = started {
-                panic!("{snippet:?}: {cause:?}\n{words}");
+            if let Err(Failed { cause, output, .. }) = started {
+                panic!("{snippet:?}: {cause:?}\n{output}");
             }
         }
     }

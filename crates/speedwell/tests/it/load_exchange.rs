@@ -238,10 +238,10 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
 #[test]
 fn parts_of_one_load_add_up() {
     let whole = measured::merge_parts(vec![clean().run, clean().run]).unwrap();
-    let PaceFacts::Closed { concurrency, .. } = whole.asked.pace else {
-        panic!("{:?}", whole.asked.pace)
+    let PaceFacts::Closed { concurrency, .. } = whole.requested.pace else {
+        panic!("{:?}", whole.requested.pace)
     };
-    assert_eq!((concurrency, whole.asked.processes), (8, 2));
+    assert_eq!((concurrency, whole.requested.processes), (8, 2));
     assert_eq!(whole.measured.totals.outcomes.attempts(), 20_000);
     // Twice the requests in the same time, and still no more than were asked for.
     let found = speedwell_analysis::load::analyse(&whole);

@@ -108,7 +108,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     let found = analyse(&made.run);
     let [
         Remark::ConcurrencyShort {
-            asked,
+            requested,
             effective,
             connecting,
         },
@@ -116,7 +116,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
     else {
         panic!("{:?}", found.remarks);
     };
-    assert_eq!(*asked, 5);
+    assert_eq!(*requested, 5);
     assert!((effective - 0.5005).abs() < 1e-9 && *connecting > 6.0);
     // At 95 % it is not.
     let enough = thousand().with(|run| run.measured.elapsed_ns = 105_300_000);
@@ -127,13 +127,15 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
 fn clients_that_pause_are_not_expected_to_be_busy() {
     let made = thousand().with(|run| {
         run.measured.elapsed_ns = S;
-        if let speedwell_model::load_run::PaceFacts::Closed { think_ns, .. } = &mut run.asked.pace {
+        if let speedwell_model::load_run::PaceFacts::Closed { think_ns, .. } =
+            &mut run.requested.pace
+        {
             *think_ns = MS;
         }
     });
     let found = analyse(&made.run);
     assert_eq!(
-        (found.concurrency.asked, &found.remarks[..]),
+        (found.concurrency.requested, &found.remarks[..]),
         (None, &[][..])
     );
 }
@@ -292,7 +294,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
             ..
         }]
     ));
-    let polling = busy.with(|run| run.asked.busy_polls = true);
+    let polling = busy.with(|run| run.requested.busy_polls = true);
     assert_eq!(analyse(&polling.run).remarks, []);
     // 50 switches a second that each meet the 5 requests in flight are 250 of 9990 a second: 2.5 %.
     let disturbed = thousand().with(|run| run.measured.threads[0].involuntary_switches = 50);
@@ -352,7 +354,7 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
     let remarks = |later: u64| {
         let made = thousand().course(0, &course(later)).with(|run| {
             // As many in flight as asked for, whatever the length.
-            run.asked.pace = Made::closed(1).run.asked.pace;
+            run.requested.pace = Made::closed(1).run.requested.pace;
             run.measured.elapsed_ns = 4 * S;
         });
         analyse(&made.run).halves

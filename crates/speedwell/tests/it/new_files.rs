@@ -9,6 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+fn parsed(file: &Path, set: &[(String, String)]) -> anyhow::Result<Experiment> {
+    Experiment::parse(&speedwell_suite::source(file, set)?)
+}
+
 fn read(file: &Path) -> Experiment {
     let form = experiment::form(file);
     assert_eq!(
@@ -17,7 +21,7 @@ fn read(file: &Path) -> Experiment {
         "{}",
         file.display()
     );
-    experiment::read(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
+    parsed(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 fn run_of(experiment: &Experiment, variant: &str) -> Assignment {
@@ -287,7 +291,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
         .expect_status(0);
     assert_eq!(written(&answer), ["topology.toml", "server.js"]);
     let set = [("workers".to_owned(), "2".to_owned())];
-    let found = experiment::read(&project.path("topology.toml"), &set).unwrap();
+    let found = parsed(&project.path("topology.toml"), &set).unwrap();
     let all: Vec<Vec<String>> = found
         .variants
         .iter()
@@ -339,7 +343,7 @@ fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
         "throughput(lage) > throughput(small) and",
     );
     let project = project.with("wrong/cache.toml", &wrong);
-    let told = experiment::read(&project.path("wrong/cache.toml"), &[]).unwrap_err();
+    let told = parsed(&project.path("wrong/cache.toml"), &[]).unwrap_err();
     assert!(
         format!("{told:#}").contains("hint: did you mean 'large'?"),
         "{told:#}"

@@ -1,17 +1,20 @@
 //! What one run has to do: a group's sections for one case and one variant, with every placeholder filled
-//! that can be known before.
+//! that can be known before. Start at [`Experiment::assignment`], for loads of the short form at
+//! [`Experiment::load_assignment`].
 
+use super::benchmark::{BenchmarkKeys, OF_A_CASE};
 use super::command::{Arguments, changes};
 use super::group::Group;
 use super::target::{self, Kind, TargetKeys};
 use super::variant::{PatchKeys, Variant};
-use super::{Experiment, load, metric, verify};
+use super::{Experiment, control, load, metric, verify};
 use crate::part::{Part, Place};
 use crate::placeholders::{self, Placeholders};
 use crate::tree::{Content, Node, Table};
-use anyhow::{Result, bail};
-use speedwell_model::Case;
-use speedwell_model::assignment::{Assignment, Change, Work};
+use anyhow::{Result, bail, ensure};
+use speedwell_model::assignment::{Assignment, Change, Target, Work};
+use speedwell_model::{Case, milliseconds};
+use std::path::Path;
 
 /// Keys of `[group.target]` that only servers have.
 const OF_A_SERVER: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
@@ -166,6 +169,134 @@ impl Experiment {
         }
         Ok(found)
     }
+}
+
+// Loads of the short form.
+
+impl Experiment {
+    /// What a run of a case of a load has to do. `program` is what starts it under the variant; `{port}` stays
+    /// a placeholder, and so does `{program}` without one.
+    ///
+    /// # Errors
+    /// Something has no meaning for the case, or the variant changes what is not there.
+    pub fn load_assignment(
+        &self,
+        group: &Group,
+        case: &Case,
+        variant: &speedwell_model::Variant,
+        program: Option<&Path>,
+    ) -> Result<Assignment> {
+        let declared = self.declared(&variant.name);
+        let mut sections = group.sections.clone();
+        for key in OF_A_CASE {
+            sections.shift_remove(key);
+        }
+        let of_variant = declared.iter().flat_map(|declared| &declared.load);
+        sections.extend(of_variant.map(|(key, node)| (key.clone(), node.clone())));
+        let node = Node {
+            line: group.line,
+            content: Content::Table(sections),
+        };
+        self.check_server(&Part::new(&group.place, &node), variant, program)?;
+        let known = self.load_placeholders(group, case, variant, program)?;
+        let filled = known.fill_node(&node, &group.place)?;
+        let part = Part::new(&group.place, &filled);
+        let spec = part
+            .read::<BenchmarkKeys>()?
+            .resolve(&part, case, &self.root)?;
+        if spec.url.is_empty() {
+            let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
+            return Err(part.missing("url", hint));
+        }
+        let set = |(name, value): &(String, String)| Change::Set(name.clone(), value.clone());
+        Ok(Assignment {
+            target: Target {
+                command: Vec::new(),
+                directory: self.root.clone(),
+                environment: variant.environment.iter().map(set).collect(),
+                expected_exit: 0,
+                limit_ms: milliseconds(self.plan.timeout),
+            },
+            work: Work::Load(Box::new(spec)),
+            proofs: Vec::new(),
+            figures: Vec::new(),
+            also: Vec::new(),
+            processors: self.shares,
+            profile: None,
+        })
+    }
+
+    /// The variant that the file declares by that name, or of which it is the repetition.
+    fn declared(&self, name: &str) -> Option<&super::variant::Variant> {
+        let of_name = |name: &str| self.variants.iter().find(|known| known.name == name);
+        of_name(name).or_else(|| of_name(control::origin(name)))
+    }
+
+    fn load_placeholders(
+        &self,
+        group: &Group,
+        case: &Case,
+        variant: &speedwell_model::Variant,
+        program: Option<&Path>,
+    ) -> Result<Placeholders> {
+        let mut known = self.general.clone();
+        known.defer("port");
+        known.belong_to(format!(" in [benchmark.{}]", group.name));
+        for (name, value) in &case.values {
+            known.define(name, value.plain());
+        }
+        if let Some(declared) = self.declared(&variant.name) {
+            declared.define(&mut known)?;
+        }
+        match program {
+            Some(program) => known.define("program", line(program, &variant.arguments)),
+            None => known.defer("program"),
+        }
+        Ok(known)
+    }
+
+    /// Refuses a variant whose changes have no effect: it would be compared with itself.
+    fn check_server(
+        &self,
+        part: &Part,
+        variant: &speedwell_model::Variant,
+        program: Option<&Path>,
+    ) -> Result<()> {
+        let name = &variant.name;
+        let usual = self.program.as_ref().map(Path::new);
+        let has_own = variant.program.is_some() && variant.program.as_deref() != usual;
+        let is_named = has_own || !variant.arguments.is_empty();
+        let Some(serve) = part.get("serve").and_then(Node::text) else {
+            ensure!(
+                !is_named && variant.environment.is_empty(),
+                "the variant '{name}' changes the server, but {} starts none\nhint: 'serve' is the command that \
+                 starts it",
+                part.heading()
+            );
+            return Ok(());
+        };
+        let starts_it = placeholders::names(serve)
+            .iter()
+            .any(|name| name == "program");
+        ensure!(
+            !is_named || starts_it,
+            "the variant '{name}' names a program or arguments, but 'serve' does not start '{{program}}'"
+        );
+        let is_known = program.is_none() || variant.program.is_some() || usual.is_some();
+        ensure!(
+            !starts_it || is_known,
+            "nothing says what '{{program}}' is\nhint: program = \"node\" at the top of the file, or in \
+             the variant"
+        );
+        Ok(())
+    }
+}
+
+/// Program and arguments of a variant for a shell.
+fn line(program: &Path, arguments: &[String]) -> String {
+    let program = program.to_string_lossy();
+    let arguments = arguments.iter().map(String::as_str);
+    shell_words::join(std::iter::once(&*program).chain(arguments))
 }
 
 /// A change as a variable with its whole value.

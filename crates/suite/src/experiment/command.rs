@@ -30,7 +30,7 @@ checked! {
 
 impl Command {
     /// As the program gets them, the program first.
-    pub fn words(&self) -> Vec<String> {
+    pub fn argv(&self) -> Vec<String> {
         match self {
             Command::Words(words) => words.0.clone(),
             Command::Line(line) => line.0.clone(),

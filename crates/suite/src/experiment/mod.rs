@@ -211,14 +211,6 @@ fn has_groups(tree: &Node) -> bool {
     })
 }
 
-/// Reads an experiment; see [`super::source`] and [`Experiment::parse`].
-///
-/// # Errors
-/// It cannot be read, or says something that has no meaning; messages name the line.
-pub fn read(file: &Path, set: &[(String, String)]) -> Result<Experiment> {
-    Experiment::parse(&super::source(file, set)?)
-}
-
 fn resolve(
     tree: &Node,
     stem: &str,

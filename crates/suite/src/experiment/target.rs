@@ -165,7 +165,7 @@ fn command(
         let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
         return Err(part.missing("command", &hint));
     };
-    let mut command = command.words();
+    let mut command = command.argv();
     if let Some(program) = &patch.program
         && !context.has_program
         && let Some(first) = command.first_mut()

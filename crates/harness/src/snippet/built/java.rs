@@ -56,9 +56,9 @@ pub fn build(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spe
     let mut path = vec![classes];
     path.extend(snippet.paths.iter().cloned());
     let compilation_of = |file: &SourceFile| {
-        let words = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
+        let output = ["-cp".to_owned(), joined(&path), "Main.java".to_owned()];
         let file = ("Main.java".to_owned(), file.text.clone());
-        compilation("java", vec![file], words.to_vec())
+        compilation("java", vec![file], output.to_vec())
     };
     let classes_of_snippet = Parts::of_snippet(snippet).compiled(
         |parts| compilation_of(&source(parts)).find(),
@@ -98,7 +98,7 @@ fn joined(folders: &[PathBuf]) -> String {
 
 /// The compiler's words, with the user's texts and lines in the place of those of the generated file.
 fn translated(mut failed: Failed, places: &[Place]) -> Failed {
-    let lines = failed.words.lines().map(|line| {
+    let lines = failed.output.lines().map(|line| {
         let counted = line
             .strip_prefix("Main.java:")
             .and_then(|rest| rest.split_once(':'));
@@ -110,7 +110,7 @@ fn translated(mut failed: Failed, places: &[Place]) -> Failed {
         });
         found.unwrap_or_else(|| line.to_owned())
     });
-    failed.words = lines.collect::<Vec<_>>().join("\n");
+    failed.output = lines.collect::<Vec<_>>().join("\n");
     failed
 }
 

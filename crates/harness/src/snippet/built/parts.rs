@@ -104,7 +104,7 @@ impl Parts {
                 Ok(done) => return Ok(done),
                 Err(failed) => in_users_terms(failed),
             };
-            let changed = self.take_for_statements(&failed.words);
+            let changed = self.take_for_statements(&failed.output);
             let known = best.as_ref().map_or(usize::MAX, complaints);
             if best.is_none() || (1..known).contains(&complaints(&failed)) {
                 best = Some(failed);
@@ -139,7 +139,7 @@ impl Parts {
     }
 
     /// Takes texts that the compiler complains of for mere statements; whether there were any.
-    fn take_for_statements(&mut self, words: &str) -> bool {
+    fn take_for_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
         for part in [
             &mut self.init,
@@ -147,7 +147,7 @@ impl Parts {
             &mut self.runner,
             &mut self.done,
         ] {
-            let complained = words.lines().any(|line| about(line) == Some(part.name));
+            let complained = output.lines().any(|line| about(line) == Some(part.name));
             if part.is_open() && complained {
                 part.is_plain = true;
                 changed = true;
@@ -160,7 +160,7 @@ impl Parts {
 /// How much a compiler found to say about the user's text.
 fn complaints(failed: &Failed) -> usize {
     failed
-        .words
+        .output
         .lines()
         .filter(|line| about(line).is_some())
         .count()
@@ -172,7 +172,7 @@ pub fn in_users_terms(mut failed: Failed) -> Failed {
     let Cause::Invalid { reason } = &mut failed.cause else {
         return failed;
     };
-    let lines = own_lines(&failed.words);
+    let lines = own_lines(&failed.output);
     if let Some(at) = lines.iter().position(|line| about(line).is_some()) {
         // rustc says what is wrong in the line above the one that says where.
         let place = lines[at].trim_start().trim_start_matches("--> ");
@@ -189,21 +189,21 @@ pub fn in_users_terms(mut failed: Failed) -> Failed {
         "Finished",
         "too many return values",
     ];
-    let mut words = lines.join("\n");
-    if leaves.iter().any(|mark| words.contains(mark)) {
-        words += "\nhint: in a runner in this language, only the last statement may be 'return'";
+    let mut output = lines.join("\n");
+    if leaves.iter().any(|mark| output.contains(mark)) {
+        output += "\nhint: in a runner in this language, only the last statement may be 'return'";
     }
-    failed.words = words;
+    failed.output = output;
     // Whoever repeats it wants to change the code, not the call of a compiler.
     failed.replay = String::new();
     failed
 }
 
 /// The lines of a compiler's words without those about generated text, unless there are no others.
-fn own_lines(words: &str) -> Vec<&str> {
+fn own_lines(output: &str) -> Vec<&str> {
     let mut own: Vec<&str> = Vec::new();
     let mut keeps = true;
-    for line in words.lines() {
+    for line in output.lines() {
         if about(line).is_some() {
             keeps = !own.contains(&line);
         } else if line.starts_with("In file included")
@@ -219,15 +219,15 @@ fn own_lines(words: &str) -> Vec<&str> {
     if own.iter().any(|line| about(line).is_some()) {
         own
     } else {
-        words.lines().collect()
+        output.lines().collect()
     }
 }
 
 /// Whether a line begins with a file and a line of it.
 fn is_placed(line: &str) -> bool {
-    let mut words = line.split(':');
-    let file = words.next().unwrap_or_default();
-    let number = words.next().unwrap_or_default();
+    let mut output = line.split(':');
+    let file = output.next().unwrap_or_default();
+    let number = output.next().unwrap_or_default();
     let counted = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
     counted && !file.is_empty() && !file.starts_with(' ')
 }
@@ -238,10 +238,10 @@ mod tests {
     use speedwell_model::Language;
     use std::cell::RefCell;
 
-    fn failed(words: &str) -> Failed {
+    fn failed(output: &str) -> Failed {
         let reason = String::new();
         Failed {
-            words: words.to_owned(),
+            output: output.to_owned(),
             ..Failed::before_start(Cause::Invalid { reason })
         }
     }
@@ -287,7 +287,7 @@ mod tests {
         };
         let compiled = Parts::of_snippet(&snippet).compiled(|_| None, refuse);
         let failed = compiled.unwrap_err();
-        assert_eq!(failed.words, "init:1: error: no x");
+        assert_eq!(failed.output, "init:1: error: no x");
         assert_eq!(failed.replay, "");
         let reason = "does not compile: init:1: error: no x".to_owned();
         assert_eq!(failed.cause, Cause::Invalid { reason });
@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn what_is_generated_is_not_talked_about() {
-        let words = "In file included from /a/code.c:1:\ncode.c:3: error: x\n   3 | x\nrunner:1: error: y\n   1 | y";
-        assert_eq!(own_lines(words), ["runner:1: error: y", "   1 | y"]);
+        let output = "In file included from /a/code.c:1:\ncode.c:3: error: x\n   3 | x\nrunner:1: error: y\n   1 | y";
+        assert_eq!(own_lines(output), ["runner:1: error: y", "   1 | y"]);
         assert_eq!(own_lines("code.c:3: error: x"), ["code.c:3: error: x"]);
     }
 

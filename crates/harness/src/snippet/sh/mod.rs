@@ -30,15 +30,15 @@ const SHELL_TIMES: usize = 10;
 /// Whether only a shell can execute the line: it has something in it that only a shell understands, or begins with
 /// no program.
 pub fn needs_shell(line: &str) -> bool {
-    let words = shell_words::split(line).unwrap_or_default();
+    let argv = shell_words::split(line).unwrap_or_default();
     let is_plain = !line.contains(|c| OF_A_SHELL.contains(c));
-    !(is_plain && words.first().is_some_and(|program| is_program(program)))
+    !(is_plain && argv.first().is_some_and(|program| is_program(program)))
 }
 
 /// How a line is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    words: Vec<String>,
+    argv: Vec<String>,
     /// Whether a shell executes it.
     pub in_shell: bool,
 }
@@ -47,19 +47,19 @@ impl Order {
     /// The line for `shell`; one that needs none is executed directly, unless the shell was `chosen`.
     pub fn new(line: &str, shell: &str, chosen: bool) -> Order {
         let in_shell = chosen || needs_shell(line);
-        let words = if in_shell {
+        let argv = if in_shell {
             vec![shell.to_owned(), "-c".to_owned(), line.to_owned()]
         } else {
             shell_words::split(line).unwrap_or_default()
         };
-        Order { words, in_shell }
+        Order { argv, in_shell }
     }
 
     /// A process in a group of its own, which reads nothing and whose output nobody reads.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.words[0]);
+        let mut command = Command::new(&self.argv[0]);
         command
-            .args(&self.words[1..])
+            .args(&self.argv[1..])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -71,7 +71,7 @@ impl Order {
     pub fn execute(&self, watch: &Stopwatch) -> Result<(), String> {
         match watch.time(&mut self.command()) {
             Ok(timed) => complaint(timed.ended).map_or(Ok(()), Err),
-            Err(error) => Err(format!("'{}': {error}", self.words[0])),
+            Err(error) => Err(format!("'{}': {error}", self.argv[0])),
         }
     }
 }
@@ -95,7 +95,7 @@ pub fn complaint(ended: Ended) -> Option<String> {
 /// There is no such shell.
 pub fn shell_ns(shell: &str) -> io::Result<u64> {
     let empty = Order {
-        words: vec![shell.to_owned(), "-c".to_owned(), String::new()],
+        argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],
         in_shell: true,
     };
     let watch = Stopwatch::default();

@@ -1,7 +1,7 @@
 //! What must hold of everything that a server may send, however it is cut. The fuzz target uses
 //! this file, too, so it depends on nothing beside it.
 
-use speedwell_load::http1::{Asked, Phase, RequestParts, Summary};
+use speedwell_load::http1::{MethodKind, Phase, RequestParts, Summary};
 use speedwell_load::http2::hpack::Fields;
 use speedwell_load::http2::{
     Connection, ConnectionError, Event, Request, Scheme, Settings, StreamError,
@@ -179,8 +179,8 @@ pub fn check(table_size: u32, stream: &[u8], length: usize) -> Outcome {
         "cut every {length}"
     );
     for (token, story) in &whole.stories {
-        let asked = requests()[*token as usize % 4].asked();
-        assert!(asked != Asked::Head || story.body.is_empty());
+        let method = requests()[*token as usize % 4].method();
+        assert!(method != MethodKind::Head || story.body.is_empty());
     }
     whole
 }

@@ -51,7 +51,7 @@ pub fn clean() -> Made {
         .connected(&[80 * US, 90 * US, 85 * US, 95 * US])
         .course(2, &ok)
         .with(|run| {
-            run.asked.warmup_ns = 200 * MS;
+            run.requested.warmup_ns = 200 * MS;
             // 10,000 answers of 200 ns to 2 ms sum up to 10.001 s, which keeps four busy for 2.5 s.
             run.measured.elapsed_ns = 2_500_250_000;
             run.measured.most_connections = 4;

@@ -77,7 +77,7 @@ impl Made {
                 url: "http://127.0.0.1:8080/hello".into(),
                 round: 0,
                 slot: 0,
-                asked: asked(pace),
+                requested: requested(pace),
                 probe: Some(probe()),
                 measured,
                 server: None,
@@ -182,7 +182,7 @@ impl Made {
     }
 }
 
-fn asked(pace: PaceFacts) -> LoadFacts {
+fn requested(pace: PaceFacts) -> LoadFacts {
     LoadFacts {
         pace,
         requests: None,

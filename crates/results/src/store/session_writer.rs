@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// Where the next entries of a session go, and the numbers behind names already met.
 ///
-/// The numbers are a cache: after a transaction that failed, start again with [`Ledger::open`].
+/// The numbers are a cache: after a transaction that failed, start again with [`SessionWriter::open`].
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct SessionWriter {
     session: i64,
     runs: i64,
     failures: i64,
@@ -23,14 +23,14 @@ pub(super) struct Ledger {
     cases: HashMap<(String, String), i64>,
 }
 
-impl Ledger {
+impl SessionWriter {
     /// Continues a session that is in the file.
-    pub fn open(file: &Connection, session: i64) -> rusqlite::Result<Ledger> {
+    pub fn open(file: &Connection, session: i64) -> rusqlite::Result<SessionWriter> {
         let next = |table: &str| -> rusqlite::Result<i64> {
             let sql = format!("SELECT coalesce(max(place) + 1, 0) FROM {table} WHERE session = ?1");
             file.query_row(&sql, [session], |row| row.get(0))
         };
-        Ok(Ledger {
+        Ok(SessionWriter {
             session,
             runs: next("run")?,
             failures: next("failure")?,
@@ -45,7 +45,7 @@ impl Ledger {
         session: &Session,
         state: State,
         plan: Option<&str>,
-    ) -> anyhow::Result<Ledger> {
+    ) -> anyhow::Result<SessionWriter> {
         file.execute(
             "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                                   environment, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -60,17 +60,17 @@ impl Ledger {
                 plan,
             ],
         )?;
-        let mut ledger = Ledger::open(file, file.last_insert_rowid())?;
+        let mut writer = SessionWriter::open(file, file.last_insert_rowid())?;
         for (place, tag) in session.tags.iter().enumerate() {
             file.execute(
                 "INSERT INTO tag (session, place, name) VALUES (?1, ?2, ?3)",
-                params![ledger.session, place as i64, tag],
+                params![writer.session, place as i64, tag],
             )?;
         }
         for metric in &session.metrics {
-            ledger.declare(file, metric)?;
+            writer.declare(file, metric)?;
         }
-        Ok(ledger)
+        Ok(writer)
     }
 
     /// Notes the process that records the session.
@@ -257,7 +257,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Enters a failure; `done` as in [`Ledger::run`].
+    /// Enters a failure; `done` as in [`SessionWriter::run`].
     pub fn failure(
         &mut self,
         file: &Connection,
