@@ -19,7 +19,7 @@ use speedwell_model::quote;
 use speedwell_model::{Case, Cause, Sample};
 use speedwell_process::{Channel, Outcome, Spec, run};
 use speedwell_suite::Definition;
-use speedwell_suite::experiment::{Experiment, Kind as GroupKind, control};
+use speedwell_suite::experiment::{Experiment, Kind as GroupKind, repeated_variant};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ fn resolved(job: &Job, setting: &Setting<'_>) -> anyhow::Result<Order> {
     let case = job.case.as_ref().context("the case is not known")?;
     let group = experiment.group_of(case);
     let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
-    let variant = control::origin(&setting.variant.name);
+    let variant = repeated_variant(&setting.variant.name);
     let seed = group.seed.of_run(setting.seed, setting.slot);
     let mut assignment = match group.kind {
         GroupKind::Load => {

@@ -6,7 +6,7 @@ use super::options::Task;
 use super::report::document_of;
 use super::run;
 use super::source::{self, Source};
-use super::{Status, calibrated, gate, profiles, programs};
+use super::{Status, calibrated, profiles, status};
 use anyhow::{bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, Findings, Settings};
@@ -79,7 +79,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     }
     let sides: Vec<Option<Side>> = operands
         .iter()
-        .map(|operand| programs::side(operand, &args.arguments))
+        .map(|operand| source::program_side(operand, &args.arguments))
         .collect::<anyhow::Result<_>>()?;
     let word = operand::common_word(&operands);
     let measured: Vec<Side> = sides.iter().flatten().cloned().collect();
@@ -205,7 +205,7 @@ fn print(
              '::REGEX' behind each source pairs cases of different names"
         );
     }
-    Ok(gate::judge(findings, args.comparison.fail_on))
+    Ok(status::judge(findings, args.comparison.fail_on))
 }
 
 /// The sessions behind the sources, each once, by name where there are several.

@@ -6,7 +6,7 @@ use super::options::{
     VariantArgs, parse,
 };
 use super::run;
-use super::{Status, calibrated, gate};
+use super::{Status, calibrated, status};
 use anyhow::bail;
 use clap::Args;
 use speedwell_analysis::{self as analysis, Calibrated};
@@ -116,7 +116,7 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
         Calibrated::Yes | Calibrated::Unknown => Status::DONE,
         Calibrated::TooManyAlarms | Calibrated::TooFewAlarms => Status::NO,
     };
-    Ok(ended.or(answer).or(gate::of_failures(&found.failures)))
+    Ok(ended.or(answer).or(status::of_failures(&found.failures)))
 }
 
 impl DoctorArgs {

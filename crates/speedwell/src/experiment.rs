@@ -2,7 +2,7 @@
 
 use super::options::OutputArgs;
 use super::options::Task;
-use super::{Status, gate};
+use super::{Status, status};
 use speedwell_analysis::Findings;
 use speedwell_analysis::experiment::{Found, analyse};
 use speedwell_model::{DefinitionFile, Session};
@@ -73,5 +73,5 @@ fn status(found: &Found, task: &Task) -> Status {
         ..Findings::default()
     };
     let own = if is_broken { Status::NO } else { Status::DONE };
-    own.or(gate::judge(&findings, task.fail_on))
+    own.or(status::judge(&findings, task.fail_on))
 }

@@ -4,7 +4,7 @@
 
 use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
 use super::progress::Progress;
-use super::{Status, gate, status};
+use super::{Status, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::iterations::{Search, Steadiness, Steps};
@@ -123,7 +123,7 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<Status> {
         Status::NO
     };
     let ended = Status::of_end(searched.ended);
-    Ok(ended.or(answer).or(gate::of_failures(&searched.failures)))
+    Ok(ended.or(answer).or(status::of_failures(&searched.failures)))
 }
 
 impl IterationsArgs {

@@ -4,9 +4,11 @@ use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
-use super::{Status, calibrated, loaded, operand, source};
+use super::{Status, calibrated, operand, source};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use speedwell_analysis::load::LoadFindings;
+use speedwell_analysis::load::gate::Condition;
 use speedwell_analysis::{self as analysis, Findings, Settings, snippet};
 use speedwell_harness::Trial;
 use speedwell_model::load_run::LoadRun;
@@ -113,7 +115,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         let shows_loads = session.design.experiment.is_none() && args.shows_loads(&loads);
         let part = if shows_loads {
             let loads: Vec<_> = loads.iter().map(analysis::load::analyse).collect();
-            loaded::document(session, &loads, &settings, &output)?
+            load_document(session, &loads, &settings, &output)?
         } else {
             document_of(session, &findings, &args.study, &settings, &output)?
         };
@@ -146,7 +148,7 @@ fn merged(args: &ReportArgs, sources: &[Source]) -> anyhow::Result<Status> {
         formats::measured::session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
     let settings = args.comparison.settings(&args.selection.metric.names, None);
     let output = args.output.settings();
-    let document = loaded::document(&session, &findings, &settings, &output)?;
+    let document = load_document(&session, &findings, &settings, &output)?;
     args.output.print(&document)?;
     Ok(Status::DONE)
 }
@@ -238,5 +240,86 @@ fn quiet_on_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
     match done {
         Err(error) if error.chain().any(is_closed) => Ok(()),
         done => done,
+    }
+}
+
+/// The report of a session whose runs were these HTTP loads. A single load speaks for itself: it has more to say than the
+/// medians of one value each. Repeated ones are runs like any others, and their details stand behind them.
+///
+/// # Errors
+/// A unit or chart that does not fit.
+pub fn load_document(
+    session: &Session,
+    loads: &[LoadFindings<'_>],
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let conditions = conditions(session);
+    let levels = analysis::load::levels(loads);
+    let rates = analysis::load::rates(loads, &conditions);
+    if !levels.is_empty() || !rates.is_empty() {
+        return Ok(report::load::search(loads, &levels, &rates, output));
+    }
+    let details = report::load::document(loads, output);
+    let is_repeated = loads.iter().any(|load| load.run.round > 0);
+    if !is_repeated || session.runs.is_empty() {
+        return Ok(details);
+    }
+    let mut document = report::findings(&analysis::analyse(session, settings), output)?;
+    document.append(details);
+    Ok(document)
+}
+
+/// The limits that were set when the session was measured: the search for a rate was held against them.
+fn conditions(session: &Session) -> Vec<Condition> {
+    let parsed = |text: &String| text.parse().ok();
+    if !session.design.conditions.is_empty() {
+        return session
+            .design
+            .conditions
+            .iter()
+            .filter_map(parsed)
+            .collect();
+    }
+    // Sessions of earlier versions hold them only among the words typed.
+    let mut words = session.command.iter();
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        let text = match word.strip_prefix("--fail-on") {
+            Some("") => words.next().map(String::as_str),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        found.extend(text.and_then(|text| text.parse().ok()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_results::formats;
+
+    #[test]
+    fn limits_are_those_of_the_design_or_in_older_sessions_those_typed() {
+        let words = [
+            "speedwell",
+            "load",
+            "--fail-on",
+            "p99>20ms",
+            "--fail-on=errors>1%",
+        ];
+        let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
+        let mut session = formats::read("x", rows.as_bytes()).unwrap().remove(0);
+        session.command = words.map(str::to_owned).to_vec();
+        let texts = |session: &Session| -> Vec<String> {
+            conditions(session)
+                .into_iter()
+                .map(|limit| limit.text)
+                .collect()
+        };
+        assert_eq!(texts(&session), ["p99>20ms", "errors>1%"]);
+        session.design.conditions = vec!["p50>1ms".to_owned()];
+        assert_eq!(texts(&session), ["p50>1ms"]);
     }
 }

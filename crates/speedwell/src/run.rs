@@ -2,7 +2,7 @@
 
 use super::options::{ClockName, OrderName, RunArgs, Task};
 use super::report::document_of;
-use super::{Status, calibrated, experiment, gate, status, trial};
+use super::{Status, calibrated, experiment, status, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
@@ -106,13 +106,13 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     calibrated::mark(&mut findings, [session], &task.store);
     if let Some(style) = task.style {
         style::write(session, style, &mut std::io::stdout().lock())?;
-        return Ok(gate::judge(&findings, task.fail_on));
+        return Ok(status::judge(&findings, task.fail_on));
     }
     let output = task.output.settings();
     let mut document = document_of(session, &findings, &task.study, settings, &output)?;
     document.append(report::circumstances(&[(None, session)], &findings));
     task.output.print(&document)?;
-    Ok(gate::judge(&findings, task.fail_on))
+    Ok(status::judge(&findings, task.fail_on))
 }
 
 /// Refuses before anything is measured what the report would refuse afterwards.

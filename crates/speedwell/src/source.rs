@@ -1,4 +1,4 @@
-//! SOURCE operands read: files, folders of files, `-`, stored sessions.
+//! SOURCE operands read: files, folders of files, `-`, stored sessions; and programs, which are measured instead.
 //!
 //! Decides what several places of one operand become, what cases of different parts are called, and which sources are
 //! one and the same. How an operand is typed is decided in `operand`.
@@ -7,8 +7,9 @@ use super::operand::{self, Operand};
 use super::results_file::{self, Remarks};
 use super::status;
 use anyhow::{Context, bail};
-use speedwell_harness::discover::{Part, Selection};
-use speedwell_model::Session;
+use speedwell_harness as harness;
+use speedwell_harness::discover::{Part, Selection, Side};
+use speedwell_model::{Session, Variant};
 use speedwell_results::formats;
 use speedwell_results::store::{Reference, Store};
 use std::borrow::Cow;
@@ -324,6 +325,47 @@ impl Source {
             ));
         }
     }
+}
+
+/// The program that an operand is, started with `arguments`, or `None` for results.
+///
+/// # Errors
+/// A program that holds no benchmarks of a known kind, or is one of several places.
+pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Side>> {
+    let is_program = |place: &String| is_program(Path::new(place));
+    let Some(place) = operand.places.iter().find(|place| is_program(place)) else {
+        return Ok(None);
+    };
+    let in_source = || format!("in source '{}'", operand.label);
+    if operand.places.len() > 1 {
+        bail!("'{place}' is a program: it cannot be merged with other places");
+    }
+    if let Some(variant) = &operand.variant {
+        bail!("'{place}' is a program: it has no variant '[{variant}]'");
+    }
+    let file = Path::new(place);
+    let holds_benchmarks = harness::is_google_benchmark(file)
+        || harness::is_program_with_harness(file)
+        || harness::is_wrapper(file);
+    if !holds_benchmarks {
+        bail!("'{place}' is a program, but was not built with google/benchmark or speedwell.hpp");
+    }
+    let file = speedwell_process::resolve(&Path::new(".").join(file)).with_context(in_source)?;
+    let file = file.canonicalize().with_context(in_source)?;
+    Ok(Some(Side {
+        variant: Variant {
+            program: Some(file.clone()),
+            arguments: arguments.to_vec(),
+            ..Variant::plain(&operand.label)
+        },
+        file,
+        part: operand.part.clone(),
+    }))
+}
+
+/// Whether the file is an ELF program, or a script that may be executed.
+fn is_program(file: &Path) -> bool {
+    file.is_file() && (harness::is_elf(file) || harness::is_wrapper(file))
 }
 
 #[cfg(test)]

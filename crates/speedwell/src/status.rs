@@ -1,5 +1,8 @@
-//! Exit statuses and the one way of telling an error.
+//! Exit statuses, from findings as well, and the one way of telling an error.
 
+use super::options::FailOn;
+use speedwell_analysis::Findings;
+use speedwell_model::{Failure, Verdict};
 use speedwell_report::visible;
 use speedwell_runner::Ended;
 
@@ -80,6 +83,31 @@ pub fn warn(sentence: &str) {
 /// Prints a remark that is no warning.
 pub fn note(sentence: &str) {
     eprintln!("speedwell: {}", visible(sentence));
+}
+
+/// Whether the findings pass the gate, and whether anything failed.
+pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
+    let mut verdicts = findings
+        .comparisons
+        .iter()
+        .flat_map(|c| &c.rows)
+        .map(|row| row.verdict);
+    let refused = match fail_on {
+        FailOn::Never => false,
+        FailOn::Worse => verdicts.any(|verdict| verdict == Verdict::Worse),
+        FailOn::Unclear => verdicts.any(|v| matches!(v, Verdict::Worse | Verdict::Unclear)),
+    };
+    let answer = if refused { Status::NO } else { Status::DONE };
+    answer.or(of_failures(&findings.failures))
+}
+
+/// Whether anything failed; what says itself that it cannot run here did not.
+pub fn of_failures(failures: &[Failure]) -> Status {
+    if failures.iter().any(|failure| !failure.cause.is_skip()) {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `--list` and `--test`: what would be measured, and does it work at all?
 
 use super::options::Task;
-use super::{Status, gate, status};
+use super::{Status, status};
 use speedwell_harness::Job;
 use speedwell_harness::plan::Plan;
 use speedwell_measure::experiment::{Estimate, of_loads, of_trial};
@@ -75,7 +75,7 @@ pub fn test(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
     task.output.print(&document)?;
     Ok(match tried.ended {
         Ended::Interrupted => Status::INTERRUPTED,
-        _ => gate::of_failures(&trial.failures),
+        _ => status::of_failures(&trial.failures),
     })
 }
 

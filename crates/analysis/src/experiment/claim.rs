@@ -13,7 +13,7 @@ use crate::experiment::group::GroupFound;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Case, Estimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
-use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, control, in_ms};
+use speedwell_suite::experiment::{Claim, Experiment, SelectedCase, in_ms, is_repetition};
 use speedwell_suite::expression::{Expression, Filter, Gate, Operator, Term};
 
 /// Runs below which nothing is decided, as for every verdict (the first look of the sequential design).
@@ -413,7 +413,7 @@ fn of_group(group: &GroupFound, gate: &Gate, experiment: &Experiment) -> Vec<Gat
         .iter()
         .filter(|found| found.metric.name == stored);
     let comparisons = metric.flat_map(|found| &found.findings.comparisons);
-    let own = comparisons.filter(|comparison| !control::is_again(&comparison.candidate));
+    let own = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
     own.flat_map(|comparison| {
         let rows = comparison
             .rows

@@ -5,7 +5,7 @@ use crate::experiment::served::{Curve, curves};
 use crate::grid::distinct;
 use crate::{Comparison, Findings, Settings};
 use speedwell_model::{Case, Estimate, Metric, Session};
-use speedwell_suite::experiment::{Experiment, Group, control};
+use speedwell_suite::experiment::{Experiment, Group, repetition_of};
 use std::collections::HashMap;
 
 /// What a group found.
@@ -88,7 +88,7 @@ fn metrics_of(group: &Group, part: &Session) -> Vec<Metric> {
 pub fn pairs(experiment: &Experiment) -> Vec<(String, String)> {
     let mut pairs = experiment.compare.all_pairs();
     if let Some(name) = &experiment.plan.control {
-        pairs.push((name.clone(), control::again(name)));
+        pairs.push((name.clone(), repetition_of(name)));
     }
     pairs
 }
@@ -125,7 +125,7 @@ fn metric_found(
         let of_pair = of_baseline.comparisons.iter().find(is_pair);
         findings.comparisons.extend(of_pair.cloned());
     }
-    let again = experiment.plan.control.as_deref().map(control::again);
+    let again = experiment.plan.control.as_deref().map(repetition_of);
     let floor = findings
         .comparisons
         .iter()

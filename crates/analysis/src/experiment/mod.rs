@@ -19,7 +19,7 @@ use claim::fits;
 use group::group_found;
 use speedwell_model::assignment::{Service, Work};
 use speedwell_model::{Case, Failure, Session, Verdict, median};
-use speedwell_suite::experiment::{Experiment, Group, Kind, Profile, When, control};
+use speedwell_suite::experiment::{Experiment, Group, Kind, Profile, When, is_repetition};
 
 /// Everything that an experiment found.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +122,7 @@ pub fn validity(session: &Session, experiment: &Experiment, groups: &[GroupFound
 fn control_of(group: &GroupFound) -> Option<&Comparison> {
     let first = group.metrics.first()?;
     let mut comparisons = first.findings.comparisons.iter();
-    comparisons.find(|comparison| control::is_again(&comparison.candidate))
+    comparisons.find(|comparison| is_repetition(&comparison.candidate))
 }
 
 /// Every case that is a server under load, as the first variant serves it.

@@ -3,7 +3,7 @@
 use speedwell_harness::plan::Plan;
 use speedwell_model::Case;
 use speedwell_model::assignment::{Traffic, Warmup, Work};
-use speedwell_suite::experiment::{Experiment, control};
+use speedwell_suite::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
 /// What all runs of an experiment would take.
@@ -61,7 +61,7 @@ fn estimate(plan: &Plan, experiment: &Experiment, lived_ns: &[Option<u64>]) -> E
 fn traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<Traffic> {
     let group = experiment.group_of(case)?;
     let assignment = experiment
-        .assignment(group, case, control::origin(variant), 0)
+        .assignment(group, case, repeated_variant(variant), 0)
         .ok()?;
     match assignment.work {
         Work::Server(service) => Some(service.load),

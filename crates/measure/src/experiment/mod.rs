@@ -17,7 +17,7 @@ use speedwell_harness::plan::Plan;
 use speedwell_model::{
     DefinitionFile, Order, Runs, Sampling, Stopping, Value, Variant, milliseconds,
 };
-use speedwell_suite::experiment::{Experiment, Group, control};
+use speedwell_suite::experiment::{Experiment, Group, repetition_of};
 use std::path::Path;
 
 /// Reads an experiment and plans it.
@@ -111,7 +111,7 @@ fn variants(experiment: &Experiment, request: &MeasureRequest) -> anyhow::Result
         found.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
             found.push(Variant {
-                name: control::again(&variant.name),
+                name: repetition_of(&variant.name),
                 ..plain
             });
         }

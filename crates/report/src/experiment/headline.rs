@@ -8,7 +8,7 @@ use crate::figure::{
 use speedwell_analysis::experiment::{Found, GroupFound, MetricFound};
 use speedwell_analysis::{CaseComparison, Comparison};
 use speedwell_model::{Estimate, Verdict};
-use speedwell_suite::experiment::{Experiment, control};
+use speedwell_suite::experiment::{Experiment, is_repetition};
 
 /// A change from here on is given as a factor: "+250 %" is hard to imagine, "3.5 times" is not.
 const SHOWN_AS_FACTOR: f64 = 1.0;
@@ -187,7 +187,7 @@ fn times(change: f64) -> String {
 
 /// Whether a comparison is that of the control with itself.
 pub fn is_control(comparison: &Comparison) -> bool {
-    control::is_again(&comparison.candidate)
+    is_repetition(&comparison.candidate)
 }
 
 /// What reports call a variant: its name, with its label where there is one.

@@ -9,7 +9,7 @@ use crate::unit::Scale;
 use speedwell_analysis::experiment::{Curve, GroupFound, PERCENTS};
 use speedwell_model::Case;
 use speedwell_plot as plot;
-use speedwell_suite::experiment::{Experiment, Series, control};
+use speedwell_suite::experiment::{Experiment, Series, is_repetition, repeated_variant};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -243,12 +243,12 @@ pub fn curves_by_case<'a>(
 
 /// Where a variant stands in the file; the control stands behind its origin.
 fn place_of(experiment: &Experiment, name: &str) -> (usize, bool) {
-    let origin = control::origin(name);
+    let origin = repeated_variant(name);
     let at = experiment
         .variants
         .iter()
         .position(|variant| variant.name == origin);
-    (at.unwrap_or(usize::MAX), control::is_again(name))
+    (at.unwrap_or(usize::MAX), is_repetition(name))
 }
 
 fn table(case: &str, curves: &[&Curve], experiment: &Experiment) -> Table {

@@ -7,14 +7,11 @@
 mod overhead;
 mod servers;
 mod suite;
-mod template;
-mod topology;
 mod written;
 
 pub use overhead::OverheadArgs;
-pub use servers::ServersArgs;
+pub use servers::{ServersArgs, TopologyArgs};
 pub use suite::SuiteArgs;
-pub use topology::TopologyArgs;
 pub use written::Written;
 
 use super::status;
@@ -55,7 +52,11 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
             args.place.force,
             !args.place.no_look,
         ),
-        What::Topology(args) => (topology::files(args), args.place.force, !args.place.no_look),
+        What::Topology(args) => (
+            servers::topology_files(args),
+            args.place.force,
+            !args.place.no_look,
+        ),
         What::Servers(args) => (servers::files(args)?, args.place.force, !args.place.no_look),
         What::Suite(args) => (suite::files(args)?, args.force, false),
     };

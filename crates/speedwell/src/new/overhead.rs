@@ -1,7 +1,7 @@
 //! `speedwell new overhead`: what does loading a module cost a program?
 
-use super::template::{fill, list, quoted, requirement, requires};
 use super::written::{PlaceArgs, Written};
+use super::written::{fill, list, quoted, requirement, requires};
 use anyhow::{Result, bail};
 use clap::Args;
 use speedwell_suite::escape;

@@ -1,7 +1,8 @@
-//! `speedwell new servers`: which HTTP server answers faster?
+//! `speedwell new servers` and `speedwell new topology`: which HTTP server answers faster, and which processes should
+//! answer, and which calculate?
 
-use super::template::{fill, list, quoted, requirement, requires};
 use super::written::{PlaceArgs, Written};
+use super::written::{fill, list, quoted, requirement, requires};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
@@ -104,4 +105,30 @@ fn variant((name, command): &(String, Vec<String>)) -> String {
         "[[variant]]\nname = {}\ncommand = {command}\n",
         quoted(name)
     )
+}
+
+const TOPOLOGY: &str = include_str!("templates/topology.toml");
+const SERVER: &str = include_str!("templates/server.js");
+
+/// Write an experiment: six ways to divide an HTTP server of Node.js into processes
+#[derive(Debug, Clone, Args)]
+pub struct TopologyArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// The definition file, and `server.js` beside it.
+pub fn topology_files(args: &TopologyArgs) -> Written {
+    let file = args.place.file("topology.toml");
+    let name = shell_words::quote(&file.to_string_lossy()).into_owned();
+    let server = args.place.folder("topology.toml").join("server.js");
+    Written {
+        files: vec![
+            (file.clone(), fill(TOPOLOGY, &[("FILE", &name)])),
+            (server, SERVER.to_owned()),
+        ],
+        target: file,
+        // Six variants of it twice are a look already.
+        shortened: &["--set", "requests=500"],
+    }
 }

@@ -7,7 +7,7 @@ use super::command::{Arguments, changes};
 use super::group::Group;
 use super::target::{self, Kind, TargetKeys};
 use super::variant::{PatchKeys, Variant};
-use super::{Experiment, control, load, metric, verify};
+use super::{Experiment, load, metric, verify};
 use crate::part::{Part, Place};
 use crate::placeholders::{self, Placeholders};
 use crate::tree::{Content, Node, Table};
@@ -229,7 +229,7 @@ impl Experiment {
     /// The variant that the file declares by that name, or of which it is the repetition.
     fn declared(&self, name: &str) -> Option<&super::variant::Variant> {
         let of_name = |name: &str| self.variants.iter().find(|known| known.name == name);
-        of_name(name).or_else(|| of_name(control::origin(name)))
+        of_name(name).or_else(|| of_name(super::plan::repeated_variant(name)))
     }
 
     fn load_placeholders(

@@ -162,3 +162,22 @@ pub fn check_variant(part: &Part, key: &str, name: &str, variants: &[Variant]) -
         Err(error) => Err(part.error(key, error)),
     }
 }
+
+/// What the name of a control ends with: the second measurement of a variant. What differs between the two is noise, the
+/// floor under which no other difference is distinguishable from none (A/A test).
+const AGAIN: &str = "-again";
+
+/// The name under which a variant is measured a second time.
+pub fn repetition_of(variant: &str) -> String {
+    format!("{variant}{AGAIN}")
+}
+
+/// Whether this name is that of a second measurement.
+pub fn is_repetition(name: &str) -> bool {
+    repeated_variant(name) != name
+}
+
+/// The variant that is measured under this name.
+pub fn repeated_variant(name: &str) -> &str {
+    name.strip_suffix(AGAIN).unwrap_or(name)
+}
