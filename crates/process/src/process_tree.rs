@@ -72,6 +72,27 @@ pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
     Some(peaks.sum()).filter(|&bytes| bytes > 0)
 }
 
+/// Whether a descendant of this process uses the processor or stands in line for it; `None` when there is none. The
+/// state of a thread is `R` in both cases (proc_pid_stat(5)).
+pub fn wants_processor() -> Option<bool> {
+    let all = processes();
+    let own = Identity::own().pid;
+    let descendants: Vec<i32> = all
+        .keys()
+        .copied()
+        .filter(|pid| *pid != own && descends(&all, *pid, own))
+        .collect();
+    let wants = |pid: &i32| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+        let mut stats = threads
+            .flatten()
+            .flatten()
+            .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        stats.any(|stat| is_runnable(&stat))
+    };
+    (!descendants.is_empty()).then(|| descendants.iter().any(wants))
+}
+
 /// What a process calls itself.
 pub fn name_of(pid: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
@@ -123,22 +144,28 @@ fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
-    let descends = |pid: i32| {
-        let mut at = pid;
-        // Nobody has more ancestors than there are processes, whatever changed meanwhile.
-        for _ in 0..all.len() {
-            if at == root {
-                return true;
-            }
-            match all.get(&at) {
-                Some(stat) => at = stat.parent,
-                None => return false,
-            }
+fn is_runnable(stat: &str) -> bool {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    after_name.trim_start().starts_with('R')
+}
+
+fn descends(all: &BTreeMap<i32, Stat>, pid: i32, root: i32) -> bool {
+    let mut at = pid;
+    // Nobody has more ancestors than there are processes, whatever changed meanwhile.
+    for _ in 0..all.len() {
+        if at == root {
+            return true;
         }
-        false
-    };
-    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(*pid);
+        match all.get(&at) {
+            Some(stat) => at = stat.parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
+    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(all, *pid, root);
     all.iter()
         .filter(|(pid, stat)| belongs((pid, stat)))
         .map(|(pid, _)| *pid)
@@ -342,6 +369,7 @@ mod tests {
         };
         assert_eq!(super::stat(text), Some(expected));
         assert_eq!(super::stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
+        assert!(!is_runnable(text) && is_runnable("7 (a) S) R 3 5 5 0"));
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn what_cannot_be_paired_is_refused_with_the_reason() {
     let refusals: [(&[&str], &str); 3] = [
         (&["-c", "2"], "has several workers"),
         (&["--shared"], "needs a process for every snippet"),
-        (&[], "'eval/sh' waits: it used the processor for"),
+        (&[], "'eval/sh' waits: it had use for the processor in"),
     ];
     for (words, reason) in refusals {
         let eval = [
