@@ -47,16 +47,30 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let all = processes();
     let tree = members(&all, root);
-    let ticks_per_second = clock_ticks_per_second();
-    if tree.is_empty() || ticks_per_second == 0 {
-        return None;
-    }
-    let in_ns = |ticks: u64| ticks.saturating_mul(1_000_000_000) / ticks_per_second;
     let spent = tree.iter().map(|pid| {
         let stat = &all[pid];
-        cpu_ns_of_process(*pid).unwrap_or_else(|| in_ns(stat.own_ticks)) + in_ns(stat.waited_ticks)
+        own_cpu_ns(*pid, stat) + ns_of_ticks(stat.waited_ticks)
     });
-    Some(spent.sum())
+    (!tree.is_empty()).then(|| spent.sum())
+}
+
+/// Processor time in nanoseconds that each process has used which does not descend from this one.
+pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
+    let all = processes();
+    let own = Identity::own().pid;
+    let others = all.iter().filter(|(pid, _)| !descends(&all, **pid, own));
+    others
+        .map(|(pid, stat)| (*pid, own_cpu_ns(*pid, stat)))
+        .collect()
+}
+
+/// What a process used itself; to a tick where its clock cannot be read.
+fn own_cpu_ns(pid: i32, stat: &Stat) -> u64 {
+    cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.own_ticks))
+}
+
+fn ns_of_ticks(ticks: u64) -> u64 {
+    ticks.saturating_mul(1_000_000_000) / clock_ticks_per_second().max(1)
 }
 
 /// The largest resident memory that each living member of the tree has had so far, added up, in bytes.
