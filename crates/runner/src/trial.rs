@@ -173,7 +173,7 @@ fn pass_on(
     if let Some(failure) = &attempt.failure {
         tell(&Event::Failed(failure))?;
     }
-    tell(&Event::SlotDone(at as u32))?;
+    tell(&Event::SlotsDone(&[at as u32]))?;
     Ok(attempt
         .failure
         .is_some_and(|failure| !failure.cause.is_skip()))

@@ -122,3 +122,56 @@ fn both_sides_live_at_once_on_one_processor() {
         assert!(processors[0].parse::<u32>().is_ok(), "one processor: {log}");
     }
 }
+
+/// Computes a little. The sixth run of the second side kills Speedwell, whose number the test writes into a file.
+const KILL: &str = r#"#!/bin/sh
+n=$(cat $1.count 2>/dev/null || echo 1)
+echo $((n + 1)) > $1.count
+if [ $1 = new ] && [ $n = 6 ]; then
+  until [ -s pid ]; do sleep 0.01; done
+  kill -9 $(cat pid)
+fi
+i=0
+while [ $i -lt 3000 ]; do i=$((i + 1)); done
+"#;
+
+#[test]
+fn a_killed_session_is_completed_by_whole_pairs() {
+    let project = Project::new().with("kill.sh", KILL);
+    let words = [
+        "eval",
+        "sh",
+        "sh kill.sh old",
+        "sh kill.sh new",
+        "--order",
+        "paired",
+        "-n",
+        "1",
+        "-i",
+        "1",
+        "-w",
+        "0",
+        "--runs",
+        "8",
+        "--seed",
+        "1",
+    ];
+    let mut killed = project.command(&words).spawn().unwrap();
+    std::fs::write(project.path("pid"), killed.id().to_string()).unwrap();
+    assert_eq!(killed.wait().unwrap().code(), None, "killed");
+    let slots = || -> Vec<u64> {
+        let lines = project.run(&["report", "--export", "jsonl"]).stdout;
+        let slot = |line: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["run"]["slot"].as_u64()
+        };
+        let mut slots: Vec<u64> = lines.lines().filter_map(slot).collect();
+        slots.sort_unstable();
+        slots
+    };
+    assert_eq!(slots(), (0..10).collect::<Vec<u64>>(), "five whole pairs");
+    project
+        .run(&["eval", "--resume", "@latest"])
+        .expect_status(0);
+    assert_eq!(slots(), (0..18).collect::<Vec<u64>>());
+}
