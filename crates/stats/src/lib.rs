@@ -39,6 +39,7 @@ pub mod ratio;
 pub mod saturation_search;
 pub mod sequential;
 pub mod test;
+pub mod trend;
 pub mod usl;
 
 pub use interval::Interval;
