@@ -32,6 +32,7 @@ pub mod effect;
 pub mod fit;
 pub mod interval;
 pub mod multiple;
+pub mod posterior;
 pub mod power;
 pub mod rank;
 pub mod rate_search;

@@ -108,3 +108,69 @@ fn shrunk(phi: f64, count: usize) -> f64 {
     let count = count as f64;
     (phi * count / (count + SHRINK)).clamp(0.0, LARGEST)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::series::Point;
+    use super::*;
+
+    /// Autoregression on sums of uniform numbers, of two machines in turn if wanted, with a step at 100.
+    fn series(seed: u64, correlation: f64, step: f64, machines: u32) -> Series {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / (1u64 << 31) as f64 - 0.5
+        };
+        let mut levels = [0.0; 2];
+        let points: Vec<Point> = (0..200)
+            .map(|position| {
+                let machine = position % machines;
+                let level = &mut levels[machine as usize];
+                *level = correlation * *level + 0.02 * (uniform() + uniform() + uniform());
+                let log =
+                    *level + 0.2 * f64::from(machine) + if position < 100 { 0.0 } else { step };
+                Point {
+                    value: log.exp(),
+                    machine,
+                    position,
+                }
+            })
+            .collect();
+        Series::new(&points).unwrap_or_default()
+    }
+
+    /// Mean cost of twenty series.
+    fn cost(correlation: f64, step: f64, machines: u32, borders: &[usize]) -> f64 {
+        let of = |seed| inflation(&series(seed, correlation, step, machines), borders, 200);
+        (1..=20).map(of).sum::<f64>() / 20.0
+    }
+
+    #[test]
+    fn independent_points_cost_little_and_dependent_ones_nearly_what_they_should() {
+        let independent = cost(0.0, 0.0, 1, &[]);
+        assert!(independent < 1.15, "{independent}");
+        // (1 + .6) / (1 - .6) = 4, less what shrinking and the smaller of two estimates take.
+        let dependent = cost(0.6, 0.0, 1, &[]);
+        assert!((2.4..4.0).contains(&dependent), "{dependent}");
+        assert_eq!(inflation(&series(1, 0.6, 0.0, 1), &[], 11), 1.0);
+    }
+
+    #[test]
+    fn a_step_is_no_dependence_seen_or_not() {
+        for borders in [&[][..], &[100]] {
+            let cost = cost(0.0, 0.3, 1, borders);
+            assert!(cost < 1.3, "{cost}");
+        }
+    }
+
+    #[test]
+    fn machines_in_turn_are_no_dependence() {
+        let (independent, dependent) = (cost(0.0, 0.0, 2, &[]), cost(0.7, 0.0, 2, &[]));
+        assert!(
+            independent < 1.15 && dependent > 2.4,
+            "{independent} {dependent}"
+        );
+    }
+}

@@ -80,3 +80,32 @@ pub fn first_beyond(series: &Series) -> Option<f64> {
     let is_far = distance.abs() > FAR * NORMAL_CONSISTENCY * mad(&recent);
     (recent.len() == RECENT && is_beyond && is_far).then(|| distance.exp())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(logs: &[f64], variance: f64) -> Vec<Measured> {
+        logs.iter().map(|&log| Measured { log, variance }).collect()
+    }
+
+    #[test]
+    fn sessions_vary_by_what_the_runs_do_not_explain() {
+        // Squares about the means: 2 and 8, of 1 + 2 free; each point explains .5.
+        let groups = [measured(&[1.0, 3.0], 0.5), measured(&[9.0, 11.0, 7.0], 0.5)];
+        let variance = between_sessions(&groups).unwrap();
+        assert!((variance - (10.0 / 3.0 - 0.5)).abs() < 1e-12, "{variance}");
+        assert_eq!(between_sessions(&[measured(&[1.0, 1.1], 5.0)]), Some(0.0));
+        assert_eq!(between_sessions(&[measured(&[1.0], 0.0)]), None);
+    }
+
+    #[test]
+    fn points_of_few_runs_weigh_less_in_a_level() {
+        let points = [measured(&[0.0], 3.0), measured(&[1.0], 0.0)].concat();
+        let level = weighted_level(&points, 1.0, 0.95).unwrap();
+        assert!((level.estimate - 0.8).abs() < 1e-12);
+        assert!((level.interval.half_width() - 1.959963984540054 / 1.25f64.sqrt()).abs() < 1e-12);
+        assert_eq!(weighted_level(&points, 0.0, 0.95), None);
+        assert_eq!(weighted_level(&[], 1.0, 0.95), None);
+    }
+}
