@@ -5,7 +5,7 @@
 use super::check::{Check, average, head, percent, row};
 use super::noise::{Noise, Random, course};
 use super::repeat::repeat;
-use speedwell_stats::trend::{Evidence, Series, Shape, Walk};
+use speedwell_stats::trend::{Evidence, Series, Shape, Walk, first_beyond};
 
 /// A kind of noise with reference figures: percent of series of 100 and of 1000 points with a found change, and suspicions
 /// raised per 1000 points.
@@ -94,6 +94,34 @@ pub fn study(check: &mut Check, short: u64, long: u64) {
                 average(&long, |said| said.raised as f64),
                 kind.raised,
             ),
+        ]);
+    }
+}
+
+/// Points that look like the first of a new level: the newest of 41, beyond all others. Reference: 20 000 points.
+pub fn hints(check: &mut Check, repetitions: u64) {
+    head(
+        &format!(
+            "A first point beyond the last 40, per 1000 points without a change ({repetitions} points)"
+        ),
+        &["noise", "hints"],
+    );
+    let kinds = [
+        ("normal", Noise::Normal, 1.1),
+        ("two layouts at random", Noise::TwoLayouts, 5.5),
+        ("spikes", Noise::Spikes, 20.0),
+        ("lognormal", Noise::Lognormal, 24.0),
+        ("t, 2 degrees", Noise::Student2, 30.0),
+    ];
+    for ((name, noise, reference), seed) in kinds.into_iter().zip((6_000_000..).step_by(100_000)) {
+        let is_hint = repeat(repetitions, |repetition| {
+            let points = course(noise, 41, 0.02, &mut Random::new(seed + repetition));
+            Series::new(&points).is_ok_and(|series| first_beyond(&series).is_some())
+        });
+        let share = 10.0 * percent(&is_hint, |&is_hint| is_hint);
+        row(&[
+            name.into(),
+            check.cell(&format!("hints, {name}"), share, reference, 3.5),
         ]);
     }
 }

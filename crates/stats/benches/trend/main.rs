@@ -31,6 +31,7 @@ fn main() {
     let start = std::time::Instant::now();
     if is_chosen("clean") {
         clean::study(&mut check, count(4000), count(1000));
+        clean::hints(&mut check, count(40_000));
     }
     if is_chosen("steps") {
         steps::study(&mut check, count(1000));

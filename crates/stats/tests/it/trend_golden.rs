@@ -101,7 +101,8 @@ fn the_real_series_have_the_changes_that_people_see_in_them() {
     assert_eq!(found("mongodb-long-shifted").0, [205, 395, 594, 794]);
 }
 
-/// scipy 1.17.1: exact tails P(U <= u) of two groups and the normal deviates of these tails.
+/// Python 3: `-NormalDist().inv_cdf(P(U <= u))`, the tail counted by the recursion of Mann and Whitney (1947),
+/// c(u, k, l) = c(u - l, k - 1, l) + c(u, k, l - 1), in whole numbers.
 #[test]
 fn deviates_are_those_of_the_exact_tails() {
     let rows: Value = serde_json::from_str(&golden("trend/deviates.json")).unwrap();
