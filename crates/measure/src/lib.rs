@@ -11,6 +11,7 @@ mod iterations;
 pub mod load;
 mod pairs;
 mod plans;
+pub mod reference;
 mod request;
 mod resume;
 mod scripts;

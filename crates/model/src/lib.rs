@@ -11,6 +11,7 @@ mod failure;
 pub mod load_run;
 pub mod load_spec;
 mod metric;
+mod origin;
 pub mod performed;
 mod profile;
 mod run;
@@ -22,6 +23,7 @@ pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use metric::{Better, Estimate, Metric, Verdict};
+pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{

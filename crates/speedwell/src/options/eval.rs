@@ -1,8 +1,8 @@
 //! The options of `eval`.
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs, SamplingArgs,
-    SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OriginArgs, OutputArgs,
+    SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
 use clap::Args;
@@ -86,6 +86,8 @@ pub struct EvalArgs {
     pub style: Option<Style>,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
 }
 
 impl EvalArgs {
@@ -124,6 +126,7 @@ impl EvalArgs {
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
+            origin: self.origin.clone(),
             style: self.style,
             // What is stored tells the snippets, so that any session is resumed alike.
             resumed_by: "run",

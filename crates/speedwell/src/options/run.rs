@@ -2,8 +2,8 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
+    StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use clap::Args;
@@ -52,6 +52,8 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
 }
 
 impl RunArgs {
@@ -81,6 +83,7 @@ impl RunArgs {
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
+            origin: self.origin.clone(),
             style: None,
             resumed_by: "run",
         }
@@ -106,6 +109,8 @@ pub struct Task {
     pub output: OutputArgs,
     /// Where sessions are kept.
     pub store: StoreArgs,
+    /// What the user says of the code that is measured.
+    pub origin: OriginArgs,
     /// Another report in place of ours.
     pub style: Option<Style>,
     /// The command that resumes an interrupted session.
@@ -136,7 +141,7 @@ impl Task {
             settings: self.settings.clone(),
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
-            ..self.store.session()
+            ..self.store.session(&self.origin)
         }
     }
 }

@@ -68,6 +68,7 @@ mod node_bad_children;
 mod node_csv;
 mod node_files;
 mod node_fixtures;
+mod origin;
 mod packages;
 mod paired;
 mod process;
