@@ -114,6 +114,9 @@ fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
         needs_root(&machine, "tune")?;
     }
     let plan = tune::plan(&machine, &request)?;
+    for warning in tune::warnings(&machine, &plan) {
+        status::warn(&warning);
+    }
     if args.dry_run || !plan.has_effect() {
         print(&plan, args.dry_run, &args.output)?;
         return Ok(answer(&plan));

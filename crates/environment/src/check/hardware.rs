@@ -18,7 +18,7 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
 }
 
 /// On battery the firmware lowers frequencies as it sees fit.
-fn battery(tree: &Tree) -> Option<Check> {
+pub(crate) fn battery(tree: &Tree) -> Option<Check> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
         let kind = tree.text(format!("{SUPPLIES}/{name}/type"))?;

@@ -12,9 +12,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde::{Deserialize, Serialize};
 use speedwell_process::{Identity, unix_ms};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
 /// Where it lies, below the root.
 const FOLDER: &str = "/run/speedwell";
@@ -107,6 +107,8 @@ impl Lock<'_> {
                 "others may write to '{shown}', and what lies there would be believed\nhint: sudo rm -r '{shown}'"
             );
         }
+        // Sessions are measured by others as well, whatever the mask of whoever tunes.
+        file.set_permissions(Permissions::from_mode(0o755))?;
         flock(&file, FlockOperation::LockExclusive)
             .with_context(|| format!("cannot lock '{shown}'"))?;
         Ok(Lock {
@@ -135,6 +137,7 @@ impl Lock<'_> {
         let draft = file.with_extension("draft");
         let write = || -> std::io::Result<()> {
             let mut out = File::create(&draft)?;
+            out.set_permissions(Permissions::from_mode(0o644))?;
             out.write_all(&serde_json::to_vec_pretty(journal)?)?;
             out.sync_all()?;
             self.machine.step();

@@ -512,19 +512,66 @@ fn a_command_gets_a_control_group_that_goes_with_it() {
     );
 }
 
+/// A machine whose kernel answers so to a partition.
+fn with_partition(answers: &str) -> fake::Machine {
+    let answers = format!("{GROUP_ANSWERS}\n{answers}");
+    fake::machine(&[MACHINE, GROUPS, &[("/answers", &answers)]].concat())
+}
+
 #[test]
 fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
-    let partition = format!("{OWN_GROUP}/cpuset.cpus.partition");
-    let invalid = format!(
-        "{GROUP_ANSWERS}\n{partition} holds isolated invalid (Cpu list in cpuset.cpus not exclusive)"
-    );
-    let folder = fake::machine(&[MACHINE, GROUPS, &[("/answers", &invalid)]].concat());
+    let partition = format!("{OWN_GROUP}/{PARTITION}");
+    let why = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+    let folder = with_partition(&format!("{partition} holds {why}"));
     let state = turn(&folder, "own-cpus");
-    assert!(
-        state.note.contains("it holds 'isolated invalid (Cpu list"),
-        "{}",
-        state.note
+    assert_eq!(
+        state.note,
+        format!("1 of 4: it holds '{why}' instead of 'isolated'")
     );
+    assert_eq!(reset(&folder), []);
+}
+
+#[test]
+fn processors_that_cannot_be_isolated_are_at_least_their_own() {
+    let folder = with_partition(&format!("{OWN_GROUP}/{PARTITION} refuses isolated"));
+    let state = turn(&folder, "own-cpus");
+    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
+    let held = machine(&folder).held(&format!("{OWN_GROUP}/{PARTITION}"));
+    assert_eq!(held.as_deref(), Some("root"));
+    assert_eq!(reset(&folder), []);
+}
+
+#[test]
+fn memory_comes_from_the_node_of_the_processors_where_there_are_several() {
+    let nodes = [
+        ("/sys/devices/system/node/online", "0-1"),
+        ("/sys/devices/system/cpu/cpu2/node1/cpulist", "2-3"),
+        ("/sys/devices/system/cpu/cpu3/node1/cpulist", "2-3"),
+    ];
+    let folder = fake::machine(&[MACHINE, GROUPS, &nodes].concat());
+    let plan = plan(&machine(&folder), &request("own-cpus")).unwrap();
+    let settings = &state(&plan, "own-cpus").settings;
+    let memory = settings
+        .iter()
+        .find(|one| one.path.ends_with("cpuset.mems"));
+    assert_eq!(memory.unwrap().after, "1");
+}
+
+#[test]
+fn what_works_against_the_settings_is_said() {
+    let warnings_of = |files: &[(&str, &str)], knob: &str| {
+        let folder = fake::machine(&[MACHINE, files].concat());
+        let machine = machine(&folder);
+        warnings(&machine, &plan(&machine, &request(knob)).unwrap())
+    };
+    let daemon = [("/proc/77/comm", "irqbalance")];
+    assert!(warnings_of(&daemon, "irq")[0].contains("'irqbalance' is running"));
+    assert!(warnings_of(&daemon, "swap").is_empty());
+    let battery = [
+        ("/sys/class/power_supply/BAT0/type", "Battery"),
+        ("/sys/class/power_supply/BAT0/status", "Discharging"),
+    ];
+    assert!(warnings_of(&battery, "swap")[0].contains("on battery"));
 }
 
 #[test]

@@ -371,15 +371,34 @@ fn own_cpus(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> 
         return here("needs control groups of version 2 with 'cpuset': measure with --pin instead");
     }
     let file = |name: &str| format!("{OWN_GROUP}/{name}");
-    Ok(vec![
+    let mut wishes = vec![
         wish(format!("{GROUPS}/cgroup.subtree_control"), "+cpuset"),
         Wish {
             path: OWN_GROUP.to_owned(),
             value: Value::Group,
         },
         wish(file("cpuset.cpus"), &list_of(own)),
-        wish(file("cpuset.cpus.partition"), "isolated"),
-    ])
+    ];
+    // Memory of another node is further away, and how much of it is used differs from run to run.
+    let nodes = nodes_of(machine, own);
+    let is_divided = machine.tree.text("/sys/devices/system/node/online");
+    if is_divided.is_some_and(|list| numbers(&list).len() > 1) && !nodes.is_empty() {
+        wishes.push(wish(file("cpuset.mems"), &list_of(&nodes)));
+    }
+    wishes.push(wish(file(PARTITION), "isolated"));
+    Ok(wishes)
+}
+
+/// The file of a control group that says how far its processors are its own.
+pub(super) const PARTITION: &str = "cpuset.cpus.partition";
+
+/// The nodes of memory that processors belong to.
+fn nodes_of(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
+    let names = cpus
+        .iter()
+        .flat_map(|cpu| machine.tree.names(&format!("{CPU}/cpu{cpu}")));
+    let nodes = names.filter_map(|name| name.strip_prefix("node")?.parse().ok());
+    nodes.collect()
 }
 
 fn watchdog(machine: &Machine, _: &Request) -> Result<Vec<Wish>, Missing> {

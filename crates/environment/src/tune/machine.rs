@@ -38,6 +38,8 @@ struct Answer {
 enum Says {
     /// It is refused.
     Error(Errno),
+    /// This value is refused.
+    Refuses(String),
     /// The file then holds something else.
     Holds(String),
     /// Another file changes as well.
@@ -139,6 +141,9 @@ impl Machine {
         match change {
             Change::Value(value) => {
                 let held = match self.answer(path) {
+                    Some(Says::Refuses(refused)) if refused == value => {
+                        return Err(Errno::INVAL.into());
+                    }
                     Some(Says::Holds(other)) => other,
                     _ => value,
                 };
@@ -185,7 +190,7 @@ pub(super) enum Change<'a> {
     Remove,
 }
 
-/// A line of `answers`: `PATH EIO`, `PATH holds TEXT` or `PATH also PATH TEXT`.
+/// A line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also PATH TEXT`.
 fn answer(line: &str) -> io::Result<Answer> {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
     let says = match words[..] {
@@ -193,6 +198,7 @@ fn answer(line: &str) -> io::Result<Answer> {
         [_, "EROFS"] => Says::Error(Errno::ROFS),
         [_, "EIO"] => Says::Error(Errno::IO),
         [_, "EBUSY"] => Says::Error(Errno::BUSY),
+        [_, "refuses", value] => Says::Refuses(value.to_owned()),
         [_, "holds", ..] => Says::Holds(words[2..].join(" ")),
         [_, "also", other, text] => Says::Also(other.to_owned(), text.to_owned()),
         _ => return Err(io::Error::other(format!("'{line}' is no answer"))),
@@ -213,7 +219,7 @@ pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
 fn canonical(path: &str, shown: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name {
-        "smp_affinity_list" | "cpuset.cpus" => list_of(&numbers(shown)),
+        "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => list_of(&numbers(shown)),
         // It shows the controllers that are on, and takes changes.
         "cgroup.subtree_control" => {
             let is_on = shown

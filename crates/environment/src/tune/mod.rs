@@ -15,12 +15,12 @@ pub use journal::{Entry, Journal, Lock, Restoration, Restored};
 pub use knobs::{KNOBS, Knob, Request};
 pub use machine::Machine;
 
-use crate::check::throttled;
+use crate::check::{State, battery, throttled};
 use crate::processors::list_of;
 use crate::tree::Tree;
 use anyhow::{Result, bail};
 use journal::boot_id;
-use knobs::{Missing, OWN_GROUP, Value, WITH_TURBO, Wish, has_turbo, online};
+use knobs::{Missing, OWN_GROUP, PARTITION, Value, WITH_TURBO, Wish, has_turbo, online};
 use machine::{Change, is_same};
 use rustix::process::setpriority_process;
 use speedwell_process::{Identity, unix_ms};
@@ -38,6 +38,7 @@ pub struct KnobState {
     /// Its settings on this machine.
     pub settings: Vec<Setting>,
     wishes: Vec<Wish>,
+    refusal: String,
 }
 
 /// Where a knob, or a setting, stands.
@@ -95,6 +96,7 @@ fn find(machine: &Machine, request: &Request, knob: &'static Knob) -> Result<Kno
         note,
         settings: Vec::new(),
         wishes: Vec::new(),
+        refusal: String::new(),
     };
     if !request.wants(knob) {
         return Ok(state(Outcome::OnRequest, String::new()));
@@ -161,8 +163,8 @@ impl Value {
 impl KnobState {
     fn refuse(&mut self, index: usize, why: &str) {
         self.settings[index].outcome = Outcome::Cannot;
-        if self.note.is_empty() {
-            self.note = why.to_owned();
+        if self.refusal.is_empty() {
+            self.refusal = why.to_owned();
         }
     }
 
@@ -183,8 +185,10 @@ impl KnobState {
             outcome if all == 0 => outcome,
             _ => Outcome::Already,
         };
-        if refused > 0 && refused < all && !self.note.contains(" of ") {
-            self.note = format!("{refused} of {all}: {}", self.note);
+        if refused == all && all > 0 {
+            self.note = self.refusal.clone();
+        } else if refused > 0 {
+            self.note = format!("{refused} of {all}: {}", self.refusal);
         }
     }
 }
@@ -255,8 +259,15 @@ impl KnobState {
                 continue;
             }
             self.settings[index].after = self.wishes[index].value.now(machine);
-            match change(lock, journal, &mut self.settings[index])? {
-                Ok(()) => self.settings[index].outcome = Outcome::Set,
+            let setting = &mut self.settings[index];
+            let mut changed = change(lock, journal, setting)?;
+            if changed.is_err() && setting.path.ends_with(PARTITION) {
+                // Its processors are its own then, but the scheduler still balances them.
+                setting.after = "root".to_owned();
+                changed = change(lock, journal, setting)?.or(changed);
+            }
+            match changed {
+                Ok(()) => setting.outcome = Outcome::Set,
                 Err(why) => self.refuse(index, &why),
             }
         }
@@ -389,6 +400,35 @@ pub fn check_cpus(machine: &Machine, cpus: &[u32]) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Sentences about what works against the settings of a plan.
+pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
+    let tree = &machine.tree;
+    let moves_interrupts = |knob: &KnobState| {
+        knob.knob.name == "irq" && matches!(knob.outcome, Outcome::Planned | Outcome::Set)
+    };
+    let is_running = |name: &str| {
+        let processes = tree.names("/proc");
+        let mut numbers = processes
+            .iter()
+            .filter(|process| process.parse::<u32>().is_ok());
+        numbers.any(|process| tree.text(format!("/proc/{process}/comm")).as_deref() == Some(name))
+    };
+    let mut warnings = Vec::new();
+    if plan.knobs.iter().any(moves_interrupts) && is_running("irqbalance") {
+        warnings.push(
+            "'irqbalance' is running and moves interrupts back: stop it while you measure (sudo systemctl stop irqbalance)."
+                .to_owned(),
+        );
+    }
+    if battery(tree).is_some_and(|battery| battery.state == State::Bad) {
+        warnings.push(
+            "The machine runs on battery: its firmware lowers frequencies as it sees fit."
+                .to_owned(),
+        );
+    }
+    warnings
 }
 
 /// What threatens figures and cannot be set: whether the processors had to slow themselves down.
