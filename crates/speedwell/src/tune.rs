@@ -11,7 +11,7 @@ use speedwell_environment::tune::{
     guard,
 };
 use speedwell_model::nearest;
-use speedwell_process::{self as process, CpuSet, Ended};
+use speedwell_process::{self as process, CpuSet, Ended, Identity};
 use speedwell_report::{self as report, KnobLine, SettingLine, TunedMachine};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -75,8 +75,9 @@ struct ActionArgs {
     output: OutputArgs,
 }
 
+/// Where the settings are.
 #[derive(Debug, Args)]
-struct Place {
+pub struct Place {
     /// A folder that stands for the machine, for tests
     #[arg(long, value_name = "DIR", hide = true, default_value = "/")]
     root: PathBuf,
@@ -127,13 +128,7 @@ fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
         .first()
         .map(|name| process::resolve(Path::new(name)));
     let program = program.transpose()?;
-    let lock = Lock::take(&machine)?;
-    if let Some(journal) = lock.journal()? {
-        bail!(
-            "this machine is tuned already by {}\nhint: sudo speedwell tune reset",
-            journal.holder()
-        );
-    }
+    let lock = free(&machine)?;
     // Once more, now that nobody else changes anything.
     let mut plan = tune::plan(&machine, &request)?;
     let is_tuned = plan.has_work();
@@ -155,6 +150,83 @@ fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
     ended
 }
 
+/// The right to change the machine, if nobody else has changed it.
+fn free(machine: &Machine) -> anyhow::Result<Lock<'_>> {
+    let lock = Lock::take(machine)?;
+    if let Some(journal) = lock.journal()? {
+        bail!(
+            "this machine is tuned already by {}\nhint: sudo speedwell tune reset",
+            journal.holder()
+        );
+    }
+    Ok(lock)
+}
+
+/// Changes the settings of this machine beside other work of this process.
+pub struct Tuner {
+    machine: Machine,
+    request: Request,
+    guard: Identity,
+}
+
+impl Tuner {
+    /// Prepares the usual knobs, before this process takes orphans: the guard is to be nobody's child. The processors
+    /// of `pin` are kept free where others are left. `None` where nothing can be changed.
+    ///
+    /// # Errors
+    /// This user may not change the machine, or somebody else has changed it.
+    pub fn new(place: &Place, pin: Option<&CpuSet>) -> anyhow::Result<Option<Tuner>> {
+        let machine = Machine::at(&place.root, None)?;
+        needs_root(&machine, "doctor --calibrate TARGET --tuned")?;
+        drop(free(&machine)?);
+        let cpus = pin
+            .map(numbers)
+            .filter(|cpus| tune::check_cpus(&machine, cpus).is_ok());
+        let request = Request {
+            cpus,
+            ..Request::default()
+        };
+        if !tune::plan(&machine, &request)?.has_work() {
+            return Ok(None);
+        }
+        let guard = guard::start(&machine, None)?;
+        Ok(Some(Tuner {
+            machine,
+            request,
+            guard,
+        }))
+    }
+
+    /// Changes the settings; returns the knobs that were turned.
+    ///
+    /// # Errors
+    /// As for [`Tuner::new`], or the journal cannot be written.
+    pub fn tune(&self) -> anyhow::Result<String> {
+        let lock = free(&self.machine)?;
+        let mut plan = tune::plan(&self.machine, &self.request)?;
+        let line = "speedwell doctor --calibrate --tuned";
+        plan.apply(&lock, self.guard.clone(), line, false, None)?;
+        let knobs = plan
+            .knobs
+            .iter()
+            .filter(|knob| knob.outcome == Outcome::Set);
+        let names: Vec<&str> = knobs.map(|knob| knob.knob.name).collect();
+        Ok(names.join(", "))
+    }
+
+    /// Puts the settings back.
+    ///
+    /// # Errors
+    /// The journal cannot be read or removed.
+    pub fn put_back(&self) -> anyhow::Result<()> {
+        put_back(&self.machine)
+    }
+}
+
+fn numbers(cpus: &CpuSet) -> Vec<u32> {
+    cpus.cpus().iter().map(|cpu| *cpu as u32).collect()
+}
+
 impl TuneArgs {
     fn request(&self, machine: &Machine) -> anyhow::Result<Request> {
         let known: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
@@ -165,8 +237,7 @@ impl TuneArgs {
             };
             bail!("there is no knob '{name}'\nhint: {hint}");
         }
-        let cpus = self.cpus.as_ref().map(CpuSet::cpus);
-        let cpus: Option<Vec<u32>> = cpus.map(|cpus| cpus.iter().map(|cpu| *cpu as u32).collect());
+        let cpus = self.cpus.as_ref().map(numbers);
         if let Some(cpus) = &cpus {
             tune::check_cpus(machine, cpus)?;
         }
