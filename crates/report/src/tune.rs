@@ -6,6 +6,7 @@ use crate::figure::{count, duration};
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
 use serde_json::json;
+use speedwell_model::quote;
 
 /// A knob.
 #[derive(Debug, Clone)]
@@ -214,8 +215,17 @@ pub fn not_restored(one: &SettingLine) -> String {
         "left alone" => format!("'{path}' is left alone: somebody changed it to '{after}'."),
         "gone" => format!("'{path}' is gone; it held '{before}'."),
         why => format!(
-            "'{path}' could not be put back: {why}. Mend it with: echo '{before}' | sudo tee '{path}'"
+            "'{path}' could not be put back: {why}. Mend it with: {}",
+            by_hand(path, before)
         ),
+    }
+}
+
+/// The line that puts a setting back.
+fn by_hand(path: &str, before: &str) -> String {
+    match path.strip_prefix("service:") {
+        Some(service) => format!("sudo systemctl start {service}"),
+        None => format!("echo {} | sudo tee {path}", quote(before)),
     }
 }
 
@@ -232,5 +242,19 @@ mod tests {
         assert_eq!(shown(&["a", "a"]), "a");
         assert_eq!(shown(&["a", "b", "a"]), "2 × a, 1 × b");
         assert_eq!(shown(&[]), "");
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_is_said_with_the_line_that_does_it() {
+        let line = |path: &str| {
+            not_restored(&SettingLine {
+                path: path.into(),
+                state: "the device cannot do it".into(),
+                before: "a b".into(),
+                after: String::new(),
+            })
+        };
+        assert!(line("/proc/x").ends_with("echo 'a b' | sudo tee /proc/x"));
+        assert!(line("service:irqbalance").ends_with("sudo systemctl start irqbalance"));
     }
 }

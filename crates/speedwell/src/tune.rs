@@ -50,6 +50,9 @@ pub struct TuneArgs {
     /// Put the settings back after this time [default: 2h; at the end of the command]
     #[arg(long = "for", value_name = "DUR", value_parser = parse::duration)]
     limit: Option<Duration>,
+    /// Stop services that work against a knob as well (irqbalance), and start them again
+    #[arg(long)]
+    services: bool,
     /// Kills this process at its Nth step, for tests
     #[arg(long, value_name = "N", hide = true, requires = "root")]
     dies_at: Option<u32>,
@@ -245,6 +248,7 @@ impl TuneArgs {
             knobs: self.knobs.clone(),
             cpus,
             has_command: !self.command.is_empty(),
+            stops_services: self.services,
         })
     }
 

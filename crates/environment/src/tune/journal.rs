@@ -82,7 +82,7 @@ pub enum Restoration {
 #[derive(Debug)]
 pub struct Lock<'m> {
     pub(super) machine: &'m Machine,
-    _folder: File,
+    folder: File,
 }
 
 impl Lock<'_> {
@@ -113,7 +113,7 @@ impl Lock<'_> {
             .with_context(|| format!("cannot lock '{shown}'"))?;
         Ok(Lock {
             machine,
-            _folder: file,
+            folder: file,
         })
     }
 
@@ -142,7 +142,7 @@ impl Lock<'_> {
             out.sync_all()?;
             self.machine.step();
             fs::rename(&draft, &file)?;
-            self._folder.sync_all()?;
+            self.folder.sync_all()?;
             self.machine.step();
             Ok(())
         };

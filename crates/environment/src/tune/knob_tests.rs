@@ -92,6 +92,7 @@ fn request(knob: &str) -> Request {
         knobs: turbo.into_iter().chain([knob.to_owned()]).collect(),
         cpus: Some(vec![2, 3]),
         has_command: true,
+        stops_services: false,
     }
 }
 
@@ -567,6 +568,25 @@ fn what_works_against_the_settings_is_said() {
     let daemon = [("/proc/77/comm", "irqbalance")];
     assert!(warnings_of(&daemon, "irq")[0].contains("'irqbalance' is running"));
     assert!(warnings_of(&daemon, "swap").is_empty());
+    let folder = fake::machine(&[MACHINE, &daemon, &[("/service:irqbalance", "active")]].concat());
+    let machine = machine(&folder);
+    let stops = Request {
+        stops_services: true,
+        ..request("irq")
+    };
+    let lock = Lock::take(&machine).unwrap();
+    let plan_with = apply(&lock, &stops);
+    assert!(warnings(&machine, &plan_with).is_empty());
+    assert_eq!(
+        machine.held("service:irqbalance").as_deref(),
+        Some("inactive")
+    );
+    drop(lock);
+    assert_eq!(reset(&folder), []);
+    assert_eq!(
+        machine.held("service:irqbalance").as_deref(),
+        Some("active")
+    );
     let battery = [
         ("/sys/class/power_supply/BAT0/type", "Battery"),
         ("/sys/class/power_supply/BAT0/status", "Discharging"),

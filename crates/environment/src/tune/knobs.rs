@@ -23,6 +23,8 @@ pub struct Request {
     pub cpus: Option<Vec<u32>>,
     /// Whether a command is started, so that the settings are for that command.
     pub has_command: bool,
+    /// Whether services that work against a knob are stopped as well.
+    pub stops_services: bool,
 }
 
 impl Request {
@@ -328,6 +330,9 @@ fn needs_command(request: &Request) -> Result<(), Missing> {
 
 const NEEDS_CPUS: Missing = Missing::Option("--cpus CPUS");
 
+/// The service that moves interrupts to where it thinks best.
+const BALANCER: &str = "service:irqbalance";
+
 fn interrupts(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing> {
     let Some(own) = &request.cpus else {
         return Err(NEEDS_CPUS);
@@ -339,7 +344,14 @@ fn interrupts(machine: &Machine, request: &Request) -> Result<Vec<Wish>, Missing
     let list = list_of(&others);
     let names = machine.tree.names("/proc/irq");
     let lines = names.iter().filter(|name| name.parse::<u32>().is_ok());
-    let mut wishes = vec![wish("/proc/irq/default_smp_affinity", &mask(&others))];
+    // First, so that it is started last.
+    let balancer = wish(BALANCER, "inactive");
+    let mut wishes: Vec<Wish> = request
+        .stops_services
+        .then_some(balancer)
+        .into_iter()
+        .collect();
+    wishes.push(wish("/proc/irq/default_smp_affinity", &mask(&others)));
     wishes.extend(lines.map(|line| wish(format!("/proc/irq/{line}/smp_affinity_list"), &list)));
     all(machine, wishes)
 }

@@ -16,6 +16,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A machine whose settings can be changed.
@@ -107,6 +108,16 @@ impl Machine {
 
     /// What a setting holds, in the form that it is written in; `None` where it is not there.
     pub(super) fn held(&self, path: &str) -> Option<String> {
+        if let Some(service) = self.service(path) {
+            let answer = Command::new("systemctl")
+                .args(["is-active", service])
+                .output();
+            return Some(
+                String::from_utf8_lossy(&answer.ok()?.stdout)
+                    .trim()
+                    .to_owned(),
+            );
+        }
         if self.tree.path(path).is_dir() {
             return Some(String::new());
         }
@@ -115,6 +126,9 @@ impl Machine {
 
     /// Why a setting that is there can be seen to be out of reach without trying.
     pub(super) fn is_closed(&self, path: &str) -> Result<(), io::Error> {
+        if self.service(path).is_some() {
+            return Ok(());
+        }
         let file = self.tree.path(path);
         if let Some(Says::Error(error @ (Errno::ACCESS | Errno::ROFS))) = self.answer(path) {
             return Err((*error).into());
@@ -139,6 +153,9 @@ impl Machine {
         }
         let file = self.tree.path(path);
         match change {
+            Change::Value(value) if self.service(path).is_some() => {
+                switch(&path[SERVICE.len()..], value)?;
+            }
             Change::Value(value) => {
                 let held = match self.answer(path) {
                     Some(Says::Refuses(refused)) if refused == value => {
@@ -165,6 +182,11 @@ impl Machine {
         Ok(())
     }
 
+    /// The service that a setting stands for, where there is a system that has services; elsewhere it is a file.
+    fn service<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(SERVICE).filter(|_| !self.is_rehearsal())
+    }
+
     /// A point where a tuner may be killed.
     pub(super) fn step(&self) {
         let Some(left) = &self.steps_left else { return };
@@ -177,6 +199,24 @@ impl Machine {
         let found = self.answers.iter().find(|answer| answer.path == path);
         found.map(|answer| &answer.says)
     }
+}
+
+/// What the path of a setting begins with that is no file, but whether a service is active.
+pub(super) const SERVICE: &str = "service:";
+
+/// Starts or stops a service (systemctl(1)).
+fn switch(service: &str, value: &str) -> io::Result<()> {
+    let verb = if value == "active" { "start" } else { "stop" };
+    let done = Command::new("systemctl")
+        .args([verb, service])
+        .stdin(Stdio::null())
+        .output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(
+        String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+    ))
 }
 
 /// What is done to a setting.

@@ -21,7 +21,7 @@ use crate::tree::Tree;
 use anyhow::{Result, bail};
 use journal::boot_id;
 use knobs::{Missing, OWN_GROUP, PARTITION, Value, WITH_TURBO, Wish, has_turbo, online};
-use machine::{Change, is_same};
+use machine::{Change, SERVICE, is_same};
 use rustix::process::setpriority_process;
 use speedwell_process::{Identity, unix_ms};
 use std::time::Duration;
@@ -406,7 +406,12 @@ pub fn check_cpus(machine: &Machine, cpus: &[u32]) -> Result<()> {
 pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
     let tree = &machine.tree;
     let moves_interrupts = |knob: &KnobState| {
-        knob.knob.name == "irq" && matches!(knob.outcome, Outcome::Planned | Outcome::Set)
+        let fits = matches!(knob.outcome, Outcome::Planned | Outcome::Set);
+        let stops = knob
+            .settings
+            .iter()
+            .any(|setting| setting.path.starts_with(SERVICE));
+        knob.knob.name == "irq" && fits && !stops
     };
     let is_running = |name: &str| {
         let processes = tree.names("/proc");
@@ -418,7 +423,7 @@ pub fn warnings(machine: &Machine, plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.knobs.iter().any(moves_interrupts) && is_running("irqbalance") {
         warnings.push(
-            "'irqbalance' is running and moves interrupts back: stop it while you measure (sudo systemctl stop irqbalance)."
+            "'irqbalance' is running and moves interrupts back: --services stops it meanwhile."
                 .to_owned(),
         );
     }
