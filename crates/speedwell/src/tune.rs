@@ -146,7 +146,7 @@ fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
         return Ok(answer(&plan));
     };
     say(&plan, &args.output);
-    let ended = execute(&machine, &program, &args.command[1..]);
+    let ended = execute(&machine, &plan, &program, &args.command[1..]);
     if is_tuned {
         put_back(&machine)?;
     }
@@ -273,8 +273,14 @@ fn needs_root(machine: &Machine, words: &str) -> anyhow::Result<()> {
 }
 
 /// Executes the command, and says how it ended by a status of our own.
-fn execute(machine: &Machine, program: &Path, arguments: &[String]) -> anyhow::Result<Status> {
-    tune::enter_own_cpus(machine).context("cannot move the command to its own processors")?;
+fn execute(
+    machine: &Machine,
+    plan: &Plan,
+    program: &Path,
+    arguments: &[String],
+) -> anyhow::Result<Status> {
+    plan.enter_own_cpus(machine)
+        .context("cannot move the command to its own processors")?;
     process::on_interrupt()?;
     let heat = tune::Heat::now(machine);
     let folder = std::env::current_dir()?;

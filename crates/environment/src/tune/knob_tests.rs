@@ -485,13 +485,14 @@ fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
 #[test]
 fn a_command_gets_a_control_group_that_goes_with_it() {
     let folder = fake::machine(&[MACHINE, GROUPS, &[("/answers", GROUP_ANSWERS)]].concat());
-    let state = turn(&folder, "own-cpus");
-    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
     let machine = machine(&folder);
+    let plan = apply(&Lock::take(&machine).unwrap(), &request("own-cpus"));
+    let state = state(&plan, "own-cpus");
+    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
     let held = |name: &str| machine.held(&format!("{OWN_GROUP}/{name}"));
     assert_eq!(held("cpuset.cpus").as_deref(), Some("2-3"));
     assert_eq!(held("cpuset.cpus.partition").as_deref(), Some("isolated"));
-    enter_own_cpus(&machine).unwrap();
+    plan.enter_own_cpus(&machine).unwrap();
     assert_eq!(
         held("cgroup.procs").as_deref(),
         Some("0"),
@@ -592,6 +593,17 @@ fn what_works_against_the_settings_is_said() {
         ("/sys/class/power_supply/BAT0/status", "Discharging"),
     ];
     assert!(warnings_of(&battery, "swap")[0].contains("on battery"));
+}
+
+#[test]
+fn nobody_is_moved_to_a_group_that_was_not_asked_for() {
+    let left = [("/sys/fs/cgroup/speedwell/cgroup.procs", "")];
+    let folder = fake::machine(&[MACHINE, GROUPS, &left].concat());
+    let machine = machine(&folder);
+    let plan = apply(&Lock::take(&machine).unwrap(), &request("swap"));
+    plan.enter_own_cpus(&machine).unwrap();
+    let held = machine.held("/sys/fs/cgroup/speedwell/cgroup.procs");
+    assert_eq!(held.as_deref(), Some(""));
 }
 
 #[test]

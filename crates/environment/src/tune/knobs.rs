@@ -62,7 +62,8 @@ pub(super) struct Wish {
     pub value: Value,
 }
 
-#[derive(Debug)]
+/// What a setting should hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),
     /// That of another setting when the time has come.

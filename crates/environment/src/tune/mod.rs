@@ -37,7 +37,6 @@ pub struct KnobState {
     pub note: String,
     /// Its settings on this machine.
     pub settings: Vec<Setting>,
-    wishes: Vec<Wish>,
     refusal: String,
 }
 
@@ -67,6 +66,7 @@ pub struct Setting {
     pub after: String,
     /// Where it stands.
     pub outcome: Outcome,
+    value: Value,
 }
 
 /// What is to be changed on a machine, and what it held when the plan was made.
@@ -95,7 +95,6 @@ fn find(machine: &Machine, request: &Request, knob: &'static Knob) -> Result<Kno
         outcome,
         note,
         settings: Vec::new(),
-        wishes: Vec::new(),
         refusal: String::new(),
     };
     if !request.wants(knob) {
@@ -110,8 +109,10 @@ fn find(machine: &Machine, request: &Request, knob: &'static Knob) -> Result<Kno
         Err(Missing::Option(what)) => bail!("'{}' needs {what}", knob.name),
     };
     let mut found = KnobState {
-        settings: wishes.iter().map(|wish| setting(machine, wish)).collect(),
-        wishes,
+        settings: wishes
+            .into_iter()
+            .map(|wish| setting(machine, wish))
+            .collect(),
         ..state(Outcome::Planned, String::new())
     };
     for index in 0..found.settings.len() {
@@ -129,23 +130,25 @@ fn find(machine: &Machine, request: &Request, knob: &'static Knob) -> Result<Kno
     Ok(found)
 }
 
-fn setting(machine: &Machine, wish: &Wish) -> Setting {
-    let before = machine.held(&wish.path);
-    let after = wish.value.now(machine);
-    let is_as_wished = match (&before, &wish.value) {
+fn setting(machine: &Machine, Wish { path, value }: Wish) -> Setting {
+    let before = machine.held(&path);
+    let after = value.now(machine);
+    let is_as_wished = match (&before, &value) {
         (Some(_), Value::Group) => true,
-        (Some(before), _) => is_same(&wish.path, before, &after),
+        (Some(before), _) => is_same(&path, before, &after),
         (None, _) => false,
     };
+    let outcome = if is_as_wished {
+        Outcome::Already
+    } else {
+        Outcome::Planned
+    };
     Setting {
-        path: wish.path.clone(),
+        path,
         before,
         after,
-        outcome: if is_as_wished {
-            Outcome::Already
-        } else {
-            Outcome::Planned
-        },
+        outcome,
+        value,
     }
 }
 
@@ -241,6 +244,24 @@ impl Plan {
         journal.stays = stays;
         lock.save(&journal)
     }
+
+    /// Moves this process to its own processors, if it has got some; a command that it starts has the same.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enter_own_cpus(&self, machine: &Machine) -> Result<()> {
+        let is_own =
+            |setting: &Setting| setting.value == Value::Group && setting.outcome != Outcome::Cannot;
+        if self
+            .knobs
+            .iter()
+            .flat_map(|knob| &knob.settings)
+            .any(is_own)
+        {
+            machine.write(&format!("{OWN_GROUP}/cgroup.procs"), Change::Value("0"))?;
+        }
+        Ok(())
+    }
 }
 
 impl KnobState {
@@ -258,8 +279,8 @@ impl KnobState {
             if self.settings[index].outcome != Outcome::Planned {
                 continue;
             }
-            self.settings[index].after = self.wishes[index].value.now(machine);
             let setting = &mut self.settings[index];
+            setting.after = setting.value.now(machine);
             let mut changed = change(lock, journal, setting)?;
             if changed.is_err() && setting.path.ends_with(PARTITION) {
                 // Its processors are its own then, but the scheduler still balances them.
@@ -301,7 +322,7 @@ fn change(
     setting: &mut Setting,
 ) -> Result<Result<(), String>> {
     let machine = lock.machine;
-    let is_group = setting.path == OWN_GROUP;
+    let is_group = setting.value == Value::Group;
     journal.entries.push(Entry {
         path: setting.path.clone(),
         old: setting.before.clone(),
@@ -341,7 +362,7 @@ fn change(
 /// Reads a setting back. A number may have been rounded to what the hardware can do; anything else has to be what was
 /// written.
 fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
-    if setting.path == OWN_GROUP {
+    if setting.value == Value::Group {
         return None;
     }
     let held = machine.held(&setting.path)?;
@@ -356,18 +377,6 @@ fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
         return None;
     }
     Some(format!("it holds '{held}' instead of '{}'", setting.after))
-}
-
-/// Moves this process to its own processors, if there is a group with some.
-///
-/// # Errors
-/// The kernel refuses.
-pub fn enter_own_cpus(machine: &Machine) -> Result<()> {
-    let file = format!("{OWN_GROUP}/cgroup.procs");
-    if machine.held(&file).is_some() {
-        machine.write(&file, Change::Value("0"))?;
-    }
-    Ok(())
 }
 
 /// What is changed on a machine now, and by whom; `None` where nothing is.

@@ -51,13 +51,14 @@ const FILES: &[(&str, &str)] = &[
     ("/proc/sys/vm/swappiness", "60"),
     ("/sys/fs/cgroup/cgroup.controllers", "cpuset memory"),
     ("/sys/fs/cgroup/cgroup.subtree_control", "-cpuset"),
-    ("/sys/fs/cgroup/cgroup.procs", "1"),
+    ("/sys/fs/cgroup/cgroup.procs", "0"),
 ];
 
 /// A governor that sets the turbo switch anew, an interrupt that cannot be moved, and a group with its files.
 const ANSWERS: &str = "\
 /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor also /sys/devices/system/cpu/intel_pstate/no_turbo 0
 /proc/irq/25/smp_affinity_list EIO
+/sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cgroup.procs 0
 /sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cpuset.cpus 0
 /sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cpuset.cpus.partition member
 ";
@@ -382,6 +383,33 @@ fn wrong_words_are_answered_with_what_would_be_right() {
         &["'own-cpus' needs a command"],
     );
     assert!(!machine.path("/run").exists());
+}
+
+#[test]
+fn everybody_may_read_what_is_tuned_whatever_the_mask_of_root() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let mut masked = Command::new("sh");
+    masked.args([
+        "-c",
+        "umask 077; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_speedwell"),
+    ]);
+    masked
+        .args(["tune", "swap", "--root"])
+        .arg(machine.root.path());
+    assert!(masked.output().unwrap().status.success());
+    let mode = |path| {
+        fs::metadata(machine.path(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(mode("/run/speedwell"), 0o755);
+    assert_eq!(mode("/run/speedwell/tune.json"), 0o644);
+    machine.tune(&["reset"]).expect_status(0);
 }
 
 #[test]
