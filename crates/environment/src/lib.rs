@@ -1,9 +1,9 @@
 //! What a session is measured on, and the sources of noise there.
 //!
-//! Reads the kernel's files and asks programs for their versions; changes nothing and decides
-//! nothing about results. [`capture()`] notes the facts that are stored with a session, [`checks`]
-//! judges the machine for `speedwell doctor`. Everything is read below a root folder, so that a
-//! test can hand over a machine of its own making. Start with `capture.rs` and `check/mod.rs`.
+//! Reads the kernel's files and asks programs for their versions; decides nothing about results.
+//! [`capture()`] notes the facts that are stored with a session, [`checks`] judges the machine for
+//! `speedwell doctor`. Only [`tune`] changes anything, and only on request. Everything is read below a root folder, so
+//! that a test can hand over a machine of its own making. Start with `capture.rs` and `check/mod.rs`.
 
 mod activity;
 mod capture;
@@ -16,6 +16,7 @@ mod processors;
 mod programs;
 mod system;
 mod tree;
+pub mod tune;
 
 pub use activity::{Interval, Spent, Watch, busy_machine};
 pub use capture::capture;

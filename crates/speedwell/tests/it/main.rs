@@ -89,5 +89,6 @@ mod small_multiples;
 mod sources;
 mod store;
 mod style;
+mod tune;
 mod validity;
 mod web_server;
