@@ -6,6 +6,7 @@
 //! analysing alike.
 
 mod between_sessions;
+mod builds;
 mod calibration;
 mod case_row;
 mod comparison;
@@ -35,6 +36,7 @@ mod warnings;
 mod tests;
 
 pub use between_sessions::compare_sources;
+pub use builds::{LayoutSpread, layout_spreads};
 pub use calibration::calibrate;
 pub use evidence::mann_whitney_p;
 pub use findings::*;

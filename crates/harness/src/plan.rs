@@ -43,11 +43,6 @@ impl Shuffle {
     }
 }
 
-/// How many blocks `runs` runs need.
-pub(super) fn blocks_needed(runs: u32, runs_per_block: u32) -> u32 {
-    runs.div_ceil(runs_per_block.max(1))
-}
-
 /// Everything needed to execute a session, or to go on with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -86,6 +81,8 @@ pub struct Slot {
     pub closes_block: bool,
     /// Whether it is executed at the same time as the other half of its pair, the slot before or after it.
     pub is_at_once: bool,
+    /// Which build of its source it executes, where there are several.
+    pub build: Option<u32>,
 }
 
 impl Slot {
@@ -115,10 +112,7 @@ impl Plan {
 
     /// Runs per variant that the plan may need.
     pub fn runs_per_variant(&self) -> u32 {
-        match &self.design.stopping {
-            Stopping::Fixed { runs } => *runs,
-            Stopping::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
-        }
+        self.design.most_runs()
     }
 
     /// All slots in order of execution: block by block, and within a block case by case, so that
@@ -127,27 +121,65 @@ impl Plan {
         if self.design.order == Order::Paired {
             return self.paired_slots();
         }
-        let runs = self.runs_per_variant();
         let mut shuffle = Shuffle::new(self.design.seed);
+        let mut shuffle_builds = Shuffle::new(!self.design.seed);
+        let variants = self.variants.len();
         let mut slots = Vec::new();
-        for block in 0..blocks_needed(runs, self.design.runs_per_block) {
-            let first = block * self.design.runs_per_block;
-            let repeats = self.design.runs_per_block.min(runs - first);
+        let mut first = 0;
+        for (builds, block) in self.builds_of_blocks().iter().zip(0..) {
+            let repeats = builds.len() as u32;
             for job in 0..self.jobs.len() {
                 let order = match self.design.order {
-                    Order::Blocks => shuffle.block(self.variants.len(), repeats),
-                    _ => (0..repeats).flat_map(|_| 0..self.variants.len()).collect(),
+                    Order::Blocks => shuffle.block(variants, repeats),
+                    _ => (0..repeats).flat_map(|_| 0..variants).collect(),
                 };
-                push_block(
-                    &mut slots,
-                    block,
-                    job,
-                    vec![first; self.variants.len()],
-                    &order,
-                );
+                let begin = slots.len();
+                push_block(&mut slots, block, job, vec![first; variants], &order);
+                // Which build comes first is drawn as well: the builds of a block are exchanged by its test.
+                for variant in 0..variants {
+                    let drawn = shuffle_builds.block(builds.len(), 1);
+                    let own = slots[begin..].iter_mut().filter(|s| s.variant == variant);
+                    own.zip(drawn)
+                        .for_each(|(slot, drawn)| slot.build = builds[drawn]);
+                }
             }
+            first += repeats;
         }
         slots
+    }
+
+    /// The builds of which every variant has a run in each block, in order of the blocks.
+    ///
+    /// Runs that share builds go round all of them, so that what changes with time changes all alike. Where measuring may
+    /// end early, the builds of a block get all their runs before the next ones: a look is at whole builds.
+    fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
+        let design = &self.design;
+        let together = design.runs_per_block.max(1) as usize;
+        let most = design.most_runs();
+        let numbers: Vec<u32> = match (&design.stopping, design.layout.builds) {
+            _ if !design.shares_builds() => (0..most).collect(),
+            (Stopping::Sequential { .. }, builds) => {
+                let all: Vec<u32> = (0..builds).collect();
+                let repeated = |builds: &[u32]| builds.repeat(design.runs_per_build() as usize);
+                return (all
+                    .chunks(together)
+                    .map(|builds| (builds.len(), repeated(builds))))
+                .flat_map(|(together, runs)| in_blocks(&runs, together))
+                .collect();
+            }
+            (Stopping::Fixed { .. }, builds) => {
+                let runs: Vec<u32> = (0..most).map(|run| run % builds).collect();
+                let rounds = runs.chunks(builds as usize);
+                return rounds
+                    .flat_map(|round| in_blocks(round, together))
+                    .collect();
+            }
+        };
+        let mut blocks = in_blocks(&numbers, together);
+        if design.layout.builds == 0 {
+            blocks.iter_mut().flatten().for_each(|build| *build = None);
+        }
+        blocks
     }
 
     /// Rounds of pairs, until every candidate has as many pairs at once as runs are wanted: slots 2k and 2k + 1 are a
@@ -166,11 +198,13 @@ impl Plan {
                 });
                 let order: Vec<usize> = order.collect();
                 let first = slots.len();
+                let builds = self.design.layout.builds;
                 let mut done = vec![block; self.variants.len()];
                 done[0] = block * (done.len() as u32 - 1);
                 push_block(&mut slots, block, job, done, &order);
                 for slot in &mut slots[first..] {
                     slot.is_at_once = !is_alone;
+                    slot.build = (builds > 0).then(|| at_once % builds);
                 }
             }
             block += 1;
@@ -178,6 +212,14 @@ impl Plan {
         }
         slots
     }
+}
+
+/// Blocks of so many builds, in this order.
+fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
+    let blocks = builds.chunks(together);
+    blocks
+        .map(|block| block.iter().copied().map(Some).collect())
+        .collect()
 }
 
 /// Adds the slots of one block of a job; `done` are the runs of each variant before it.
@@ -191,6 +233,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
             ordinal: done[variant],
             closes_block: at + 1 == order.len(),
             is_at_once: false,
+            build: None,
         });
         done[variant] += 1;
     }
@@ -200,7 +243,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 mod tests {
     use super::*;
     use crate::{Kind, Route, Source};
-    use speedwell_model::{Clock, Runs, Samples};
+    use speedwell_model::{Clock, Layout, Runs, Samples};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
@@ -260,6 +303,7 @@ mod tests {
                 experiment: None,
                 definitions: Vec::new(),
                 conditions: Vec::new(),
+                layout: Layout::default(),
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

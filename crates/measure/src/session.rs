@@ -2,7 +2,7 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, pairs, warn};
+use super::{Listener, Plans, SessionRequest, layout, pairs, warn};
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness as harness;
@@ -35,6 +35,7 @@ pub fn measure(
     store: &mut Store,
     listener: &mut Listener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
+    layout::check(&plans.plan)?;
     if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
         pairs::check(&plans.plan)?;
     }
@@ -83,6 +84,7 @@ pub fn carry_out(
         let _ = listener.observe(&end);
     }
     drop(recorder);
+    harness::remove_builds();
     process::forget_interrupt();
     Ok(MeasuredSession {
         session: store.session(number)?,

@@ -7,7 +7,9 @@ use crate::document::{Block, Document, Fact};
 use crate::figure::{Uncertainty, count, moment, quantity, setting, spell};
 use serde_json::{Value, json};
 use speedwell_analysis::{Comparison, Findings};
-use speedwell_model::{Design, Environment, Order, Program, Session, State, Stopping, Variant};
+use speedwell_model::{
+    Design, Environment, Order, Program, Session, State, Stopping, Variant,
+};
 
 /// Circumstances of `findings`, which come from these sessions; each has the name by which the user
 /// calls it, where there are several. For machines member `sources`.
@@ -301,6 +303,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            layout: Default::default(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -332,6 +335,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            layout: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }
