@@ -78,7 +78,10 @@ impl Unit {
         let is_complete = |run: &&Run| builds[0].get(&run.block) == builds[1].get(&run.block);
         let complete = sides.map(|side| side.iter().copied().filter(is_complete).collect());
         let all: [Vec<&Run>; 2] = complete;
-        let logarithms = all.iter().flatten().all(|run| run.value_of(metric) > Some(0.0));
+        let logarithms = all
+            .iter()
+            .flatten()
+            .all(|run| run.value_of(metric) > Some(0.0));
         let fewest = if is_whole { runs } else { 1 };
         all.map(|side| {
             let mut units: Vec<RunValue> = (by_build(&side, metric).into_iter())
@@ -129,13 +132,20 @@ fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
 
 /// The values of one series, one a build where runs share builds.
 pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<f64> {
-    let values = || values_of(runs, metric).iter().map(|run| run.value).collect();
+    let values = || {
+        values_of(runs, metric)
+            .iter()
+            .map(|run| run.value)
+            .collect()
+    };
     let builds = by_build(runs, metric);
     if builds.values().all(|own| own.len() < 2) {
         return values();
     }
     let logarithms = builds.values().flatten().all(|run| run.value > 0.0);
-    (builds.values()).map(|own| typical(own, logarithms)).collect()
+    (builds.values())
+        .map(|own| typical(own, logarithms))
+        .collect()
 }
 
 /// By how much builds of one source differ, and runs of one build, in a case.

@@ -21,9 +21,9 @@ pub(super) struct MatchedCase {
     pub case: Arc<Case>,
     /// Its id.
     pub id: String,
-    /// All its runs, the baseline's first.
-    pub sides: [Vec<RunValue>; 2],
-    /// What is compared of them.
+    /// All runs of the baseline and of the candidate, where they are not what is compared.
+    pub sides: Option<[Vec<RunValue>; 2]>,
+    /// What is compared.
     pub pair: PairedRuns,
     /// Pairs of which each side had the processor for itself.
     pub alone: Vec<(f64, f64)>,
@@ -68,7 +68,8 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
                 .into(),
         );
     }
-    let [baseline, candidate] = case.sides.map(side);
+    let compared = [case.pair.baseline, case.pair.candidate];
+    let [baseline, candidate] = case.sides.unwrap_or(compared).map(side);
     let comparison = CaseComparison {
         case: case.case,
         change: outcome.change,
@@ -162,7 +163,9 @@ fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) 
                 .looks
                 .as_ref()
                 .and_then(|looks| looks.design.next_after(runs));
-            let planned = next.map_or(String::new(), |look| format!(" at {} a side", counted(look.n)));
+            let planned = next.map_or(String::new(), |look| {
+                format!(" at {} a side", counted(look.n))
+            });
             Some(format!(
                 "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
             ))

@@ -8,6 +8,7 @@
 //! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate
 //! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
+use crate::builds::Unit;
 use crate::case_row::{CaseRow, MatchedCase, describe};
 use crate::correction::{self, FamilyMember};
 use crate::grid::{CaseRuns, values_of};
@@ -156,8 +157,10 @@ pub(super) fn match_cases<'r>(
     policy: &'r Policy,
     apart: bool,
 ) -> Matched<'r> {
-    let has_values =
-        |runs: &[&Run]| runs.iter().any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite));
+    let has_values = |runs: &[&Run]| {
+        runs.iter()
+            .any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite))
+    };
     let mut runs_of: HashMap<&str, &[&Run]> = HashMap::new();
     for case in candidate.cases {
         let runs = &case.by_variant[candidate.variant];
@@ -197,7 +200,8 @@ pub(super) fn match_cases<'r>(
         matched.cases.push(MatchedCase {
             case: case.case.clone(),
             id: case.id.clone(),
-            sides: [old, new].map(|side| values_of(side, &metric.name)),
+            sides: (policy.unit != Unit::Run)
+                .then(|| [old, new].map(|side| values_of(side, &metric.name))),
             pair: PairedRuns::new(units_old, units_new, policy.matching),
             alone,
             apart,

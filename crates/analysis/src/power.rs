@@ -125,7 +125,11 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
             )
         }
     };
-    Some(format!("{why}. --{} {} is enough.", unit.plural(), enough()))
+    Some(format!(
+        "{why}. --{} {} is enough.",
+        unit.plural(),
+        enough()
+    ))
 }
 
 #[cfg(test)]

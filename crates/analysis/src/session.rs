@@ -4,13 +4,13 @@
 //! Decides which metrics and pairs of variants are looked at, and which threats to a session are worth a sentence. It
 //! must not know how any of them is judged. Start at [`analyse`].
 
+use crate::builds::{LayoutSpread, layout_spreads};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::summary::summaries;
 use crate::validity::{self, Known};
 use crate::warnings::{counted, list};
-use crate::builds::{LayoutSpread, layout_spreads};
 use crate::{Comparison, Findings, Settings, snippet_runs, warnings};
 use speedwell_model::{Metric, Session, Snippet, State, Step};
 
@@ -41,7 +41,9 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     if grid.variants.len() == 1 {
         for summary in &mut findings.summaries {
             let id = summary.case.id();
-            summary.notes.extend(sentence_of(&spreads, &id, &summary.metric));
+            summary
+                .notes
+                .extend(sentence_of(&spreads, &id, &summary.metric));
         }
     }
     let Some(baseline) = baseline(session, &grid, settings, &mut findings.warnings) else {
@@ -70,7 +72,8 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
         snippet_runs::mark_folded(session, &mut found.comparison);
         let Comparison { metric, rows, .. } = &mut found.comparison;
         for row in rows {
-            row.notes.extend(sentence_of(&spreads, &row.case.id(), metric));
+            row.notes
+                .extend(sentence_of(&spreads, &row.case.id(), metric));
         }
     }
     conclude(compared, &mut findings);

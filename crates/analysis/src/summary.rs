@@ -54,7 +54,10 @@ fn summarise(
         variant: variant.clone(),
         metric: metric.clone(),
         // A mere point where even the extremes do not bound the median.
-        center: estimate(median(&independent), median_binomial(&independent, confidence)),
+        center: estimate(
+            median(&independent),
+            median_binomial(&independent, confidence),
+        ),
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         autocorrelation: autocorrelation(&values),

@@ -4,8 +4,8 @@
 //! are compared in one command. When something is compiled anew is decided in `compile.rs`.
 
 use super::compile::{self, Failed, Recipe, unpacked, words_of};
-use super::layout::{Linking, Objects, RunLayout};
 use super::job::{Description, Job, Request, Setting, Source};
+use super::layout::{Linking, Objects, RunLayout};
 use super::protocol::{self, draft};
 use super::snippet::usual_program as usual_compiler;
 use super::{Attempt, Harness, program, sources};
@@ -23,7 +23,12 @@ pub struct Cpp;
 
 impl Harness for Cpp {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        match build(source, &request.program, &request.variant, RunLayout::default()) {
+        match build(
+            source,
+            &request.program,
+            &request.variant,
+            RunLayout::default(),
+        ) {
             Ok((built, _)) => {
                 let mut plain = program::plain(&built, source);
                 plain.environment = request.variant.environment.clone();
@@ -39,7 +44,12 @@ impl Harness for Cpp {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        match build(&job.source, &setting.program, setting.variant, setting.layout) {
+        match build(
+            &job.source,
+            &setting.program,
+            setting.variant,
+            setting.layout,
+        ) {
             Ok((built, linking)) => {
                 let plain = program::plain(&built, &job.source);
                 let mut attempt = program::perform(job, setting, plain);
@@ -58,7 +68,12 @@ impl Harness for Cpp {
     }
 
     fn prepare(&self, job: &Job, setting: &Setting<'_>) {
-        let _ = build(&job.source, &setting.program, setting.variant, setting.layout);
+        let _ = build(
+            &job.source,
+            &setting.program,
+            setting.variant,
+            setting.layout,
+        );
     }
 
     fn usual_program(&self, _source: &Source) -> PathBuf {

@@ -60,7 +60,8 @@ impl RunLayout {
         let build = |number: u32| Build {
             number,
             // Linkers take 0 for "by chance" or "not at all".
-            seed: seed_of_step(seed ^ seed_of_step(!seed, slot.variant as u32), number).max(1) as u32,
+            seed: seed_of_step(seed ^ seed_of_step(!seed, slot.variant as u32), number).max(1)
+                as u32,
         };
         let drawn = |of: u64, most: u64| {
             let step = seed_of_step(seed.rotate_left(32) ^ of, slot.index);
@@ -290,7 +291,13 @@ impl Objects<'_> {
         spec.limit = LIMIT;
         let shelf = shelf()?;
         let mut hash = DefaultHasher::new();
-        (self.compiler, &spec.arguments, self.environment, self.directory).hash(&mut hash);
+        (
+            self.compiler,
+            &spec.arguments,
+            self.environment,
+            self.directory,
+        )
+            .hash(&mut hash);
         let program = shelf.join(format!("program-{:016x}", hash.finish()));
         let to = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
         let shown = spec.clone().args(to(&program));
@@ -335,7 +342,9 @@ fn gap(bytes: u64) -> Result<String, Failed> {
 
 fn text_of(files: &[PathBuf]) -> Vec<String> {
     let files = files.iter();
-    files.map(|file| file.to_string_lossy().into_owned()).collect()
+    files
+        .map(|file| file.to_string_lossy().into_owned())
+        .collect()
 }
 
 fn cannot(file: &Path, error: &std::io::Error) -> Failed {
@@ -387,7 +396,9 @@ pub(crate) fn shelf() -> Result<PathBuf, Failed> {
 
 /// Removes the builds of this process.
 pub fn remove_builds() {
-    let own = cache_folder().join("builds").join(std::process::id().to_string());
+    let own = cache_folder()
+        .join("builds")
+        .join(std::process::id().to_string());
     cache::remove(&own);
 }
 
@@ -408,7 +419,11 @@ fn make_room(folder: &Path, most_bytes: u64) {
     let mut entries: Vec<(SystemTime, u64, PathBuf)> = entries
         .filter_map(|entry| {
             let path = entry.path();
-            let program = if path.is_dir() { path.join("program") } else { path.clone() };
+            let program = if path.is_dir() {
+                path.join("program")
+            } else {
+                path.clone()
+            };
             let bytes = program.metadata().map_or(0, |data| data.len());
             Some((entry.metadata().ok()?.modified().ok()?, bytes, path))
         })
@@ -424,3 +439,90 @@ fn make_room(folder: &Path, most_bytes: u64) {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_path_is_the_same_file_with_the_same_folder_and_name() {
+        let program = Path::new("/bin/sh");
+        let longer = with_longer_path(program, 200);
+        assert_eq!(longer.as_os_str().len(), program.as_os_str().len() + 200);
+        assert_eq!(
+            (longer.parent(), longer.file_name()),
+            (program.parent(), program.file_name())
+        );
+        assert!(longer.is_file());
+        assert_eq!(with_longer_path(Path::new("sh"), 9), Path::new("sh"));
+    }
+
+    #[test]
+    fn without_anything_to_vary_a_process_is_as_it_was() {
+        let spec = Spec::new("/bin/true").args(["x"]);
+        let layout = RunLayout {
+            pad_bytes: Some(7),
+            path_bytes: Some(3),
+            ..RunLayout::default()
+        };
+        let changed = layout.apply(&spec);
+        assert_eq!(
+            changed.environment,
+            [("SPEEDWELL_PAD".to_owned(), "xxxxxxx".to_owned())]
+        );
+        assert_eq!(changed.program.as_os_str(), "/bin////true");
+        assert_eq!(RunLayout::default().apply(&spec).program, spec.program);
+    }
+
+    #[test]
+    fn the_oldest_builds_go_when_there_is_no_room() {
+        let shelf = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        for (name, age) in [("a", 3), ("b", 9), ("c", 6)] {
+            let path = shelf.path().join(name);
+            fs::write(&path, [0; 100]).unwrap();
+            let file = fs::File::open(&path).unwrap();
+            file.set_modified(now - Duration::from_secs(age)).unwrap();
+        }
+        make_room(shelf.path(), 200);
+        let left = |name: &str| shelf.path().join(name).exists();
+        assert!(left("a") && !left("b") && left("c"));
+    }
+
+    #[test]
+    fn a_linker_that_refuses_gives_way_to_the_next_and_is_not_asked_again() {
+        let build = Build { number: 0, seed: 5 };
+        let asked = Mutex::new(Vec::new());
+        let link = |way: Way| {
+            asked.lock().unwrap().push(way);
+            match way {
+                Way::Mold => Ok(way.arguments(build, false)),
+                _ => Err(Failed::start("no".into())),
+            }
+        };
+        let flags = ["of this test alone".to_owned()];
+        for _ in 0..2 {
+            let (way, arguments) = first_that_links(Path::new("cc"), &flags, link).unwrap();
+            assert_eq!(way, Way::Mold);
+            assert_eq!(arguments, ["-fuse-ld=mold", "-Wl,--shuffle-sections=5"]);
+        }
+        assert_eq!(
+            *asked.lock().unwrap(),
+            [Way::ALL[0], Way::ALL[1], Way::Mold, Way::Mold]
+        );
+    }
+
+    #[test]
+    fn a_linker_that_the_user_named_stays() {
+        let build = Build {
+            number: 1,
+            seed: 77,
+        };
+        let arguments = Way::Lld { gaps: false }.arguments(build, true);
+        assert_eq!(arguments[0], "-Wl,--shuffle-sections=.text*=77");
+        assert!(names_linker(&[
+            "-O2".into(),
+            "-Clink-arg=-fuse-ld=gold".into()
+        ]));
+        assert!(!names_linker(&["-O2".into()]));
+    }
+}

@@ -242,7 +242,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Route, Source};
+    use crate::{Kind, Route, RunLayout, Source};
     use speedwell_model::{Clock, Layout, Runs, Samples};
 
     #[test]
@@ -394,6 +394,97 @@ mod tests {
         assert_eq!(places.len(), 8, "the place is drawn");
         let blocks = plan(1, &["a", "b"], 32, Order::Blocks).design;
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
+    }
+
+    /// The builds of one variant's runs, in order of execution.
+    fn builds_of(plan: &Plan, variant: usize) -> Vec<u32> {
+        let slots = plan.slots();
+        let own = slots.iter().filter(|slot| slot.variant == variant);
+        own.filter_map(|slot| slot.build).collect()
+    }
+
+    fn with_builds(builds: u32, variants: &[&str], runs: u32, order: Order) -> Plan {
+        let mut plan = plan(1, variants, runs, order);
+        plan.design.layout.builds = builds;
+        plan
+    }
+
+    #[test]
+    fn runs_that_share_builds_go_round_them_all() {
+        let plan = with_builds(6, &["a", "b"], 15, Order::Blocks);
+        for round in builds_of(&plan, 1).chunks(6) {
+            let mut round = round.to_vec();
+            round.sort_unstable();
+            let all: Vec<u32> = (0..round.len() as u32).collect();
+            assert_eq!(round, all);
+        }
+        // A block has the same builds of both variants, and either may come first.
+        let slots = plan.slots();
+        let mut first: Vec<u32> = Vec::new();
+        for block in slots.chunk_by(|one, other| one.block == other.block) {
+            let builds = |variant| {
+                let own = block.iter().filter(move |slot| slot.variant == variant);
+                own.filter_map(|slot| slot.build).collect::<Vec<u32>>()
+            };
+            let (mut a, mut b) = (builds(0), builds(1));
+            first.push(a[0] % 2);
+            a.sort_unstable();
+            b.sort_unstable();
+            assert_eq!(a, b);
+        }
+        assert!(first.contains(&0) && first.contains(&1), "{first:?}");
+        assert_eq!(slots, plan.slots());
+    }
+
+    #[test]
+    fn where_measuring_may_end_early_the_builds_of_a_block_get_all_their_runs_first() {
+        let mut plan = with_builds(4, &["a", "b"], 0, Order::Blocks);
+        plan.design.stopping = Stopping::Sequential {
+            looks: vec![12],
+            alpha: 0.05,
+            delta: 0.02,
+        };
+        let builds: Vec<u32> = builds_of(&plan, 0).iter().map(|build| build / 2).collect();
+        assert_eq!(builds, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn every_run_has_a_build_of_its_own_where_there_are_enough() {
+        for order in [Order::Blocks, Order::Alternate, Order::Paired] {
+            let plan = with_builds(16, &["a", "b"], 10, order);
+            let at_once = |slot: &&Slot| order != Order::Paired || slot.is_at_once;
+            let slots = plan.slots();
+            let own = slots
+                .iter()
+                .filter(at_once)
+                .filter(|slot| slot.variant == 1);
+            let mut builds: Vec<u32> = own.filter_map(|slot| slot.build).collect();
+            builds.sort_unstable();
+            assert_eq!(builds, (0..10).collect::<Vec<u32>>(), "{order:?}");
+        }
+        let usual = plan(1, &["a", "b"], 10, Order::Blocks);
+        assert!(usual.slots().iter().all(|slot| slot.build.is_none()));
+    }
+
+    #[test]
+    fn layouts_differ_between_variants_and_follow_from_the_seed() {
+        let mut plan = with_builds(8, &["a", "b"], 8, Order::Blocks);
+        plan.design.layout.env = true;
+        plan.design.layout.stack = true;
+        let of_slot = |slot: &Slot| RunLayout::new(&plan, slot);
+        let layouts: Vec<RunLayout> = plan.slots().iter().map(of_slot).collect();
+        let seeds: std::collections::BTreeSet<u32> = layouts
+            .iter()
+            .filter_map(|layout| Some(layout.build?.seed))
+            .collect();
+        assert_eq!(seeds.len(), 16);
+        let pads: std::collections::BTreeSet<Option<u32>> =
+            layouts.iter().map(|layout| layout.pad_bytes).collect();
+        assert!(pads.len() > 12 && layouts.iter().all(|layout| layout.path_bytes <= Some(255)));
+        assert_eq!(
+            layouts,
+            plan.slots().iter().map(of_slot).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -7,9 +7,7 @@ use crate::document::{Block, Document, Fact};
 use crate::figure::{Uncertainty, count, moment, quantity, setting, spell};
 use serde_json::{Value, json};
 use speedwell_analysis::{Comparison, Findings};
-use speedwell_model::{
-    Design, Environment, Order, Program, Session, State, Stopping, Variant,
-};
+use speedwell_model::{Design, Environment, Order, Program, Session, State, Stopping, Variant};
 
 /// Circumstances of `findings`, which come from these sessions; each has the name by which the user
 /// calls it, where there are several. For machines member `sources`.

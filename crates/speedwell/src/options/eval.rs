@@ -1,8 +1,8 @@
 //! The options of `eval`.
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, LayoutArgs, MetricArgs, OrderName, OutputArgs, SamplingArgs,
-    SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    ComparisonArgs, Concurrency, ExecutionArgs, LayoutArgs, MetricArgs, OrderName, OutputArgs,
+    SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
 use clap::Args;

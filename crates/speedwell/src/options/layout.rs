@@ -15,7 +15,12 @@ pub struct LayoutArgs {
     pub builds: Option<u32>,
     /// What is laid out differently in every run: sections (of each build), env (its size), stack (length of the path);
     /// or align for functions at multiples of 64 bytes; or none [default: none; with --builds sections,env,stack]
-    #[arg(long, value_name = "PART[,PART...]", value_delimiter = ',', conflicts_with = "resume")]
+    #[arg(
+        long,
+        value_name = "PART[,PART...]",
+        value_delimiter = ',',
+        conflicts_with = "resume"
+    )]
     pub layout: Vec<LayoutPart>,
 }
 

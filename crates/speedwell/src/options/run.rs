@@ -2,8 +2,8 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OutputArgs, SamplingArgs, SelectionArgs,
+    StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use clap::Args;

@@ -66,9 +66,13 @@ pub fn build(
         None => (compilation.compile().map_err(in_users_terms)?, None),
         Some(build) => {
             let flags = variant.arguments.clone();
-            let made = first_that_links(compiler, &flags, |way| link(&compilation, &flags, way, build));
+            let made = first_that_links(compiler, &flags, |way| {
+                link(&compilation, &flags, way, build)
+            });
             let (way, folder) = made.map_err(in_users_terms)?;
-            compilation.arguments.extend(link_arguments(&flags, way, build));
+            compilation
+                .arguments
+                .extend(link_arguments(&flags, way, build));
             let coarse = (way == Way::Coarse).then_some(1);
             let linking = Linking::by_compiler(build, &compilation.spec(&folder), coarse);
             (folder, Some(linking))
@@ -85,7 +89,9 @@ fn link(
     build: Build,
 ) -> Result<PathBuf, Failed> {
     let mut compilation = compilation.clone();
-    compilation.arguments.extend(link_arguments(flags, way, build));
+    compilation
+        .arguments
+        .extend(link_arguments(flags, way, build));
     if let (Way::Coarse, Some((_, main))) = (way, compilation.files.last_mut()) {
         let bytes = gap_bytes(build, 0);
         *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
@@ -97,7 +103,9 @@ fn link(
 fn link_arguments(flags: &[String], way: Way, build: Build) -> Vec<String> {
     let arguments = way.arguments(build, names_linker(flags));
     let arguments = arguments.into_iter();
-    arguments.map(|argument| format!("-Clink-arg={argument}")).collect()
+    arguments
+        .map(|argument| format!("-Clink-arg={argument}"))
+        .collect()
 }
 
 /// Everything but the code, compiled once.
