@@ -96,8 +96,7 @@ fn below_eight_builds_nothing_is_claimed_whatever_the_number_of_runs() {
         &project(),
         &[&TWO[..], &["--builds", "6", "--runs", "48"]].concat(),
     );
-    let answer = answer.expect_status(0);
-    answer.expect_stdout(&[
+    let answer = answer.expect_status(0).expect_stdout(&[
         "unclear",
         "Too few builds: 6 a side, and below 8 nothing is claimed.",
     ]);
