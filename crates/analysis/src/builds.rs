@@ -3,9 +3,10 @@
 //! Decides that runs of one build, which share its layout in memory, give one value together; the test of that value is
 //! decided elsewhere. Start at [`Unit::values`] and [`spreads`].
 
+use crate::Findings;
 use crate::grid::{CaseRuns, Grid, values_of};
 use crate::warnings::counted;
-use speedwell_model::{Design, Metric, Run, RunValue, Session, Stopping};
+use speedwell_model::{Design, Metric, Run, RunValue, Session, Stopping, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::levels::{Components, components};
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,6 +180,31 @@ impl LayoutSpread {
             self.range,
             percent(known.within)
         )
+    }
+}
+
+/// What is known of the layout of cases with one build: the session that showed it and the standard deviation between
+/// builds, of logarithms, by case and metric.
+pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
+
+/// Remarks on changes of one build that another build of the same source might have made.
+pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
+    for comparison in &mut findings.comparisons {
+        let metric = &comparison.metric.name;
+        let rows = comparison.rows.iter_mut();
+        for row in rows.filter(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse)) {
+            let change = row
+                .change
+                .map_or(f64::INFINITY, |change| change.value.ln_1p().abs());
+            let spread = known(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
+            row.notes.extend(spread.map(|(session, sd)| {
+                format!(
+                    "Builds of one source differ by sd {} % in this case (@{session}), more than this change: it may be \
+                     the layout of one build. --builds tells.",
+                    percent(sd)
+                )
+            }));
+        }
     }
 }
 

@@ -37,7 +37,7 @@ mod warnings;
 mod tests;
 
 pub use between_sessions::compare_sources;
-pub use builds::{LayoutSpread, layout_spreads};
+pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
 pub use calibration::calibrate;
 pub use evidence::mann_whitney_p;
 pub use findings::*;

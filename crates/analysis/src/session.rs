@@ -37,7 +37,8 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
             .notes
             .retain(|note| !shared.contains(&note.as_str()));
     }
-    let spreads = layout_spreads(session, &metrics);
+    findings.layout = layout_spreads(session, &metrics);
+    let spreads = findings.layout.clone();
     if grid.variants.len() == 1 {
         for summary in &mut findings.summaries {
             let id = summary.case.id();

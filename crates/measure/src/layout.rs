@@ -4,9 +4,11 @@
 //! [`check`].
 
 use anyhow::{bail, ensure};
+use speedwell_analysis::{LayoutSpread, layout_spreads};
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind};
-use speedwell_model::{Language, Layout, Order};
+use speedwell_harness::{Job, Kind, build_cost};
+use speedwell_model::{Language, Layout, Metric, Order, Session};
+use speedwell_results::store::Store;
 
 /// The looks of a comparison whose runs share builds, in runs: looks are at whole builds, the last at all of them.
 pub fn looks(usual: &[u32], builds: u32) -> Vec<u32> {
@@ -77,4 +79,41 @@ fn check_job(job: &Job, layout: Layout) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Keeps by how much builds of the session differ: later sessions with one build are compared with that.
+///
+/// # Errors
+/// The store fails.
+pub fn keep_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
+    let (Some(number), true) = (session.number, session.design.shares_builds()) else {
+        return Ok(());
+    };
+    let metrics: Vec<&Metric> = session.metrics.iter().collect();
+    for spread in layout_spreads(session, &metrics) {
+        let found = (spread.components.groups, spread.components.between);
+        store.keep_layout_spread(number, (&spread.case, &spread.metric), found)?;
+    }
+    Ok(())
+}
+
+/// How many runs of each build would have given the narrowest intervals in the time of this session; `None` where builds
+/// had one run each, or do not differ.
+pub fn advice(session: &Session) -> Option<String> {
+    let build_s = build_cost()?.as_secs_f64();
+    let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
+    let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
+    let metric = session.metrics.first()?;
+    let spreads = layout_spreads(session, &[metric]);
+    let best = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
+    // Of many cases the one that needs most.
+    let runs = spreads.iter().filter_map(best).max()?;
+    let runs = if runs == 1 {
+        "1 run".to_owned()
+    } else {
+        format!("{runs} runs")
+    };
+    Some(format!(
+        "{runs} of every build would have told most in this time: a build took {build_s:.2} s, a run {run_s:.2} s"
+    ))
 }

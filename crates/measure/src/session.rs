@@ -23,6 +23,8 @@ pub struct MeasuredSession {
     pub ended: anyhow::Result<Ended>,
     /// The largest number of runs that the plan needed.
     pub planned: usize,
+    /// How a later session may learn more in the same time.
+    pub advice: Option<String>,
 }
 
 /// Executes the plan, stored while it runs, and reads the session back.
@@ -86,8 +88,11 @@ pub fn carry_out(
     drop(recorder);
     harness::remove_builds();
     process::forget_interrupt();
+    let session = store.session(number)?;
+    layout::keep_spreads(&session, store)?;
     Ok(MeasuredSession {
-        session: store.session(number)?,
+        advice: layout::advice(&session),
+        session,
         ended,
         planned: plan.slots().len(),
     })

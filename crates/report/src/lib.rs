@@ -34,7 +34,7 @@ mod watch;
 
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
-pub use doctor::{CheckLine, calibration, calibration_check, checks};
+pub use doctor::{CheckLine, calibration, calibration_check, checks, layouts};
 pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
 pub use failures::failures;
