@@ -133,7 +133,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
     let answer = project.run(&["doctor", "--builds", "g/builds.fake"]);
     let answer = answer
         .expect_status(0)
-        .expect_stdout(&["g/builds k=1: layout matters, so compare builds (--builds 32)."]);
+        .expect_stdout(&["g/builds.fake k=1: layout matters, so compare builds (--builds 32)."]);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
     assert!(
         words
@@ -145,7 +145,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
     let answer = even.run(&["doctor", "--builds", "g/builds.fake"]);
     answer
         .expect_status(0)
-        .expect_stdout(&["g/builds k=1: layout hardly matters."]);
+        .expect_stdout(&["g/builds.fake k=1: layout hardly matters."]);
     assert_eq!(builds_of(&even).len(), 32);
     project
         .run(&["doctor", "--builds"])
