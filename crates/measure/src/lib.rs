@@ -8,6 +8,7 @@ pub mod calibration;
 pub mod eval;
 pub mod experiment;
 mod iterations;
+mod layout;
 pub mod load;
 mod pairs;
 mod plans;

@@ -305,6 +305,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            layout: Default::default(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -336,6 +337,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            layout: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -111,8 +111,7 @@ fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::
 
 fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
     let selection = args.selection.selection(&[], args.execution.trial())?;
-    let request = args.execution.plan(&args.sampling, &args.comparison);
-    Plans::of_sides(sides, word, &selection, &request)
+    Plans::of_sides(sides, word, &selection, &args.plan()?)
 }
 
 /// Measures the programs, then compares them with the results.

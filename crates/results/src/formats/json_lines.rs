@@ -81,6 +81,7 @@ fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         variant: Cow::Borrowed(&run.variant),
         slot: run.slot,
         block: run.block,
+        build: run.build,
         started_unix_ms: run.started_unix_ms,
         wall_ns: run.wall_ns,
         usage: run.usage,
@@ -249,6 +250,7 @@ impl Reading {
             variant: self.name(&line.variant),
             slot: line.slot,
             block: line.block,
+            build: line.build,
             started_unix_ms: line.started_unix_ms,
             wall_ns: line.wall_ns,
             usage: line.usage,
@@ -357,6 +359,9 @@ struct RunLine<'a> {
     pub slot: u32,
     #[serde(default)]
     pub block: u32,
+    /// Which build of the variant's source was executed, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
     #[serde(default)]
     pub started_unix_ms: i64,
     #[serde(default)]

@@ -226,8 +226,8 @@ impl SessionWriter {
             .prepare_cached(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
-                     involuntary_switches, notes, slot_done)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                     involuntary_switches, notes, slot_done, build)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT DO NOTHING",
             )?
             .execute(params![
@@ -245,6 +245,7 @@ impl SessionWriter {
                 usage.map(|usage| usage.involuntary_switches.cast_signed()),
                 notes,
                 done,
+                run.build,
             ])?;
         self.ensure_alone(entered)?;
         self.samples(file, run)?;

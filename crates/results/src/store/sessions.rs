@@ -308,4 +308,36 @@ impl Store {
             },
         )
     }
+
+    /// Keeps by how much builds of one source differed in a session: case, metric, builds, and the standard deviation
+    /// between them, of logarithms.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn keep_layout_spread(
+        &mut self,
+        session: i64,
+        (case, metric): (&str, &str),
+        (builds, sd): (usize, f64),
+    ) -> anyhow::Result<()> {
+        self.change(|file| {
+            let sql = "INSERT OR REPLACE INTO layout_spread (session, case_id, metric, builds, sd)
+                       VALUES (?1, ?2, ?3, ?4, ?5)";
+            file.execute(sql, params![session, case, metric, builds as i64, sd])?;
+            Ok(())
+        })
+    }
+
+    /// The number of the newest session that showed how much builds of this case differ, with their standard deviation;
+    /// `None` if no session did.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn layout_spread(&self, case: &str, metric: &str) -> anyhow::Result<Option<(i64, f64)>> {
+        let sql = "SELECT session, sd FROM layout_spread WHERE case_id = ?1 AND metric = ?2
+                   ORDER BY session DESC LIMIT 1";
+        self.first_row(sql, params![case, metric], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
 }

@@ -4,6 +4,7 @@
 mod comparison;
 mod eval;
 mod execution;
+mod layout;
 mod load;
 mod output;
 pub mod parse;
@@ -16,6 +17,7 @@ mod variants;
 pub use comparison::{ComparisonArgs, FailOn};
 pub use eval::EvalArgs;
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
+pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};

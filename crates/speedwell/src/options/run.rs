@@ -2,14 +2,14 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
-    StoreArgs, StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OriginArgs, OutputArgs, SamplingArgs,
+    SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_measure::{MeasureRequest, SessionRequest};
+use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
 use speedwell_results::store::Store;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
@@ -41,6 +41,8 @@ pub struct RunArgs {
     pub variants: VariantArgs,
     #[command(flatten)]
     pub execution: ExecutionArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// After measuring, profile every case of an experiment, in runs that are not timed
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
@@ -62,7 +64,7 @@ impl RunArgs {
     /// # Errors
     /// Settings or variants that cannot be read.
     pub fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let plan = self.execution.plan(&self.sampling, &self.comparison);
+        let plan = self.plan()?;
         self.selection.request(
             &self.targets,
             &self.arguments,
@@ -70,6 +72,17 @@ impl RunArgs {
             &self.execution,
             plan,
         )
+    }
+
+    /// How runs are planned.
+    ///
+    /// # Errors
+    /// A layout that contradicts itself.
+    pub fn plan(&self) -> anyhow::Result<PlanRequest> {
+        Ok(PlanRequest {
+            layout: self.layout.layout()?,
+            ..self.execution.plan(&self.sampling, &self.comparison)
+        })
     }
 
     /// What is done with it.

@@ -178,6 +178,7 @@ fn run(
         variant: dice.one_of(variants).name.into(),
         slot: slot / 2,
         block: slot / 4,
+        build: None,
         started_unix_ms: dice.0.random_range(-1_000..4_000_000_000_000),
         wall_ns: dice.one_of(&[0, 1, 1_500_000_000, u64::MAX]),
         usage: dice.maybe(|dice| Usage {
@@ -228,6 +229,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         experiment: None,
         definitions: Vec::new(),
         conditions: Vec::new(),
+        layout: Layout::default(),
     }
 }
 

@@ -8,6 +8,7 @@ mod as_ab;
 mod as_erlperf;
 mod broken_files;
 mod browser;
+mod builds;
 mod busy;
 mod by_hand;
 mod calibrate;
