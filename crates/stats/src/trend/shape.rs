@@ -159,26 +159,34 @@ pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
 ///
 /// As an index into the points that were given. An older revision measured on the new machine mends it.
 pub fn machine_swap(series: &Series) -> Option<usize> {
-    let is_swap = |&at: &usize| {
-        let sides = [
-            at.saturating_sub(LONGEST)..at,
-            at..series.len().min(at + LONGEST),
-        ];
-        let [old, new] = sides.clone().map(|side| {
-            series
-                .each_machine(side)
-                .map(|values| values.len())
-                .collect::<Vec<_>>()
-        });
-        let foreign = |own: &[usize], other: &[usize]| {
-            let counts = own.iter().zip(other).filter(|(_, other)| **other == 0);
-            counts.map(|(own, _)| own).sum::<usize>()
-        };
-        2 * foreign(&old, &new) > sides[0].len() && 2 * foreign(&new, &old) > sides[1].len()
+    let machines = series.machines();
+    let (mut old, mut new) = (
+        vec![0; series.machine_count()],
+        vec![0; series.machine_count()],
+    );
+    machines
+        .iter()
+        .take(LONGEST)
+        .for_each(|&machine| new[machine as usize] += 1);
+    let is_foreign = |own: &[usize], other: &[usize]| {
+        let counts = own.iter().zip(other).filter(|(_, other)| **other == 0);
+        2 * counts.map(|(own, _)| own).sum::<usize>() > own.iter().sum()
     };
-    let changes_machine =
-        |at: &usize| series.machines()[at - 1] != series.machines()[*at] && series.may_part(*at);
-    let last = (series.len() + 1).saturating_sub(SIDE);
-    let at = (SIDE..last).rev().filter(changes_machine).find(is_swap)?;
-    Some(series.place(at))
+    let mut swap = None;
+    for at in 1..(series.len() + 1).saturating_sub(SIDE) {
+        // The point before `at` changes sides; both sides end 256 points away.
+        let moved = machines[at - 1] as usize;
+        old[moved] += 1;
+        new[moved] -= 1;
+        if let Some(left) = (at - 1).checked_sub(LONGEST) {
+            old[machines[left] as usize] -= 1;
+        }
+        if let Some(&reached) = machines.get(at - 1 + LONGEST) {
+            new[reached as usize] += 1;
+        }
+        if at >= SIDE && series.may_part(at) && is_foreign(&old, &new) && is_foreign(&new, &old) {
+            swap = Some(at);
+        }
+    }
+    swap.map(|at| series.place(at))
 }

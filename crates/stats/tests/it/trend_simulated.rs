@@ -117,6 +117,15 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
     assert_eq!(search(&unlabelled).unwrap()[0].after, 50);
     let mixed = Series::new(&noisy(Noise::ThreeMachines, 100, 5)).unwrap();
     assert_eq!(machine_swap(&mixed), None);
+    // The latest of several swaps, farther away than points are looked at.
+    let many = noisy(Noise::Normal, 700, 5).into_iter().zip(0..);
+    let many: Vec<Point> = many
+        .map(|(point, i)| Point {
+            machine: i / 300,
+            ..point
+        })
+        .collect();
+    assert_eq!(machine_swap(&Series::new(&many).unwrap()), Some(600));
 }
 
 #[test]
