@@ -11,10 +11,10 @@ use super::{Status, calibrated, status};
 use anyhow::bail;
 use clap::Args;
 use speedwell_analysis::{self as analysis, Calibrated};
+use speedwell_environment::tune::{self, Machine};
 use speedwell_environment::{self as environment, Check, State};
 use speedwell_measure::{MeasureRequest, calibration};
 use speedwell_report::{self as report, CheckLine};
-use std::path::Path;
 
 /// Check this machine for sources of measurement noise: scaling, limits, other work, missing tools
 ///
@@ -76,11 +76,16 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     if args.calibrate {
         return calibrate(&args);
     }
-    let mut checks = environment::checks(Path::new("/"));
+    let mut checks = environment::checks(&args.place.root);
     checks.push(environment::free_disk(&args.store.path()?));
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
     let known = calibrated::of_this_machine(&args.store);
     lines.push(report::calibration_check(known.as_ref()));
+    let machine = Machine::at(&args.place.root, None)?;
+    let tuned = tune::status(&machine).unwrap_or_default();
+    lines.push(report::tuned_check(
+        tuned.map(|journal| journal.knobs.join(", ")),
+    ));
     args.output.print(&report::checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == State::Bad);
     Ok(if bad { Status::NO } else { Status::DONE })

@@ -83,7 +83,7 @@ struct ActionArgs {
 pub struct Place {
     /// A folder that stands for the machine, for tests
     #[arg(long, value_name = "DIR", hide = true, default_value = "/")]
-    root: PathBuf,
+    pub root: PathBuf,
 }
 
 /// How long settings stay if nobody says otherwise: longer than most measuring, shorter than a working day.

@@ -196,6 +196,18 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
         status["tuned"]["knobs"],
         serde_json::json!(["governor", "swap"])
     );
+    let doctor = |machine: &Machine| {
+        let root = machine.root.path().to_str().unwrap();
+        let answer = machine
+            .project
+            .run(&["doctor", "--root", root, "--format", "csv"]);
+        let mut lines = answer.stdout.lines();
+        lines
+            .find(|line| line.contains(",tuned,"))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(doctor(&machine), "ok,tuned,\"governor, swap\",");
     let left = status["tuned"]["left_ms"].as_u64().unwrap();
     assert!(left <= 7_200_000, "two hours at most: {left}");
     let tuner = journal["tuner"]["pid"].as_i64().unwrap();
