@@ -11,7 +11,7 @@ use super::{Status, calibrated, status};
 use anyhow::bail;
 use clap::Args;
 use speedwell_analysis::{self as analysis, Calibrated};
-use speedwell_environment::tune::{self, Machine};
+use speedwell_environment::tune;
 use speedwell_environment::{self as environment, Check, State};
 use speedwell_measure::{MeasureRequest, calibration};
 use speedwell_report::{self as report, CheckLine};
@@ -81,8 +81,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
     let known = calibrated::of_this_machine(&args.store);
     lines.push(report::calibration_check(known.as_ref()));
-    let machine = Machine::at(&args.place.root, None)?;
-    let tuned = tune::status(&machine).unwrap_or_default();
+    let tuned = tune::status(&args.place.machine()?).unwrap_or_default();
     lines.push(report::tuned_check(
         tuned.map(|journal| journal.knobs.join(", ")),
     ));

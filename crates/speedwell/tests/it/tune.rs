@@ -442,6 +442,32 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
     }
 }
 
+#[test]
+fn a_reset_that_is_killed_anywhere_can_be_repeated() {
+    let machine = Machine::new();
+    let before = machine.settings();
+    let mut killed = 0;
+    for step in 1.. {
+        machine
+            .tune(&["governor", "turbo", "swap"])
+            .expect_status(0);
+        let step = step.to_string();
+        let output = machine
+            .command(&["reset", "--dies-at", &step])
+            .output()
+            .unwrap();
+        if output.status.code().is_some() {
+            break;
+        }
+        killed += 1;
+        machine.tune(&["reset"]).expect_status(0);
+        assert_eq!(machine.settings(), before, "killed at step {step}");
+        assert_eq!(machine.journal(), None, "killed at step {step}");
+    }
+    assert!(killed >= 8, "four settings were written: {killed}");
+    assert_eq!(machine.settings(), before);
+}
+
 /// Every point of the tuner's life: before and after every write of the journal and of a setting, on the way there and
 /// back. The tuner kills itself at the step that the test names, so nothing depends on time.
 #[test]
