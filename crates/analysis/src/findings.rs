@@ -1,6 +1,7 @@
 //! What the analysis found, in plain figures. Reports turn findings into documents; nothing here
 //! is formatted.
 
+use crate::builds::LayoutSpread;
 use crate::validity::Finding;
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, RunValue, Verdict};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct Findings {
     pub warnings: Vec<String>,
     /// Figures that cannot be what they are said to be.
     pub validity: Vec<Finding>,
+    /// By how much builds of one source differ, in cases in which they have several runs.
+    pub layout: Vec<LayoutSpread>,
     /// Whether the sides come from different sessions, so that their slots have no common order.
     pub apart: bool,
     /// Runs after which measuring was cut short, if it was.

@@ -6,6 +6,7 @@
 //! analysing alike.
 
 mod between_sessions;
+mod builds;
 mod calibration;
 mod case_row;
 mod comparison;
@@ -36,6 +37,7 @@ mod warnings;
 mod tests;
 
 pub use between_sessions::compare_sources;
+pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
 pub use calibration::{calibrate, compare_spreads};
 pub use evidence::mann_whitney_p;
 pub use findings::*;

@@ -10,7 +10,7 @@ use crate::figure::{change, change_interval, count, moment, setting, share};
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Name, Row, Table};
 use serde_json::json;
-use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings, SpreadChange};
+use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings, Findings, SpreadChange};
 use speedwell_model::Calibration;
 use std::sync::Arc;
 
@@ -39,6 +39,44 @@ pub fn checks(checks: &[CheckLine]) -> Document {
     }
     let mut document = Document::new("checks");
     document.push(Block::Table(columns.table_of_rows("checks", rows)));
+    document
+}
+
+/// Spreads below this share are of no account: `same` without a threshold is said of larger changes.
+const HARDLY: f64 = 0.02;
+
+/// Whether the layout of builds matters, in a line for each case.
+pub fn layouts(findings: &Findings) -> Document {
+    let mut document = Document::new("layouts");
+    document.push_warnings(&findings.warnings);
+    for known in &findings.layout {
+        let interval = known.components.interval;
+        let answer = match () {
+            () if interval.low > 0.0 => "layout matters, so compare builds (--builds 32)",
+            () if interval.high < HARDLY => "layout hardly matters",
+            () => "whether layout matters cannot be said",
+        };
+        let sentence = known.sentence();
+        document.push(Block::Headline(format!(
+            "{}: {answer}. {sentence}",
+            known.case
+        )));
+    }
+    let data = findings.layout.iter().map(|known| {
+        let found = &known.components;
+        json!({
+            "case": known.case,
+            "metric": known.metric,
+            "builds": found.groups,
+            "between": found.between,
+            "between_low": found.interval.low,
+            "between_high": found.interval.high,
+            "within": found.within,
+            "slowest_to_fastest": known.range,
+        })
+    });
+    document.attach("layout", data.collect());
+    document.append(failures(&findings.failures, Verbosity::Normal));
     document
 }
 

@@ -3,7 +3,7 @@
 use crate::pairs;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
-use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
+use speedwell_harness::{self as harness, Attempt, Kind, Observation, RunLayout, Setting};
 use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
@@ -215,7 +215,10 @@ impl<'a, 'o> Execution<'a, 'o> {
         match (together, &mut self.shared) {
             ([slot], Some(shared)) => vec![shared.perform(&plan.jobs[slot.job], &setting(slot))],
             ([slot], None) => vec![perform(plan, slot, &setting(slot))],
-            _ => pairs::at_once(together, |slot| perform(plan, slot, &setting(slot))),
+            _ => {
+                (together.iter()).for_each(|slot| prepare(plan, slot, &setting(slot)));
+                pairs::at_once(together, |slot| perform(plan, slot, &setting(slot)))
+            }
         }
     }
 
@@ -253,7 +256,10 @@ impl<'a, 'o> Execution<'a, 'o> {
             None => *failures = 0,
             Some(_) => *failures += 1,
         }
-        if let Some(failure) = &failure {
+        if let Some(failure) = &mut failure {
+            if let Some(linking) = &attempt.linking {
+                linking.explain(failure);
+            }
             self.tell(&Event::Failed(failure))?;
         }
         Ok(failure.is_some_and(|failure| !failure.cause.is_skip()))
@@ -271,6 +277,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             variant: variant.clone(),
             slot: slot.index,
             block: slot.block,
+            build: slot.build,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
@@ -396,8 +403,14 @@ fn setting<'a>(
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,
         pin,
+        layout: RunLayout::new(plan, slot),
         experiment,
     }
+}
+
+fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
+    let job = &plan.jobs[slot.job];
+    harness::for_kind(job.source.kind).prepare(job, setting);
 }
 
 fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {

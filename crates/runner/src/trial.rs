@@ -2,7 +2,7 @@
 
 use super::execute::Ended;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Attempt, Harness, Job, Setting};
+use speedwell_harness::{self as harness, Attempt, Harness, Job, RunLayout, Setting};
 use speedwell_model::{Cause, Event, Failure, Observer, Run};
 use speedwell_process::interrupted;
 use speedwell_suite::experiment::Experiment;
@@ -101,6 +101,7 @@ fn work(
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,
             pin: plan.pin.as_ref(),
+            layout: RunLayout::default(),
             experiment,
         };
         // A closed channel means that nobody wants to know any more.
@@ -162,6 +163,7 @@ fn pass_on(
             variant: Arc::from(name(at).as_str()),
             slot: at as u32,
             block: 0,
+            build: None,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,

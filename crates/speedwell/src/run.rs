@@ -87,6 +87,9 @@ pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(
     if status != Status::DONE && !task.store.no_save {
         status::note(&how_to_resume(status, &measured, store, task)?);
     }
+    if let Some(advice) = &measured.advice {
+        status::hint(advice);
+    }
     Ok((measured.session, status))
 }
 

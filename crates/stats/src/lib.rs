@@ -31,6 +31,7 @@ pub mod distribution;
 pub mod effect;
 pub mod fit;
 pub mod interval;
+pub mod levels;
 pub mod multiple;
 pub mod power;
 pub mod rank;

@@ -71,6 +71,8 @@ fn an_option_says_the_same_everywhere() {
             "iterations" => &OF_ITERATIONS,
             // What is read has its values already, so that there is one for each name and no file of them.
             "import" => &["set"],
+            // A check of layouts has a number of builds of its own.
+            "doctor" => &["builds"],
             _ => &[],
         };
         if own.contains(&long) {
