@@ -244,6 +244,19 @@ pub struct CalibratedCase {
     pub detectable: Option<f64>,
 }
 
+/// How far runs of the same thing differed, before and after something on the machine was changed.
+#[derive(Debug, Clone)]
+pub struct SpreadChange {
+    /// The case.
+    pub case: Arc<Case>,
+    /// The median difference between two runs of a block, as a share.
+    pub before: f64,
+    /// The same afterwards.
+    pub after: f64,
+    /// The change of it as a share, with the interval of resampled blocks; `None` where nothing differed before.
+    pub change: Option<Estimate>,
+}
+
 /// A parameter study: how a metric depends on one parameter.
 #[derive(Debug, Clone)]
 pub struct Study {

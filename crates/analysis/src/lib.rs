@@ -38,7 +38,7 @@ mod tests;
 
 pub use between_sessions::compare_sources;
 pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
-pub use calibration::calibrate;
+pub use calibration::{calibrate, compare_spreads};
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use pairs_hint::pairs_hint;

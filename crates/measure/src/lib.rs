@@ -12,6 +12,7 @@ mod layout;
 pub mod load;
 mod pairs;
 mod plans;
+pub mod reference;
 mod request;
 mod resume;
 mod scripts;

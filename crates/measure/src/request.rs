@@ -4,14 +4,16 @@ use crate::layout;
 use anyhow::{Context, bail};
 use speedwell_analysis::Settings;
 use speedwell_analysis::scaling::Rules;
+use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Design, Layout, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant,
-    milliseconds,
+    Clock, Design, Layout, Length, Order, Origin, OriginRequest, Run, Runs, Samples, Sampling,
+    Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// The fewest runs whose smallest and largest value are a 95 % interval of the median
@@ -112,10 +114,19 @@ pub struct SessionRequest {
     pub tags: Vec<String>,
     /// The words typed, which are kept with it.
     pub command: Vec<String>,
+    /// What the user says of the code that is measured; `None` asks nobody.
+    pub origin: Option<OriginRequest>,
     /// End at the first failure.
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+}
+
+impl SessionRequest {
+    /// The code that is measured in the current folder.
+    pub fn origin(&self) -> Option<Origin> {
+        environment::origin(Path::new("."), self.origin.as_ref()?)
+    }
 }
 
 impl SearchRequest {

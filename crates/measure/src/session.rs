@@ -171,6 +171,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         variants: plan.variants.clone(),
         metrics: Vec::new(),
         environment: surroundings(plan, suite.versions),
+        origin: request.origin(),
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),

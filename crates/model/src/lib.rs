@@ -12,6 +12,7 @@ mod layout;
 pub mod load_run;
 pub mod load_spec;
 mod metric;
+mod origin;
 pub mod performed;
 mod profile;
 mod run;
@@ -24,6 +25,7 @@ pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
 pub use metric::{Better, Estimate, Metric, Verdict};
+pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{

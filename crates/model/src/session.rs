@@ -1,7 +1,9 @@
 //! Everything that one invocation measured, and its experimental design: what the analysis must know about how it was
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
-use crate::{Environment, Failure, Layout, Metric, Recording, Run, RunValue, Series, Variant};
+use crate::{
+    Environment, Failure, Layout, Metric, Origin, Recording, Run, RunValue, Series, Variant,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -46,6 +48,9 @@ pub struct Session {
     pub metrics: Vec<Metric>,
     /// What it was measured on.
     pub environment: Environment,
+    /// The code that was measured, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Finished runs in order of execution.
     pub runs: Vec<Run>,
     /// Steps that gave nothing.
@@ -71,6 +76,7 @@ impl Session {
             variants: self.variants.clone(),
             metrics: self.metrics.clone(),
             environment: self.environment.clone(),
+            origin: self.origin.clone(),
             runs: runs.cloned().collect(),
             failures: Vec::new(),
             profiles: Vec::new(),

@@ -116,6 +116,7 @@ fn session() -> Session {
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],
         environment: Default::default(),
+        origin: None,
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),

@@ -6,6 +6,7 @@ use super::options::{
     VariantArgs, parse,
 };
 use super::run;
+use super::tune::{Place, Tuner};
 use super::{Status, calibrated, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
@@ -21,7 +22,7 @@ use std::path::Path;
 /// With --calibrate, measure the same thing against itself: how often does a comparison here find a
 /// difference where there is none, and how noisy is each case? --runs is then the number of runs a
 /// side of one comparison (10). The result is kept, and marks later comparisons on a machine that is
-/// out of range.
+/// out of range. With --tuned as well, it is measured a second time with the settings of 'speedwell tune', which needs root.
 ///
 /// With --builds, link each target 8 times with functions and data in another order, measure each build 4 times, and say
 /// in a line whether its layout matters.
@@ -39,6 +40,7 @@ use std::path::Path;
   speedwell doctor
   speedwell doctor --calibrate benchmarks/buffers/copy.js len=1024
   speedwell doctor --calibrate ./bench -f memcpy -t 2ms -n 1 --pin 1
+  sudo speedwell doctor --calibrate ./bench --tuned --pin 1
   speedwell doctor --builds memory/copy.cpp"
 )]
 pub struct DoctorArgs {
@@ -58,6 +60,11 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", default_value = "200", value_parser = parse::count,
           requires = "calibrate")]
     comparisons: u32,
+    /// Measure before and after 'speedwell tune', and compare the noise
+    #[arg(long, requires = "calibrate", conflicts_with_all = ["resume", "list", "test", "budget"])]
+    tuned: bool,
+    #[command(flatten)]
+    place: Place,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -103,6 +110,9 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
         bail!("a calibration is about runs in randomised blocks: --order cannot be changed");
     }
     let runs = calibration::runs(args.sampling.runs)?;
+    if args.tuned {
+        return calibrate_tuned(args, runs);
+    }
     let task = args.task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
@@ -131,7 +141,44 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     Ok(ended.or(answer).or(status::of_failures(&found.failures)))
 }
 
-/// Builds of a target, and runs of each: twice the fewest of which a comparison says anything, in about a minute.
+/// Measures the targets against themselves, changes the settings of the machine, and measures them again.
+fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
+    let pinned = args.execution.pin.as_ref();
+    let Some(tuner) = Tuner::new(&args.place, pinned)? else {
+        status::warn(
+            "Nothing can be changed on this machine: 'speedwell tune --dry-run' says why.",
+        );
+        return Ok(Status::NO);
+    };
+    let task = args.task();
+    let mut store = task.open_store()?;
+    let mut measure = || {
+        let request = args.request()?;
+        let plans = calibration::plans(request, runs, args.comparisons, &mut task.progress())?;
+        let (session, ended) = run::measure(plans, &mut store, &task)?;
+        let found = analysis::calibrate(&session, runs as usize, &task.settings);
+        anyhow::Ok((session, ended, found))
+    };
+    let (before, ended, found) = measure()?;
+    if ended != Status::DONE {
+        return Ok(ended);
+    }
+    let knobs = tuner.tune()?;
+    let again = measure();
+    tuner.put_back()?;
+    let (after, ended, found_after) = again?;
+    if found.outcome != Calibrated::Unknown {
+        store.keep_calibration(&before.environment, &found.counts)?;
+    }
+    let spreads = analysis::compare_spreads(&before, &after, &task.settings);
+    let both = [&found, &found_after];
+    let document = report::tuned_calibration(&spreads, &knobs, both, &args.output.settings());
+    args.output.print(&document)?;
+    let failed = both.map(|found| status::of_failures(&found.failures));
+    Ok(ended.or(failed[0]).or(failed[1]))
+}
+
+/// Builds of a target, and runs of each.
 const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 

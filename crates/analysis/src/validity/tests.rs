@@ -44,6 +44,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         .map(|(name, unit)| Metric::new(name, unit, Better::Higher))
         .into(),
         environment: Environment::default(),
+        origin: None,
         runs: Vec::new(),
         profiles: Vec::new(),
         failures: Vec::new(),

@@ -189,6 +189,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         variants,
         metrics: Vec::new(),
         environment: Environment::default(),
+        origin: None,
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),

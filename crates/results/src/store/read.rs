@@ -132,6 +132,8 @@ impl Store {
                 ))
             })
             .map_err(|error| self.explain(error))?;
+        let sql = "SELECT detail FROM origin WHERE session = ?1";
+        let origin: Option<String> = self.first_row(sql, [number], |row| row.get(0))?;
         let (id, started_unix_ms, [state, command, design, variants, environment]) = texts;
         Ok(Session {
             id,
@@ -148,6 +150,7 @@ impl Store {
             variants: from_json(&variants)?,
             metrics: metrics(&self.connection, number)?,
             environment: from_json(&environment)?,
+            origin: origin.as_deref().map(from_json).transpose()?,
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),

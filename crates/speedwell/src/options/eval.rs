@@ -1,8 +1,8 @@
 //! The options of `eval`.
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, LayoutArgs, MetricArgs, OrderName, OutputArgs,
-    SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    ComparisonArgs, Concurrency, ExecutionArgs, LayoutArgs, MetricArgs, OrderName, OriginArgs,
+    OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
 use clap::Args;
@@ -89,6 +89,8 @@ pub struct EvalArgs {
     pub style: Option<Style>,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
 }
 
 impl EvalArgs {
@@ -130,6 +132,7 @@ impl EvalArgs {
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
+            origin: self.origin.clone(),
             style: self.style,
             // What is stored tells the snippets, so that any session is resumed alike.
             resumed_by: "run",

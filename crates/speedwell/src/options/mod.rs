@@ -23,5 +23,5 @@ pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};
 pub use search::{Concurrency, RateChoice, SearchArgs};
 pub use selection::{MetricArgs, SelectionArgs, StudyArgs};
-pub use store::StoreArgs;
+pub use store::{OriginArgs, StoreArgs};
 pub use variants::VariantArgs;

@@ -2,8 +2,8 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OutputArgs, SamplingArgs, SelectionArgs,
-    StoreArgs, StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OriginArgs, OutputArgs, SamplingArgs,
+    SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use clap::Args;
@@ -54,6 +54,8 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
 }
 
 impl RunArgs {
@@ -94,6 +96,7 @@ impl RunArgs {
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
+            origin: self.origin.clone(),
             style: None,
             resumed_by: "run",
         }
@@ -119,6 +122,8 @@ pub struct Task {
     pub output: OutputArgs,
     /// Where sessions are kept.
     pub store: StoreArgs,
+    /// What the user says of the code that is measured.
+    pub origin: OriginArgs,
     /// Another report in place of ours.
     pub style: Option<Style>,
     /// The command that resumes an interrupted session.
@@ -149,7 +154,7 @@ impl Task {
             settings: self.settings.clone(),
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
-            ..self.store.session()
+            ..self.store.session(&self.origin)
         }
     }
 }

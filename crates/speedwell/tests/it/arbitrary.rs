@@ -57,6 +57,7 @@ pub fn session(seed: u64) -> Session {
         variants,
         metrics,
         environment: environment(&mut dice),
+        origin: origin(&mut dice),
         runs,
         failures: (0..dice.up_to(4)).map(|_| failure(&mut dice)).collect(),
         profiles: (0..dice.up_to(4))
@@ -230,6 +231,21 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         conditions: Vec::new(),
         layout: Layout::default(),
     }
+}
+
+fn origin(dice: &mut Dice) -> Option<Origin> {
+    let origin = Origin {
+        revision: dice.word(),
+        tree: dice.one_of(&[None, Some("feed".to_owned())]),
+        parents: (0..dice.up_to(3)).map(|_| dice.word()).collect(),
+        branch: dice.one_of(&[None, Some("fix/a b".to_owned())]),
+        committed_unix_ms: dice.one_of(&[None, Some(-5), Some(1_769_868_300_000)]),
+        subject: Some(dice.word()),
+        dirty: dice.one_of(&[None, Some("beef".to_owned())]),
+        source: dice.one_of(&[OriginSource::Option, OriginSource::Ci, OriginSource::Git]),
+        ..Origin::default()
+    };
+    dice.one_of(&[None, Some(origin)])
 }
 
 fn environment(dice: &mut Dice) -> Environment {

@@ -27,6 +27,7 @@ pub fn blank(id: &str) -> Session {
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],
         environment: Environment::default(),
+        origin: None,
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),

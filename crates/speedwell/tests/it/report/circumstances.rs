@@ -74,6 +74,7 @@ pub fn session() -> Session {
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],
         environment: environment(),
+        origin: None,
         runs: Vec::new(),
         failures: failures(),
         profiles: Vec::new(),
