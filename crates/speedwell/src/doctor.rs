@@ -183,6 +183,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
 }
 
 /// Builds of a target, and runs of each: twice the fewest of which a comparison says anything, in about a minute.
+/// Builds of a target, and runs of each.
 const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 
