@@ -13,6 +13,7 @@ mod pairs;
 mod plans;
 mod request;
 mod resume;
+mod revisions;
 mod scripts;
 mod session;
 mod trial;
@@ -20,8 +21,8 @@ mod trial;
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
 
 pub use request::{
-    MeasureRequest, PlanRequest, Plans, Resumed, SamplingRequest, SearchRequest, SessionRequest,
-    VariantRequest, draw_seed,
+    BuildRequest, MeasureRequest, PlanRequest, Plans, Resumed, RevisionRequest, SamplingRequest,
+    SearchRequest, SessionRequest, VariantRequest, draw_seed,
 };
 pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};

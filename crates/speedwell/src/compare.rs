@@ -73,6 +73,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
          'speedwell compare a.folded b.folded' compares profiles that exist"
     );
+    ensure!(
+        !args.targets.iter().any(|target| target.starts_with("rev:")),
+        "a revision is no result\nhint: --old rev:main --new rev:HEAD measures two of them on the targets"
+    );
     let operands = operand::parse_all(&args.targets)?;
     if let Some(recorded) = profiles::read_sides(&operands)? {
         return profiles::compare(&operands, &recorded, &args);
