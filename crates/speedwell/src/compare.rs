@@ -40,6 +40,7 @@ use std::path::Path;
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
+  speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
   speedwell compare before.csv after.csv
   speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
   speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1

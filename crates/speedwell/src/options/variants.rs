@@ -14,10 +14,10 @@ use std::time::Duration;
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
     /// A variant to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'
-    /// (repeatable; the first is the baseline)
+    /// (repeatable; the first is the baseline). PROGRAM may be a revision, as in --old
     #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
-    /// The program of the baseline; 'rev:REV' takes the target's own from a revision in git,
+    /// The program of the baseline. 'rev:REV' takes what the target uses from a revision in git,
     /// 'rev:REV:PROGRAM' a program that is built from it
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
