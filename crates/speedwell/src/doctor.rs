@@ -120,7 +120,9 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     let task = args.task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => calibration::rest(&store, session, args.execution.budget)?,
+        Some(session) => {
+            calibration::rest(&store, session, args.execution.budget, &mut task.progress())?
+        }
         None => calibration::plans(
             args.request()?,
             runs,
