@@ -260,6 +260,7 @@ mod tests {
                 experiment: None,
                 definitions: Vec::new(),
                 conditions: Vec::new(),
+                steady: None,
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

@@ -206,6 +206,7 @@ impl PlanRequest {
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
+            steady: None,
         };
         Plan {
             jobs: suite.jobs.clone(),

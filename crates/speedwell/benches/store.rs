@@ -110,6 +110,7 @@ fn session() -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -22,6 +22,7 @@ pub fn blank(id: &str) -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],
