@@ -254,6 +254,8 @@ pub struct Setting<'a> {
     pub limit: Duration,
     /// How it is divided, where the harness owns the loop.
     pub samples: Samples,
+    /// Whether it is a series from the first iteration on: nothing is done between samples but the reference loop.
+    pub is_series: bool,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
     /// The experiment that the run belongs to.

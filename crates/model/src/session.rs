@@ -216,6 +216,11 @@ pub struct SteadyRule {
     pub clock: Option<Clock>,
 }
 
+impl SteadyRule {
+    /// The reference loop is performed after so many points.
+    pub const REFERENCE_EVERY: u32 = 16;
+}
+
 impl Default for SteadyRule {
     /// 2 % is what `same` means elsewhere. A quarter: the last 500 of 2000 iterations of Barrett et al., OOPSLA 2017.
     fn default() -> SteadyRule {

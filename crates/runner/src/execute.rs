@@ -397,6 +397,7 @@ fn setting<'a>(
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,
+        is_series: plan.design.steady.is_some(),
         pin,
         experiment,
     }

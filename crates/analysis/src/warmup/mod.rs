@@ -25,10 +25,6 @@ pub const STEADY_TIME: &str = "steady_time";
 pub const TIME_TO_STEADY: &str = "time_to_steady";
 /// Time of all points.
 pub const TOTAL: &str = "total";
-/// Times of the reference loop.
-pub const REFERENCE: &str = "reference_time";
-/// The reference loop is performed after so many points.
-pub const REFERENCE_EVERY: usize = 16;
 /// The share of processes that must agree before a gate may refuse anything.
 pub const AGREEMENT_OF_GATE: f64 = 0.8;
 
@@ -247,11 +243,11 @@ fn process(run: &Run, clock: Clock, rule: &SteadyRule) -> Option<(Process, f64)>
     let reference = run
         .samples
         .iter()
-        .filter(|sample| *sample.metric == *REFERENCE);
+        .filter(|sample| *sample.metric == *Metric::REFERENCE_TIME);
     let reference: Vec<f64> = reference.map(|sample| sample.value).collect();
     let reference = Reference {
         times: &reference,
-        every: REFERENCE_EVERY,
+        every: SteadyRule::REFERENCE_EVERY as usize,
     };
     let search = classify(&times_ns, rule, Some(reference));
     let seconds: Vec<f64> = times_ns.iter().map(|ns| ns * iterations / 1e9).collect();
