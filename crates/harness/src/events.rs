@@ -258,6 +258,7 @@ mod tests {
             unavailable: None,
             case: None,
             snippet: None,
+            samples: None,
             measured: None,
         };
         let (seen, fault) = observation(&job, &events);

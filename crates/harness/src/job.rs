@@ -182,6 +182,9 @@ pub struct Job {
     /// The snippet that is measured, where it is the same under every variant.
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
+    /// How its runs are divided, where it is otherwise than by the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// In a trial the same case with the values that are measured, where the trial's are smaller: a
     /// small value may contradict another parameter.
     #[serde(skip)]

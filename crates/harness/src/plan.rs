@@ -245,6 +245,7 @@ mod tests {
             unavailable: None,
             case: None,
             snippet: None,
+            samples: None,
             measured: None,
         };
         Plan {

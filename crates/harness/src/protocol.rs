@@ -98,6 +98,7 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         unavailable: None,
         case: None,
         snippet: None,
+        samples: None,
         measured: None,
     }
 }

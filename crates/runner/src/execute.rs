@@ -396,7 +396,7 @@ fn setting<'a>(
         ordinal: slot.ordinal,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
-        samples: plan.sampling.samples,
+        samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
         is_series: plan.design.steady.is_some(),
         pin,
         experiment,

@@ -4,7 +4,7 @@ use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
-use super::{Status, calibrated, operand, source};
+use super::{Status, calibrated, operand, source, warmup};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::load::LoadFindings;
@@ -174,6 +174,10 @@ pub fn document_of(
             "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
         );
         return Ok(report::experiment(&found, &experiment, output));
+    }
+    if let Some(rule) = session.design.steady.filter(|_| is_whole) {
+        let found = analysis::warmup::analyse(session, &rule, settings);
+        return Ok(warmup::document(session, &found, output));
     }
     match &study.x_axis {
         Some(x_axis) => {

@@ -2,7 +2,7 @@
 
 use super::options::{ClockName, OrderName, RunArgs, Task};
 use super::report::document_of;
-use super::{Status, calibrated, experiment, status, trial};
+use super::{Status, calibrated, experiment, status, trial, warmup};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
@@ -102,6 +102,12 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     {
         return experiment::conclude(session, written, task);
     }
+    if let Some(rule) = &session.design.steady
+        && task.study.x_axis.is_none()
+        && settings.metrics.is_empty()
+    {
+        return warmup::conclude(session, rule, task);
+    }
     let mut findings = analysis::analyse(session, settings);
     calibrated::mark(&mut findings, [session], &task.store);
     if let Some(style) = task.style {
@@ -119,6 +125,9 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
 fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check(Subject::Study);
+    }
+    if plan.design.steady.is_some() {
+        return task.output.check(Subject::Warmup);
     }
     let runs = if plan.variants.len() > 1 {
         Subject::Comparison

@@ -63,6 +63,8 @@ pub struct Process {
     pub times_ns: Vec<f64>,
     /// What was found in them.
     pub search: SteadySearch,
+    /// How often the reference loop was performed.
+    pub reference: usize,
     /// What `warmup_stats` would say.
     pub compat: Class,
     /// Time of all points.
@@ -125,6 +127,14 @@ impl CaseWarmup {
         self.processes
             .iter()
             .all(|process| process.search.class.is_steady())
+    }
+
+    /// Whether no process has a steady part, and it is known that none has.
+    pub fn is_never_steady(&self) -> bool {
+        let is_without =
+            |own: &Process| matches!(own.search.class, Class::Cyclic | Class::NoSteadyState);
+        let without = self.processes.iter().filter(|own| is_without(own)).count();
+        without as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
     }
 
     /// Whether so many processes agree that a gate may rest on it.
@@ -260,6 +270,7 @@ fn process(run: &Run, clock: Clock, rule: &SteadyRule) -> Option<(Process, f64)>
     Some((
         Process {
             slot: run.slot,
+            reference: reference.times.len(),
             compat: warmup_stats::classify(&seconds, &limits).class,
             total_ns: sum(&times_ns),
             steady_ns: first.map(|first| median(&times_ns[first..])),

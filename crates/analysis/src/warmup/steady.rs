@@ -85,6 +85,11 @@ pub struct SteadySearch {
 }
 
 impl SteadySearch {
+    /// The time of the last level.
+    pub fn typical(&self) -> f64 {
+        self.levels.last().map_or(f64::NAN, |level| level.time)
+    }
+
     /// Where the steady part begins, if there is one.
     pub fn first(&self) -> Option<usize> {
         let last = self.levels.last().filter(|_| self.class.is_steady())?;

@@ -141,6 +141,7 @@ fn job(
         unavailable: None,
         case: Some(case),
         snippet: snippet.map(|named| named.snippet.clone()),
+        samples: None,
         measured: None,
     })
 }

@@ -140,7 +140,11 @@ fn style(word: &str) -> Result<Style, String> {
     }
 }
 
-fn language(word: &str) -> Result<Language, String> {
+/// The language of that name.
+///
+/// # Errors
+/// There is none, and the message names those that there are.
+pub fn language(word: &str) -> Result<Language, String> {
     Language::of_word(&word.to_lowercase()).ok_or_else(|| {
         let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
         let meant = match word.to_lowercase().as_str() {

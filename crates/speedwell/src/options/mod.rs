@@ -14,7 +14,7 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use eval::EvalArgs;
+pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};
