@@ -1215,7 +1215,10 @@ class Session {
     order.sample_ns = command.number("sample_ns", order.sample_ns);
     order.warmup_ns = command.number("warmup_ns", order.warmup_ns);
     order.iterations = command.number("loop", 0);
-    if (mode == "series") order.reference = std::max<std::int64_t>(0, command.number("reference", 0));
+    if (mode == "series") {
+      order.warmup_ns = 0;
+      order.reference = std::max<std::int64_t>(0, command.number("reference", 0));
+    }
     if (mode == "once") order = {1, 0, 0, 1, 0};
     const std::vector<std::string> jobs = command.list("jobs");
     for (const std::string& job : jobs) {

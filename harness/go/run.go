@@ -67,7 +67,7 @@ func runOf(command *command, team []*Worker) (*run, string) {
 func referenceLoopNs(turns int64) int64 {
 	begin := nowNs()
 	state := uint64(88172645463325252)
-	for range turns {
+	for turn := int64(0); turn < turns; turn++ {
 		state ^= state << 13
 		state ^= state >> 7
 		state ^= state << 17

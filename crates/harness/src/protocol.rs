@@ -177,15 +177,15 @@ fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
         return run.with("mode", "once");
     }
     let samples = &setting.samples;
+    let run = run.with("samples", samples.count);
     let run = match setting.is_series {
         true => run
             .with("mode", "series")
             .with("reference", SteadyRule::REFERENCE_EVERY),
-        false => run.with("mode", "timed"),
+        false => run
+            .with("mode", "timed")
+            .with("warmup_ns", samples.warmup_ns),
     };
-    let run = run
-        .with("samples", samples.count)
-        .with("warmup_ns", samples.warmup_ns);
     match samples.length {
         Length::TimeNs(ns) => run.with("sample_ns", ns),
         Length::Iterations(count) => run.with("loop", count),

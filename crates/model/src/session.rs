@@ -214,6 +214,10 @@ pub struct SteadyRule {
     /// The time that is looked at; processor time where all runs have it if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
+    /// Whether the time of the steady part is a metric of its own, first among the others of a run; else the whole session
+    /// is about warm-up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_metric: bool,
 }
 
 impl SteadyRule {
@@ -228,6 +232,7 @@ impl Default for SteadyRule {
             delta: 0.02,
             least_share: 0.25,
             clock: None,
+            is_metric: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::case_labels::{distinct, parameters};
 use crate::charts::{axis, labels};
 use crate::comparison;
 use crate::document::{Block, Chart, Document};
-use crate::figure::{Uncertainty, count, quantity, setting, share, spell, uncertainty_of};
+use crate::figure::{Uncertainty, count, place, quantity, setting, share, spell, uncertainty_of};
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Table};
 use crate::unit::Scale;
@@ -172,7 +172,7 @@ fn compared(found: &WarmupFindings, names: &[String]) -> Vec<String> {
         let crossing = found
             .case(&own.case, baseline)
             .and_then(|before| break_even(before, own))
-            .map(|iterations| spell(iterations, 0));
+            .map(|iterations| spell(iterations, place(iterations, Uncertainty::Unknown)));
         match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY), crossing) {
             (Some(Verdict::Better), Some(Verdict::Worse), Some(at)) => sentences.push(format!(
                 "From about {at} iterations on, {candidate} has made up for its slower start."

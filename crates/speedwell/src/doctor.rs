@@ -30,6 +30,7 @@ use std::path::Path;
     mut_group("ExecutionArgs", |group| group.requires("calibrate")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("precision", |arg| arg.hide(true).conflicts_with("calibrate")),
+    mut_arg("steady", |arg| arg.hide(true).conflicts_with("calibrate")),
     after_help = "Examples:
   speedwell doctor
   speedwell doctor --calibrate benchmarks/buffers/copy.js len=1024

@@ -24,6 +24,7 @@ mod results_file;
 mod run;
 mod source;
 mod status;
+mod steady;
 mod trial;
 mod warmup;
 

@@ -4,7 +4,7 @@ use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
-use super::{Status, calibrated, operand, source, warmup};
+use super::{Status, calibrated, operand, source};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::load::LoadFindings;
@@ -175,9 +175,13 @@ pub fn document_of(
         );
         return Ok(report::experiment(&found, &experiment, output));
     }
-    if let Some(rule) = session.design.steady.filter(|_| is_whole) {
+    if let Some(rule) = session
+        .design
+        .steady
+        .filter(|rule| is_whole && !rule.is_metric)
+    {
         let found = analysis::warmup::analyse(session, &rule, settings);
-        return Ok(warmup::document(session, &found, output));
+        return Ok(report::warmup(&found, &session.environment, output));
     }
     match &study.x_axis {
         Some(x_axis) => {

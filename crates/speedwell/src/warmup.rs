@@ -1,21 +1,20 @@
 //! `speedwell warmup`: which processes become steady, when, and what that costs.
 //!
-//! Decides on the options and on the exit status; `measure::as_series` plans, `analysis::warmup` judges. Start at [`run`].
+//! Decides on the options; `measure::as_series` plans, `analysis::warmup` judges, `steady.rs` concludes. Start at [`run`].
 
 use super::eval::snippets;
 use super::options::{
-    ComparisonArgs, ExecutionArgs, FailOn, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
-    StudyArgs, Task, VariantArgs, language, parse,
+    ComparisonArgs, ExecutionArgs, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs, StudyArgs,
+    Task, VariantArgs, language, parse,
 };
-use super::{Status, run as measuring, status};
+use super::{Status, run as measuring};
 use anyhow::ensure;
 use clap::Args;
-use speedwell_analysis::warmup::{self, CaseWarmup, WarmupFindings};
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, PlanRequest, Plans, SamplingRequest, SeriesLength};
-use speedwell_model::{Clock, Language, Session, SteadyRule, Verdict};
+use speedwell_model::{Clock, Language, SteadyRule};
 use speedwell_process as process;
-use speedwell_report::{self as report, Document};
+use speedwell_report as report;
 use std::time::Duration;
 
 /// Find out whether processes become steady, when, and what the start costs
@@ -28,11 +27,10 @@ use std::time::Duration;
 /// Exit status 1 with --fail-on, if at least 80 % of the processes agree.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  speedwell warmup examples/python/containers.py
+  speedwell warmup examples/python/data/lists.py
   speedwell warmup --code node 'JSON.parse(state)' --init-worker '@big.json' -o warmup.html
   speedwell warmup --code python 'f(1000)' 'g(1000)' --init '@functions.py'
-  speedwell warmup sort.cpp --variant O2='g++ -O2' --variant O3='g++ -O3' --time 10s
-  speedwell report krun-results.json.gz")]
+  speedwell warmup sort.cpp --variant 'O2=g++ -O2' --variant 'O3=g++ -O3' --time 10s")]
 pub struct WarmupArgs {
     /// Files, folders, group names, and NAME=VALUE to set a parameter; with --code, snippets
     #[arg(
@@ -114,6 +112,7 @@ impl WarmupArgs {
             delta: self.delta,
             least_share: self.steady,
             clock: self.execution.clock.map(Clock::from),
+            is_metric: false,
         }
     }
 
@@ -176,47 +175,4 @@ impl WarmupArgs {
             ..Task::default()
         }
     }
-}
-
-/// Analyses a session of series that was just measured, reports, judges.
-///
-/// # Errors
-/// An output that cannot be written.
-pub fn conclude(session: &Session, rule: &SteadyRule, task: &Task) -> anyhow::Result<Status> {
-    let found = warmup::analyse(session, rule, &task.settings);
-    let mut document = document(session, &found, &task.output.settings());
-    document.append(report::circumstances(&[(None, session)], &found.findings));
-    task.output.print(&document)?;
-    let failures = status::of_failures(&session.failures);
-    Ok(judge(&found, task.fail_on).or(failures))
-}
-
-/// The report of a session of series.
-pub fn document(session: &Session, found: &WarmupFindings, output: &report::Output) -> Document {
-    report::warmup(found, &session.environment, output)
-}
-
-/// Whether the gate lets the findings pass: nothing is refused for what the processes of a case do not agree on.
-fn judge(found: &WarmupFindings, fail_on: FailOn) -> Status {
-    let agreed: Vec<&CaseWarmup> = found.cases.iter().filter(|own| own.agrees()).collect();
-    let is_agreed = |row: &speedwell_analysis::CaseComparison, variant: &str| {
-        agreed
-            .iter()
-            .any(|own| own.case == row.case && *own.variant == *variant)
-    };
-    let comparisons = found.findings.comparisons.iter();
-    let mut verdicts = comparisons.flat_map(|of| {
-        let both = |row: &&_| is_agreed(row, &of.baseline) && is_agreed(row, &of.candidate);
-        of.rows.iter().filter(both).map(|row| row.verdict)
-    });
-    let never_steady = agreed.iter().any(|own| own.is_never_steady());
-    let is_refused = match fail_on {
-        FailOn::Never => false,
-        FailOn::Worse => never_steady || verdicts.any(|verdict| verdict == Verdict::Worse),
-        FailOn::Unclear => {
-            never_steady
-                || verdicts.any(|verdict| matches!(verdict, Verdict::Worse | Verdict::Unclear))
-        }
-    };
-    if is_refused { Status::NO } else { Status::DONE }
 }

@@ -87,10 +87,11 @@ class Files:
             if job not in self.jobs:
                 raise Refused("protocol", "UnknownJob", f"no job '{job}'")
         usual = Order()
+        series = mode == "series"
         order = Order(1, 0, 0, 1) if mode == "once" else Order(
             command.number("samples", usual.samples), command.number("sample_ns", usual.sample_ns),
-            command.number("warmup_ns", usual.warmup_ns), command.number("loop", 0), mode == "series",
-            command.number("reference", 0) if mode == "series" else 0)
+            command.number("warmup_ns", 0 if series else usual.warmup_ns), command.number("loop", 0), series,
+            command.number("reference", 0) if series else 0)
         begin_ns = perf_counter_ns()
         for job in jobs:
             self._run_job(command, job, order, mode)

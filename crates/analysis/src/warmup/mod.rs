@@ -174,10 +174,13 @@ pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> 
 
 /// Judges a session of series by `rule`, or by that of its design.
 pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> WarmupFindings {
-    let clock = rule.clock.unwrap_or_else(|| clock_of(session));
+    let clock = match rule.clock {
+        Some(Clock::Wall) => Clock::Wall,
+        _ => clock_of(session),
+    };
     let mut cases: Vec<CaseWarmup> = Vec::new();
     for run in &session.runs {
-        let Some((process, iterations)) = process(run, clock, rule) else {
+        let Some((process, iterations)) = process(run.slot, &run.samples, clock, rule) else {
             continue;
         };
         let is_own =
@@ -196,36 +199,71 @@ pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> War
         metrics: metrics().map(|metric| metric.name).to_vec(),
         ..settings.clone()
     };
+    in_order(&mut cases, session);
+    let mut findings = crate::analyse(&figures(session, &cases), &settings);
+    if rule.clock == Some(Clock::Cpu) && clock == Clock::Wall {
+        let sentence = "Processor time is not known of every point, so the wall clock is shown.";
+        findings.warnings.push(sentence.into());
+    }
     WarmupFindings {
         rule: *rule,
         clock,
-        findings: crate::analyse(&figures(session, &cases), &settings),
+        findings,
         cases,
     }
 }
 
-/// Processor time if every run has it.
-fn clock_of(session: &Session) -> Clock {
-    let has = |run: &Run| {
-        run.samples
-            .iter()
-            .any(|sample| *sample.metric == *Metric::CPU_TIME)
+/// Brings the variants of each case into the order in which they were given.
+fn in_order(cases: &mut [CaseWarmup], session: &Session) {
+    let ids: Vec<String> = cases.iter().map(|own| own.case.id()).collect();
+    let place = |own: &CaseWarmup| {
+        let id = own.case.id();
+        let mut variants = session.variants.iter();
+        let variant = variants.position(|one| one.name == *own.variant);
+        (ids.iter().position(|known| *known == id), variant)
     };
+    cases.sort_by_key(place);
+}
+
+/// Processor time if it is known of every point.
+fn clock_of(session: &Session) -> Clock {
+    let has = |run: &Run| times_of(&run.samples, Clock::Cpu).is_some();
     match session.runs.iter().all(has) {
         true => Clock::Cpu,
         false => Clock::Wall,
     }
 }
 
+/// Time of an iteration in the steady part of a run that was recorded as a series.
+///
+/// # Errors
+/// It has no steady part: the class that it has instead.
+pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Class> {
+    let clocks = match rule.clock {
+        Some(Clock::Wall) => [Clock::Wall; 2],
+        _ => [Clock::Cpu, Clock::Wall],
+    };
+    let found = clocks
+        .into_iter()
+        .find_map(|clock| process(0, samples, clock, rule));
+    let (process, _) = found.ok_or(Class::Unclear)?;
+    Ok(Sample {
+        metric: STEADY_TIME.into(),
+        value: process.steady_ns.ok_or(process.search.class)?,
+        elapsed_ns: None,
+        iterations: None,
+    })
+}
+
 /// The three figures.
-fn metrics() -> [Metric; 3] {
+pub fn metrics() -> [Metric; 3] {
     [STEADY_TIME, TIME_TO_STEADY, TOTAL].map(|name| Metric::new(name, "ns", Better::Lower))
 }
 
 /// The times of an iteration in each point, and iterations of a point.
-fn times_of(run: &Run, clock: Clock) -> Option<(Vec<f64>, f64)> {
+fn times_of(samples: &[Sample], clock: Clock) -> Option<(Vec<f64>, f64)> {
     let of = |name: &str| -> Vec<&Sample> {
-        run.samples
+        samples
             .iter()
             .filter(|sample| *sample.metric == *name)
             .collect()
@@ -248,10 +286,14 @@ fn times_of(run: &Run, clock: Clock) -> Option<(Vec<f64>, f64)> {
     (times.len() == points.len()).then_some((times, iterations))
 }
 
-fn process(run: &Run, clock: Clock, rule: &SteadyRule) -> Option<(Process, f64)> {
-    let (times_ns, iterations) = times_of(run, clock)?;
-    let reference = run
-        .samples
+fn process(
+    slot: u32,
+    samples: &[Sample],
+    clock: Clock,
+    rule: &SteadyRule,
+) -> Option<(Process, f64)> {
+    let (times_ns, iterations) = times_of(samples, clock)?;
+    let reference = samples
         .iter()
         .filter(|sample| *sample.metric == *Metric::REFERENCE_TIME);
     let reference: Vec<f64> = reference.map(|sample| sample.value).collect();
@@ -269,7 +311,7 @@ fn process(run: &Run, clock: Clock, rule: &SteadyRule) -> Option<(Process, f64)>
     let first = search.first();
     Some((
         Process {
-            slot: run.slot,
+            slot,
             reference: reference.times.len(),
             compat: warmup_stats::classify(&seconds, &limits).class,
             total_ns: sum(&times_ns),

@@ -110,7 +110,7 @@ fn levels_closer_than_delta_are_one_and_a_steady_part_has_its_least_length() {
         let rule = SteadyRule {
             delta,
             least_share,
-            clock: None,
+            ..SteadyRule::default()
         };
         classify(&times, &rule, None).class
     };

@@ -119,6 +119,7 @@ impl EvalArgs {
             settings: self.comparison.settings(&self.metric.names, None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
+            steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,
             study: self.study.clone(),

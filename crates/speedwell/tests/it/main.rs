@@ -89,4 +89,5 @@ mod sources;
 mod store;
 mod style;
 mod validity;
+mod warmup;
 mod web_server;

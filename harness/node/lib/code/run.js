@@ -30,7 +30,8 @@ async function run(session, command) {
   const mode = isSeries ? 'timed' : command.text('mode');
   const names = decodeList(command.fields.jobs || '');
   const jobs = names.map((name) => codeJob(session, name));
-  const plan = mode === 'timed' ? numbers(command, { samples: 1, warmup_ns: 0, loop: 1 })
+  const plan = isSeries ? { warmup_ns: 0, ...numbers(command, { samples: 1, loop: 1 }) }
+    : mode === 'timed' ? numbers(command, { samples: 1, warmup_ns: 0, loop: 1 })
     : numbers(command, { samples: 1, warmup_ns: 0, interval_ns: 1 });
   plan.reference = isSeries && command.text('reference') ? numbers(command, { reference: 0 }).reference : 0;
   const stream = command.text('stream') === '1';

@@ -92,8 +92,10 @@ class Host:
         mode, names = command.text("mode"), command.list("jobs")
         jobs = [self.job(name) for name in names]
         own = "interval_ns" if mode == "continuous" else "loop"
-        reference = int(command.text("reference") or 0) if mode == "series" else 0
-        order = Order(self._number(command, "samples", 1), self._number(command, "warmup_ns", 0), reference,
+        series = mode == "series"
+        warmup_ns = 0 if series else self._number(command, "warmup_ns", 0)
+        reference = command.number("reference", 0) if series else 0
+        order = Order(self._number(command, "samples", 1), warmup_ns, reference,
                       **{own: self._number(command, own, 1)})
         run = Run(self, command.text("id"), mode, order, command.text("stream") == "1")
         for job in jobs:
