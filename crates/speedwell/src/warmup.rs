@@ -62,7 +62,7 @@ pub struct WarmupArgs {
     /// The least part of a process that must be steady
     #[arg(long, value_name = "PCT", default_value = "25%", value_parser = parse::percent, help_heading = "Sampling")]
     steady: f64,
-    /// Time limit of a process
+    /// Time limit of a run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Sampling")]
     timeout: Duration,
     #[command(flatten)]

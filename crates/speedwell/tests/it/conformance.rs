@@ -363,7 +363,9 @@ fn records_a_series_with_its_reference_loop(harness: &Harness) {
     let load = harness.load("a", "answer", "\tvalue.n=1");
     let run = "run\tid=4\tjobs=a\tmode=series\tsamples=30000\tloop=1\treference=10000\n".to_owned();
     let ended = harness.converse(&[load, run]);
-    let timed = ended.only("timed");
+    let mut parts = ended.all("timed").into_iter().cloned();
+    let mut timed = parts.next().unwrap();
+    parts.for_each(|next| timed.continue_with(next));
     assert_eq!(timed.list("ns").len(), 30_000);
     assert_eq!(timed.list("cpu_ns").len(), 30_000);
     assert_eq!(timed.list("loop"), ["1"]);
