@@ -284,7 +284,7 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
         ),
         (
             "grid-of-sequences",
-            Chart::Grid(grid_of_sequences(&["run 1", "run 2"])),
+            Chart::Grid(grid_of_sequences(&["ascii", "utf8"])),
         ),
     ]
 }
