@@ -21,7 +21,9 @@ pub(super) struct MatchedCase {
     pub case: Arc<Case>,
     /// Its id.
     pub id: String,
-    /// Its runs.
+    /// All runs of the baseline and of the candidate, where they are not what is compared.
+    pub sides: Option<[Vec<RunValue>; 2]>,
+    /// What is compared.
     pub pair: PairedRuns,
     /// Pairs of which each side had the processor for itself.
     pub alone: Vec<(f64, f64)>,
@@ -66,6 +68,8 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
                 .into(),
         );
     }
+    let compared = [case.pair.baseline, case.pair.candidate];
+    let [baseline, candidate] = case.sides.unwrap_or(compared).map(side);
     let comparison = CaseComparison {
         case: case.case,
         change: outcome.change,
@@ -75,7 +79,7 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
         q: None,
         verdict: Verdict::Unclear,
         indicative: policy.indicative,
-        decided_at: outcome.decided_at,
+        decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs() as u32),
         detectable: None,
         more_runs: None,
         cliffs_delta: finite(cliffs_delta(
@@ -83,8 +87,8 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
             &outcome.data.candidate,
         )),
         notes,
-        baseline: side(case.pair.baseline),
-        candidate: side(case.pair.candidate),
+        baseline,
+        candidate,
     };
     CaseRow {
         comparison,
@@ -138,31 +142,36 @@ fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Vec<String>
 
 fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Option<String> {
     let runs = outcome.data.runs();
+    let counted = |number: usize| policy.unit.counted(number);
+    let shown = counted(runs);
     if outcome.is_contradictory {
         return Some(format!(
             "The intervals of the looks have nothing in common, so something changed while measuring; the figures are \
-             those of the look at {runs} runs a side, where the change shows most clearly."
+             those of the look at {shown} a side, where the change shows most clearly."
         ));
     }
     match outcome.end {
         End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
-            "Too few runs: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed."
+            "Too few {}: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed.",
+            policy.unit.plural()
         )),
         End::TooFew => Some(format!(
-            "Measuring ended before the first look; there are {runs} runs a side."
+            "Measuring ended before the first look; there are {shown} a side."
         )),
         End::Early => {
             let next = policy
                 .looks
                 .as_ref()
                 .and_then(|looks| looks.design.next_after(runs));
-            let planned = next.map_or(String::new(), |look| format!(" at {} runs a side", look.n));
+            let planned = next.map_or(String::new(), |look| {
+                format!(" at {} a side", counted(look.n))
+            });
             Some(format!(
                 "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
             ))
         }
         End::Final if pair.runs() > runs && policy.looks.is_some() => Some(format!(
-            "Decided at {runs} runs a side; the later ones take no part in the verdict."
+            "Decided at {shown} a side; the later ones take no part in the verdict."
         )),
         End::Final => None,
     }

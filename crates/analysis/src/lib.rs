@@ -6,6 +6,7 @@
 //! analysing alike.
 
 mod between_sessions;
+mod builds;
 mod calibration;
 mod case_row;
 mod comparison;
@@ -17,6 +18,7 @@ mod grid;
 pub mod iterations;
 pub mod load;
 mod paired;
+mod pairs_hint;
 mod policy;
 mod power;
 pub mod profile;
@@ -36,9 +38,11 @@ mod warnings;
 mod tests;
 
 pub use between_sessions::compare_sources;
-pub use calibration::calibrate;
+pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
+pub use calibration::{calibrate, compare_spreads};
 pub use evidence::mann_whitney_p;
 pub use findings::*;
+pub use pairs_hint::pairs_hint;
 pub use policy::Settings;
 pub use power::out_of_reach;
 pub use session::analyse;

@@ -4,6 +4,7 @@
 //! looks and what counts as "no change". The design wins where it was fixed before measuring, as
 //! only then the error rate holds. It must not know data.
 
+use crate::builds::Unit;
 use crate::paired::Matching;
 use crate::{Correction, Method};
 use speedwell_model::{Design, Order, Stopping};
@@ -21,6 +22,8 @@ pub(super) struct Policy {
     pub method: Method,
     /// How runs are matched.
     pub matching: Matching,
+    /// What counts once; wherever numbers of runs are meant to say how much is known, it is numbers of these.
+    pub unit: Unit,
     /// Whether the order of runs does not protect the test.
     pub indicative: bool,
     /// Error rate of the test.
@@ -81,7 +84,7 @@ impl Policy {
         let matching = if design.order == Order::Paired {
             Matching::Pairs
         } else if needs_blocks {
-            Matching::blocks(runs, planned_runs(&design.stopping))
+            Matching::blocks(runs, planned_units(design))
         } else {
             Matching::None
         };
@@ -93,14 +96,16 @@ impl Policy {
         let alpha = settings
             .confidence
             .map_or(alpha, |confidence| 1.0 - confidence);
+        let unit = Unit::new(design);
         Policy {
             method,
             matching,
+            unit,
             indicative: !design.order.is_randomised(),
             alpha,
             delta: threshold.unwrap_or(delta),
             threshold: threshold.unwrap_or(0.0),
-            looks: Looks::from_stopping(&design.stopping, alpha, runs),
+            looks: Looks::from_stopping(&design.stopping, alpha, runs, unit),
             seed: design.seed,
         }
     }
@@ -114,6 +119,7 @@ impl Policy {
         Policy {
             method,
             matching: Matching::None,
+            unit: Unit::Run,
             indicative: true,
             alpha: settings
                 .confidence
@@ -171,11 +177,17 @@ impl Policy {
 impl Looks {
     /// Looks at whole blocks, none before a p value may be claimed. `None` for a fixed number of
     /// runs, and for looks that make no sense.
-    fn from_stopping(stopping: &Stopping, alpha: f64, runs_per_block: usize) -> Option<Looks> {
+    fn from_stopping(
+        stopping: &Stopping,
+        alpha: f64,
+        runs_per_block: usize,
+        unit: Unit,
+    ) -> Option<Looks> {
         let Stopping::Sequential { looks, .. } = stopping else {
             return None;
         };
-        let whole = |runs: &u32| (*runs as usize).div_ceil(runs_per_block) * runs_per_block;
+        let units = |runs: &u32| *runs as usize / unit.runs();
+        let whole = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
         let mut looks: Vec<usize> = looks.iter().map(whole).collect();
         looks.retain(|&runs| runs >= MINIMUM_PER_SIDE);
         looks.dedup();
@@ -195,10 +207,11 @@ impl Looks {
     }
 }
 
-/// Runs of each variant, where they were fixed before measuring.
-fn planned_runs(stopping: &Stopping) -> Option<usize> {
-    match stopping {
-        Stopping::Fixed { runs } => Some(*runs as usize),
+/// Units of each variant, where they were fixed before measuring.
+pub(super) fn planned_units(design: &Design) -> Option<usize> {
+    match design.stopping {
+        Stopping::Fixed { .. } if design.shares_builds() => Some(design.layout.builds as usize),
+        Stopping::Fixed { runs } => Some(runs as usize),
         Stopping::Sequential { .. } => None,
     }
 }
@@ -279,6 +292,7 @@ mod tests {
             definitions: Vec::new(),
             conditions: Vec::new(),
             steady: None,
+            layout: Default::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! compare.
 
 use crate::CaseSummary;
+use crate::builds::independent_values;
 use crate::grid::{Grid, values_of};
 use crate::paired::{autocorrelation, is_marked};
 use crate::warnings::{add, counted};
@@ -47,12 +48,16 @@ fn summarise(
     if values.is_empty() {
         return None;
     }
+    let independent = independent_values(all, &metric.name);
     let mut summary = CaseSummary {
         case: case.clone(),
         variant: variant.clone(),
         metric: metric.clone(),
         // A mere point where even the extremes do not bound the median.
-        center: estimate(median(&values), median_binomial(&values, confidence)),
+        center: estimate(
+            median(&independent),
+            median_binomial(&independent, confidence),
+        ),
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         autocorrelation: autocorrelation(&values),

@@ -11,7 +11,7 @@
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
 //! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `30x80/10x520` is a series of 80
 //! points with 30 ns an iteration and 520 with 10, which vary by some thousandths; in a run that is none, an iteration takes
-//! as long as in the last point.
+//! as long as in the last point. A line `builds` holds what the value is multiplied by in each build.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -84,7 +84,7 @@ impl Harness for Fake {
         let rate = levels(word).map(|levels| (1e9 / levels[levels.len() - 1].0).to_string());
         let word = rate.as_deref().unwrap_or(word);
         let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
-        let value: f64 = value.parse().unwrap_or(1.0);
+        let value = value.parse().unwrap_or(1.0) * factor_of_build(job, setting);
         let rate = Rate {
             rate: json!(value),
             elapsed_ns: elapsed_ns.parse().ok(),
@@ -114,6 +114,7 @@ impl Harness for Fake {
             wall_ns: begin.elapsed().as_nanos() as u64,
             usage: None,
             stdout: String::new(),
+            linking: None,
         }
     }
 
@@ -202,6 +203,18 @@ fn note_other(text: &str, seen: &mut Observation) {
 
 /// What the file says about this run.
 fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
+    word_of(&setting.variant.name, setting.ordinal, job)
+}
+
+/// By how much the values of this run's build differ, if the file says so.
+fn factor_of_build(job: &Job, setting: &Setting<'_>) -> f64 {
+    let build = setting.layout.build.map(|build| build.number);
+    let word = build.and_then(|build| word_of("builds", build, job));
+    word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
+}
+
+/// The word of that number in a line of a case.
+fn word_of(name: &str, number: u32, job: &Job) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {
         let values = line.strip_prefix("case");
@@ -214,11 +227,11 @@ fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
         .take_while(|line| !line.starts_with("case"))
         .filter_map(|line| {
             let mut words = line.split_whitespace();
-            let name = words.next()?;
-            (name == setting.variant.name || name == "*").then(|| words.collect::<Vec<_>>())
+            let first = words.next()?;
+            (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
         });
     let values = own.next()?;
     values
-        .get(setting.ordinal as usize % values.len().max(1))
+        .get(number as usize % values.len().max(1))
         .map(|word| (*word).to_owned())
 }

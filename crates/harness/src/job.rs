@@ -1,5 +1,6 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
+use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Case, Failure, Language, Samples, Snippet, Value, Variant};
@@ -261,6 +262,8 @@ pub struct Setting<'a> {
     pub is_series: bool,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
+    /// How its program is laid out in memory.
+    pub layout: RunLayout,
     /// The experiment that the run belongs to.
     pub experiment: Option<&'a Experiment>,
 }

@@ -15,6 +15,7 @@ mod fake;
 mod google_benchmark;
 mod harness;
 mod job;
+mod layout;
 mod node;
 pub mod plan;
 mod program;
@@ -33,6 +34,7 @@ pub use harness::Harness;
 pub use job::{
     Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial, UsualTool,
 };
+pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
 pub use wire::Message;

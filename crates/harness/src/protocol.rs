@@ -125,7 +125,7 @@ pub(super) fn perform(
     owner: Loop,
 ) -> Attempt {
     let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
-    match run(spec, &mut events) {
+    match run(&setting.layout.apply(spec), &mut events) {
         Err(error) => Attempt::not_started(spec, &error, job, setting),
         Ok(outcome) => {
             let (seen, fault) = observation(job, &events);

@@ -1,15 +1,19 @@
 //! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
 
+use crate::layout;
 use anyhow::{Context, bail};
 use speedwell_analysis::Settings;
 use speedwell_analysis::scaling::Rules;
+use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+    Clock, Design, Layout, Length, Order, Origin, OriginRequest, Run, Runs, Samples, Sampling,
+    Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// The fewest runs whose smallest and largest value are a 95 % interval of the median
@@ -67,6 +71,8 @@ pub struct PlanRequest {
     pub confidence: Option<f64>,
     /// The smallest change that matters, as a share.
     pub threshold: Option<f64>,
+    /// What of a program's layout in memory is varied between runs.
+    pub layout: Layout,
 }
 
 /// How much is measured.
@@ -108,10 +114,19 @@ pub struct SessionRequest {
     pub tags: Vec<String>,
     /// The words typed, which are kept with it.
     pub command: Vec<String>,
+    /// What the user says of the code that is measured; `None` asks nobody.
+    pub origin: Option<OriginRequest>,
     /// End at the first failure.
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+}
+
+impl SessionRequest {
+    /// The code that is measured in the current folder.
+    pub fn origin(&self) -> Option<Origin> {
+        environment::origin(Path::new("."), self.origin.as_ref()?)
+    }
 }
 
 impl SearchRequest {
@@ -181,12 +196,18 @@ impl PlanRequest {
             },
             ..self.sampling.sampling(variants.len())
         };
+        let runs_per_block = match self.order {
+            Order::Paired => 1,
+            _ if variants.len() == 1 => 1,
+            _ => 2,
+        };
+        let layout = layout::whole_blocks(self.layout, runs_per_block);
         let stopping = match sampling.runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
                 looks: match self.order {
                     Order::Paired => LOOKS_AT_PAIRS.to_vec(),
-                    _ => Settings::DEFAULT_LOOKS.to_vec(),
+                    _ => layout::looks(&Settings::DEFAULT_LOOKS, layout.builds),
                 },
                 alpha: 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
                 delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
@@ -197,16 +218,13 @@ impl PlanRequest {
             stopping,
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
-            runs_per_block: if variants.len() > 1 && self.order != Order::Paired {
-                2
-            } else {
-                1
-            },
+            runs_per_block,
             threshold: self.threshold,
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
             steady: None,
+            layout,
         };
         Plan {
             jobs: suite.jobs.clone(),

@@ -1,13 +1,14 @@
 //! The plan of an interrupted session, with what it has done.
 
 use super::{Plans, Resumed};
+use crate::reference;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_model::{DefinitionFile, milliseconds};
 use speedwell_process as process;
-use speedwell_results::store::{Reference, Store};
+use speedwell_results::store::Store;
 use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use std::time::Duration;
 pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyhow::Result<Plans> {
     process::adopt_orphans();
     process::on_interrupt()?;
-    let number = store.find(&reference.parse::<Reference>()?)?;
+    let number = reference::find(store, reference)?.number;
     let Some(text) = store.plan(number)? else {
         bail!("session @{number} was imported: there is nothing to resume");
     };

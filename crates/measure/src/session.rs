@@ -2,7 +2,7 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, pairs, warn};
+use super::{Listener, Plans, SessionRequest, layout, pairs, warn};
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness::discover::Suite;
@@ -25,6 +25,8 @@ pub struct MeasuredSession {
     pub ended: anyhow::Result<Ended>,
     /// The largest number of runs that the plan needed.
     pub planned: usize,
+    /// How a later session may learn more in the same time.
+    pub advice: Option<String>,
 }
 
 /// Executes the plan, stored while it runs, and reads the session back.
@@ -37,6 +39,7 @@ pub fn measure(
     store: &mut Store,
     listener: &mut Listener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
+    layout::check(&plans.plan)?;
     if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
         pairs::check(&plans.plan)?;
     }
@@ -85,9 +88,13 @@ pub fn carry_out(
         let _ = listener.observe(&end);
     }
     drop(recorder);
+    harness::remove_builds();
     process::forget_interrupt();
+    let session = store.session(number)?;
+    layout::keep_spreads(&session, store)?;
     Ok(MeasuredSession {
-        session: store.session(number)?,
+        advice: layout::advice(&session),
+        session,
         ended,
         planned: plan.slots().len(),
     })
@@ -166,6 +173,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         variants: plan.variants.clone(),
         metrics: Vec::new(),
         environment: surroundings(plan, suite.versions),
+        origin: request.origin(),
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),

@@ -16,6 +16,9 @@ pub struct Run {
     pub slot: u32,
     /// The randomised block of its case that the run belongs to, from 0.
     pub block: u32,
+    /// Which build of the variant's source was executed, from 0, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
     /// When the process was started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
     /// How long the process lived, start-up included.

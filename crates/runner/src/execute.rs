@@ -3,7 +3,7 @@
 use crate::pairs;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
-use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
+use speedwell_harness::{self as harness, Attempt, Kind, Observation, RunLayout, Setting};
 use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
@@ -74,11 +74,8 @@ pub fn execute(
             break;
         }
         let [.., slot] = together else { continue };
-        // Half a pair is worth nothing, and cannot be completed later.
-        if together
-            .iter()
-            .any(|slot| orders.done.contains(&slot.index))
-        {
+        // A pair is done whole.
+        if orders.done.contains(&slot.index) {
             continue;
         }
         if !together.iter().any(|slot| execution.is_over(slot)) {
@@ -203,8 +200,9 @@ impl<'a, 'o> Execution<'a, 'o> {
         let mut failed = false;
         for (slot, attempt) in together.iter().zip(attempts) {
             failed |= self.keep(slot, attempt)?;
-            self.tell(&Event::SlotDone(slot.index))?;
         }
+        let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
+        self.tell(&Event::SlotsDone(&done))?;
         Ok(if failed {
             Stepped::Failed
         } else {
@@ -220,7 +218,10 @@ impl<'a, 'o> Execution<'a, 'o> {
         match (together, &mut self.shared) {
             ([slot], Some(shared)) => vec![shared.perform(&plan.jobs[slot.job], &setting(slot))],
             ([slot], None) => vec![perform(plan, slot, &setting(slot))],
-            _ => pairs::at_once(together, |slot| perform(plan, slot, &setting(slot))),
+            _ => {
+                (together.iter()).for_each(|slot| prepare(plan, slot, &setting(slot)));
+                pairs::at_once(together, |slot| perform(plan, slot, &setting(slot)))
+            }
         }
     }
 
@@ -259,7 +260,10 @@ impl<'a, 'o> Execution<'a, 'o> {
             None => *failures = 0,
             Some(_) => *failures += 1,
         }
-        if let Some(failure) = &failure {
+        if let Some(failure) = &mut failure {
+            if let Some(linking) = &attempt.linking {
+                linking.explain(failure);
+            }
             self.tell(&Event::Failed(failure))?;
         }
         Ok(failure.is_some_and(|failure| !failure.cause.is_skip()))
@@ -277,6 +281,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             variant: variant.clone(),
             slot: slot.index,
             block: slot.block,
+            build: slot.build,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
@@ -403,8 +408,14 @@ fn setting<'a>(
         samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
         is_series: plan.design.steady.is_some(),
         pin,
+        layout: RunLayout::new(plan, slot),
         experiment,
     }
+}
+
+fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
+    let job = &plan.jobs[slot.job];
+    harness::for_kind(job.source.kind).prepare(job, setting);
 }
 
 fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {

@@ -1,8 +1,8 @@
-//! Every case once, several at a time: whether it works, not how fast.
+//! Every case once, maybe several at a time: whether it works, not how fast.
 
 use super::execute::Ended;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Attempt, Harness, Job, Setting};
+use speedwell_harness::{self as harness, Attempt, Harness, Job, RunLayout, Setting};
 use speedwell_model::{Cause, Event, Failure, Observer, Run};
 use speedwell_process::interrupted;
 use speedwell_suite::experiment::Experiment;
@@ -16,13 +16,14 @@ enum TrialEvent {
     Ended(usize, Box<Attempt>),
 }
 
-/// Executes each job of `plan` once under its first variant, those of an experiment under all. Nothing is measured, so the machine is
-/// kept busy with as many as it has processors.
+/// Executes each job of `plan` once under its first variant, those of an experiment under all;
+/// `at_once` of them at a time, as nothing is measured.
 ///
 /// # Errors
 /// An observer could not keep what it was told. Failures of tried programs are not errors.
 pub fn try_all(
     plan: &Plan,
+    at_once: usize,
     fail_fast: bool,
     observers: &mut [&mut dyn Observer],
 ) -> anyhow::Result<Ended> {
@@ -40,11 +41,10 @@ pub fn try_all(
         cases: count,
         done: 0,
     })?;
-    let workers = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     let mut ended = Ended::Complete;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
-        for _ in 0..workers.min(count) {
+        for _ in 0..at_once.min(count) {
             let sender = sender.clone();
             scope.spawn(|| work(plan, experiment.as_ref(), &next, &stop, sender));
         }
@@ -102,6 +102,7 @@ fn work(
             samples: plan.sampling.samples,
             is_series: false,
             pin: plan.pin.as_ref(),
+            layout: RunLayout::default(),
             experiment,
         };
         // A closed channel means that nobody wants to know any more.
@@ -163,6 +164,7 @@ fn pass_on(
             variant: Arc::from(name(at).as_str()),
             slot: at as u32,
             block: 0,
+            build: None,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
@@ -174,7 +176,7 @@ fn pass_on(
     if let Some(failure) = &attempt.failure {
         tell(&Event::Failed(failure))?;
     }
-    tell(&Event::SlotDone(at as u32))?;
+    tell(&Event::SlotsDone(&[at as u32]))?;
     Ok(attempt
         .failure
         .is_some_and(|failure| !failure.cause.is_skip()))

@@ -5,8 +5,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{
-    Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping, Usage,
-    Value, Variant,
+    Case, Design, Event, Layout, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
+    Usage, Value, Variant,
 };
 use speedwell_results::store::Store;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn record(store: &mut Store, runs: u32, samples: u32) -> anyhow::Result<i64> {
         let case = cases[(slot / 4) as usize % cases.len()].clone();
         let variant = variants[slot as usize % 2].clone();
         recorder.observe(&Event::RunFinished(&run(case, variant, slot, samples)))?;
-        recorder.observe(&Event::SlotDone(slot))?;
+        recorder.observe(&Event::SlotsDone(&[slot]))?;
     }
     recorder.observe(&Event::Finished { interrupted: false })?;
     Ok(recorder.number())
@@ -78,6 +78,7 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
         variant,
         slot,
         block: slot / 4,
+        build: None,
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 50_000_000 + u64::from(slot),
         usage: Some(Usage {
@@ -111,10 +112,12 @@ fn session() -> Session {
             definitions: Vec::new(),
             conditions: Vec::new(),
             steady: None,
+            layout: Layout::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],
         environment: Default::default(),
+        origin: None,
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),

@@ -22,7 +22,7 @@ use std::path::Path;
 ///
 /// A SOURCE is a result file (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine,
 /// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored
-/// session (@latest, @prev, @NUMBER, @TAG), or a google/benchmark program, which is measured in
+/// session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a google/benchmark program, which is measured in
 /// randomised blocks of fresh processes. The first is the baseline. One source that holds several
 /// variants is compared within itself.
 ///
@@ -46,6 +46,7 @@ use std::path::Path;
   speedwell compare ./bench::BM_memcpy ./bench::BM_copy
   speedwell compare before.folded after.folded -o flame.html
   speedwell compare @prev @latest --fail-on worse --threshold 5%
+  speedwell compare @base @latest
   speedwell compare '@latest[old]::memcpy' '@latest[new]::copy'")]
 pub struct CompareArgs {
     #[command(flatten)]
@@ -110,8 +111,7 @@ fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::
 
 fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
     let selection = args.selection.selection(&[], args.execution.trial())?;
-    let request = args.execution.plan(&args.sampling, &args.comparison);
-    Plans::of_sides(sides, word, &selection, &request)
+    Plans::of_sides(sides, word, &selection, &args.plan()?)
 }
 
 /// Measures the programs, then compares them with the results.

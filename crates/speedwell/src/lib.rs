@@ -26,14 +26,17 @@ mod source;
 mod status;
 mod steady;
 mod trial;
+mod tune;
 mod warmup;
 
 pub use status::Status;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
 use speedwell_runner::load::WORKER_COMMAND;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Is this faster, by how much, and how sure are we?
 #[derive(Debug, Parser)]
@@ -61,6 +64,7 @@ enum Command {
     History(history::HistoryArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
+    Tune(Box<tune::TuneArgs>),
     New(new::NewArgs),
     As(as_tool::AsArgs),
     /// Generates one part of a load.
@@ -69,6 +73,14 @@ enum Command {
     /// Performs one run of an experiment.
     #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
+    /// Puts the settings of a machine back when their tuner has ended.
+    #[command(name = GUARD_COMMAND, hide = true)]
+    TuneGuard {
+        /// The folder that stands for the machine.
+        root: PathBuf,
+        /// After this time they are put back in any case.
+        limit_ms: Option<u64>,
+    },
     /// The harness for commands of a shell.
     #[command(name = snippet::sh::COMMAND, hide = true)]
     HarnessSh {
@@ -101,6 +113,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Tune(args) => tune::run(*args),
+        Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(args)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
         Command::As(args) => as_tool::run(args),

@@ -93,6 +93,9 @@ pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(
     if status != Status::DONE && !task.store.no_save {
         status::note(&how_to_resume(status, &measured, store, task)?);
     }
+    if let Some(advice) = &measured.advice {
+        status::hint(advice);
+    }
     Ok((measured.session, status))
 }
 
@@ -124,6 +127,9 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     let mut document = document_of(session, &findings, &task.study, settings, &output)?;
     document.append(report::circumstances(&[(None, session)], &findings));
     task.output.print(&document)?;
+    if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
+        status::hint(&hint);
+    }
     Ok(status::judge(&findings, task.fail_on))
 }
 

@@ -32,6 +32,7 @@ pub mod distribution;
 pub mod effect;
 pub mod fit;
 pub mod interval;
+pub mod levels;
 pub mod multiple;
 pub mod power;
 pub mod rank;

@@ -3,7 +3,7 @@
 
 use super::live::{Gone, calibrate_command, cause, load_command, run_command, workers_command};
 use super::timing::timing;
-use super::{start, usual_program};
+use super::{laid_out, usual_program};
 use crate::attempt::failure;
 use crate::compile::Failed;
 use crate::events::{Events, add_metric};
@@ -53,9 +53,15 @@ impl Harness for OneLiner {
             let spec = Spec::new("speedwell").args(["eval"]);
             return Attempt::refused(&spec, "there is no code to measure", job, setting);
         };
-        match start(snippet, &setting.program, setting.variant) {
-            Ok(spec) => perform(snippet, spec, job, setting),
+        match laid_out(snippet, &setting.program, setting.variant, setting.layout) {
+            Ok((spec, linking)) => perform(snippet, spec, job, setting).linked(linking),
             Err(failed) => refused(failed, snippet, job, setting),
+        }
+    }
+
+    fn prepare(&self, job: &Job, setting: &Setting<'_>) {
+        if let Some(snippet) = setting.variant.snippet.as_ref().or(job.snippet.as_ref()) {
+            let _ = laid_out(snippet, &setting.program, setting.variant, setting.layout);
         }
     }
 

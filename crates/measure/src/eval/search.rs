@@ -8,7 +8,7 @@ use crate::{Listener, Plans, SessionRequest, header};
 use anyhow::ensure;
 use speedwell_analysis::scaling::{self, Level, Next, Rules};
 use speedwell_harness::snippet::{self, Gone, Live, expected};
-use speedwell_harness::{self as harness, Job, Setting};
+use speedwell_harness::{self as harness, Job, RunLayout, Setting};
 use speedwell_model::SnippetTiming;
 use speedwell_model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
 use speedwell_process::{interrupted, unix_ms};
@@ -42,6 +42,7 @@ pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
     let mut plans = plans(request)?;
     plans.plan.sampling.samples = sampling.samples(VISIT);
     plans.plan.is_search = true;
+    crate::layout::check(&plans.plan)?;
     Ok(plans)
 }
 
@@ -79,6 +80,7 @@ pub fn search(
                 slot: search.slot,
                 ordinal: 0,
                 seed: 0,
+                layout: RunLayout::default(),
                 experiment: None,
                 limit: search.limit,
                 samples: search.samples,
@@ -201,6 +203,7 @@ impl Search<'_, '_> {
             variant: Arc::from(variant.name.as_str()),
             slot: self.slot,
             block,
+            build: None,
             started_unix_ms,
             wall_ns: begin.elapsed().as_nanos() as u64,
             usage: None,
@@ -208,7 +211,7 @@ impl Search<'_, '_> {
             notes: seen.notes,
             load: None,
         }))?;
-        self.recorder.observe(&Event::SlotDone(self.slot))?;
+        self.recorder.observe(&Event::SlotsDone(&[self.slot]))?;
         self.slot += 1;
         Ok(())
     }

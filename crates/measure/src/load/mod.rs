@@ -58,6 +58,7 @@ pub fn session(
         tags: kept.tags.clone(),
         command: kept.command.clone(),
         environment: environment::capture(&[]),
+        origin: kept.origin(),
         design: Design {
             // Every round holds each address once, shuffled: blocks with one run of each variant.
             order: Order::Blocks,
@@ -123,6 +124,7 @@ pub fn load_with_tools(
         tags: kept.tags.clone(),
         command: kept.command.clone(),
         environment: environment::capture(&programs),
+        origin: kept.origin(),
         ..formats::merge(tool, sessions)?
     })
 }

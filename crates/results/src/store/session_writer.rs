@@ -6,7 +6,7 @@ use crate::formats::json_lines;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
-use speedwell_model::{Better, Case, Failure, Metric, Recording, Run, Session, State};
+use speedwell_model::{Better, Case, Failure, Metric, Origin, Recording, Run, Session, State};
 use speedwell_process::Identity;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,7 +70,26 @@ impl SessionWriter {
         for metric in &session.metrics {
             writer.declare(file, metric)?;
         }
+        if let Some(origin) = &session.origin {
+            writer.origin(file, origin)?;
+        }
         Ok(writer)
+    }
+
+    fn origin(&self, file: &Connection, origin: &Origin) -> anyhow::Result<()> {
+        file.execute(
+            "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                self.session,
+                origin.revision,
+                origin.tree,
+                origin.branch,
+                origin.dirty.is_some(),
+                to_json("origin", origin)?,
+            ],
+        )?;
+        Ok(())
     }
 
     /// Notes the process that records the session.
@@ -207,8 +226,8 @@ impl SessionWriter {
             .prepare_cached(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
-                     involuntary_switches, notes, slot_done)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                     involuntary_switches, notes, slot_done, build)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT DO NOTHING",
             )?
             .execute(params![
@@ -226,6 +245,7 @@ impl SessionWriter {
                 usage.map(|usage| usage.involuntary_switches.cast_signed()),
                 notes,
                 done,
+                run.build,
             ])?;
         self.ensure_alone(entered)?;
         self.samples(file, run)?;

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
 use speedwell_measure::{PlanRequest, SamplingRequest};
-use speedwell_model::{Clock, Length, Order, SteadyRule};
+use speedwell_model::{Clock, Layout, Length, Order, SteadyRule};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -64,6 +64,7 @@ impl ExecutionArgs {
             budget: self.budget,
             confidence: comparison.confidence,
             threshold: comparison.threshold,
+            layout: Layout::default(),
         }
     }
 }

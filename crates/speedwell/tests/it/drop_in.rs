@@ -173,6 +173,7 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
         variant: variant.into(),
         slot,
         block: 0,
+        build: None,
         started_unix_ms: 0,
         wall_ns: elapsed_ns,
         usage: None,
@@ -212,7 +213,7 @@ pub fn play(
                     variant: &run.variant,
                 })?;
                 follower.observe(&Event::RunFinished(run))?;
-                follower.observe(&Event::SlotDone(run.slot))?;
+                follower.observe(&Event::SlotsDone(&[run.slot]))?;
             }
             Step::Failure(failure) => follower.observe(&Event::Failed(failure))?,
         }

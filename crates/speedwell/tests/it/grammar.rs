@@ -76,6 +76,8 @@ fn an_option_says_the_same_everywhere() {
             "warmup" => &OF_WARMUP,
             // What is read has its values already, so that there is one for each name and no file of them.
             "import" => &["set"],
+            // A check of layouts has a number of builds of its own.
+            "doctor" => &["builds"],
             _ => &[],
         };
         if own.contains(&long) {

@@ -9,6 +9,7 @@ mod bootstrap_coverage;
 mod change_points_ruptures;
 mod design_limits;
 mod distributions_r;
+mod layout_components;
 mod mann_whitney_scipy;
 mod saturation_search_simulated;
 mod signed_rank_scipy;

@@ -1,8 +1,8 @@
 //! Failures, a session, a machine and two programs, made by hand.
 
 use speedwell_model::{
-    Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
-    Variant,
+    Cause, Design, Environment, Failure, Layout, Metric, Order, Program, Session, State, Step,
+    Stopping, Variant,
 };
 
 /// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
@@ -70,10 +70,12 @@ pub fn session() -> Session {
             definitions: Vec::new(),
             conditions: Vec::new(),
             steady: None,
+            layout: Layout::default(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],
         environment: environment(),
+        origin: None,
         runs: Vec::new(),
         failures: failures(),
         profiles: Vec::new(),
