@@ -203,6 +203,9 @@ pub struct Job {
     /// The snippet that is measured, where it is the same under every variant.
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
+    /// How its runs are divided, where it is otherwise than by the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// In a trial the same case with the values that are measured, where the trial's are smaller: a
     /// small value may contradict another parameter.
     #[serde(skip)]
@@ -292,6 +295,8 @@ pub struct Setting<'a> {
     pub limit: Duration,
     /// How it is divided, where the harness owns the loop.
     pub samples: Samples,
+    /// Whether it is a series from the first iteration on: nothing is done between samples but the reference loop.
+    pub is_series: bool,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
     /// How its program is laid out in memory.

@@ -19,6 +19,7 @@ mod revisions;
 mod scripts;
 mod session;
 mod trial;
+mod warmup;
 
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
 
@@ -30,6 +31,7 @@ pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};
 pub use session::{MeasuredSession, carry_out, header, measure, reach_warning, warn_if_busy};
 pub use trial::{Tried, try_out};
+pub use warmup::{SeriesLength, as_series};
 
 use speedwell_model::{Event, Observer};
 

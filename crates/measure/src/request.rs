@@ -250,6 +250,7 @@ impl PlanRequest {
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
+            steady: None,
             layout,
         };
         Plan {

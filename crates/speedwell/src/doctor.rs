@@ -36,6 +36,7 @@ use speedwell_report::{self as report, CheckLine};
     mut_group("ExecutionArgs", |group| group.requires("measures")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("precision", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_arg("steady", |arg| arg.hide(true).conflicts_with("measures")),
     after_help = "Examples:
   speedwell doctor
   speedwell doctor --calibrate benchmarks/buffers/copy.js len=1024

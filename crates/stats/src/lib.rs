@@ -26,6 +26,7 @@
 //! ```
 
 pub mod bootstrap;
+pub mod changepoint;
 pub mod describe;
 pub mod distribution;
 pub mod effect;

@@ -144,6 +144,7 @@ fn job(
         unavailable: None,
         case: Some(case),
         snippet: snippet.map(|named| named.snippet.clone()),
+        samples: None,
         measured: None,
     })
 }

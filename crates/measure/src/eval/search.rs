@@ -82,6 +82,7 @@ pub fn search(
                 experiment: None,
                 limit: search.limit,
                 samples: search.samples,
+                is_series: false,
                 pin: plan.pin.as_ref(),
             };
             failed |= !search.climb(&job.under(variant), variant, &setting)?;

@@ -241,6 +241,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         experiment: None,
         definitions: Vec::new(),
         conditions: Vec::new(),
+        steady: None,
         layout: Layout::default(),
     }
 }

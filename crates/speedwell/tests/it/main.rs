@@ -93,4 +93,5 @@ mod store;
 mod style;
 mod tune;
 mod validity;
+mod warmup;
 mod web_server;

@@ -6,6 +6,7 @@
 )]
 
 mod bootstrap_coverage;
+mod change_points_ruptures;
 mod design_limits;
 mod distributions_r;
 mod layout_components;
