@@ -1,8 +1,7 @@
 //! The plan of an interrupted session, with what it has done.
 
-use super::{Plans, Resumed};
-use crate::reference;
 use super::{Listener, Plans, Resumed, revisions};
+use crate::reference;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;

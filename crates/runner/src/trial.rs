@@ -2,7 +2,7 @@
 
 use super::execute::Ended;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Attempt, Harness, Job, RunLayout, Setting, self as harness};
+use speedwell_harness::{self as harness, Attempt, Job, RunLayout, Setting};
 use speedwell_model::{Cause, Event, Failure, Observer, Run};
 use speedwell_process::interrupted;
 use speedwell_suite::experiment::Experiment;

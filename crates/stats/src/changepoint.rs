@@ -39,7 +39,7 @@ pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range<usiz
         return if count == 0 {
             Vec::new()
         } else {
-            vec![0..count]
+            std::iter::once(0..count).collect()
         };
     }
     Search::new(values, penalty, GROUP).divide(shortest)
