@@ -31,6 +31,7 @@ mod stopping;
 mod study;
 mod summary;
 pub mod validity;
+pub mod warmup;
 mod warnings;
 
 #[cfg(test)]

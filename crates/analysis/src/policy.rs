@@ -291,6 +291,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Default::default(),
         }
     }

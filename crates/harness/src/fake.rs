@@ -9,8 +9,9 @@
 //! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
-//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. A line `builds` holds what
-//! the value is multiplied by in each build.
+//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `30x80/10x520` is a series of 80
+//! points with 30 ns an iteration and 520 with 10, which vary by some thousandths; in a run that is none, an iteration takes
+//! as long as in the last point. A line `builds` holds what the value is multiplied by in each build.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -18,7 +19,7 @@ use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Metric};
+use speedwell_model::{Better, Case, Cause, Length, Metric, Sample};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -77,6 +78,11 @@ impl Harness for Fake {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
+        if let Some(levels) = levels(word).filter(|_| setting.is_series) {
+            return of_series(job, setting, &levels, started_unix_ms);
+        }
+        let rate = levels(word).map(|levels| (1e9 / levels[levels.len() - 1].0).to_string());
+        let word = rate.as_deref().unwrap_or(word);
         let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
         let value = value.parse().unwrap_or(1.0) * factor_of_build(job, setting);
         let rate = Rate {
@@ -114,6 +120,51 @@ impl Harness for Fake {
 
     fn usual_program(&self, _source: &Source) -> PathBuf {
         PathBuf::from("true")
+    }
+
+    fn records_series(&self) -> bool {
+        true
+    }
+}
+
+/// The levels of a series: the time of an iteration, and how many points there are.
+fn levels(word: &str) -> Option<Vec<(f64, usize)>> {
+    let level = |text: &str| {
+        let (time, count) = text.split_once('x')?;
+        Some((time.parse().ok()?, count.parse().ok()?))
+    };
+    word.split('/').map(level).collect()
+}
+
+fn of_series(
+    job: &Job,
+    setting: &Setting<'_>,
+    levels: &[(f64, usize)],
+    started_unix_ms: i64,
+) -> Attempt {
+    let case = job.case.clone();
+    let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut seen = Observation::new(case, vec![Metric::throughput()]);
+    let iterations = match setting.samples.length {
+        Length::Iterations(count) => count as f64,
+        Length::TimeNs(_) => 1.0,
+    };
+    let times = levels
+        .iter()
+        .flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
+    for (at, ns) in times.enumerate() {
+        let ns = ns * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][at % 7];
+        seen.samples.push(Sample {
+            metric: Metric::THROUGHPUT.into(),
+            value: 1e9 / ns,
+            elapsed_ns: Some((ns * iterations) as u64),
+            iterations: Some(iterations),
+        });
+    }
+    Attempt {
+        observations: vec![seen],
+        started_unix_ms,
+        ..Attempt::default()
     }
 }
 

@@ -30,4 +30,9 @@ pub trait Harness: Sync {
     fn divides_runs(&self) -> bool {
         false
     }
+
+    /// Whether it can record a series from the first iteration on.
+    fn records_series(&self) -> bool {
+        self.divides_runs()
+    }
 }

@@ -288,6 +288,7 @@ mod tests {
             unavailable: None,
             case: None,
             snippet: None,
+            samples: None,
             measured: None,
         };
         Plan {
@@ -303,6 +304,7 @@ mod tests {
                 experiment: None,
                 definitions: Vec::new(),
                 conditions: Vec::new(),
+                steady: None,
                 layout: Layout::default(),
             },
             sampling: Sampling {

@@ -11,7 +11,7 @@ use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Sou
 use crate::own_program;
 use crate::remembered::{self, Depends, Origin};
 use crate::{Attempt, Message, Observation};
-use speedwell_model::{Case, Cause, Length, Value, ValueKind};
+use speedwell_model::{Case, Cause, Length, SteadyRule, Value, ValueKind};
 use speedwell_process::{Spec, run};
 
 /// Who calls start and end of the measured section.
@@ -98,6 +98,7 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         unavailable: None,
         case: None,
         snippet: None,
+        samples: None,
         measured: None,
     }
 }
@@ -176,10 +177,15 @@ fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
         return run.with("mode", "once");
     }
     let samples = &setting.samples;
-    let run = run
-        .with("mode", "timed")
-        .with("samples", samples.count)
-        .with("warmup_ns", samples.warmup_ns);
+    let run = run.with("samples", samples.count);
+    let run = match setting.is_series {
+        true => run
+            .with("mode", "series")
+            .with("reference", SteadyRule::REFERENCE_EVERY),
+        false => run
+            .with("mode", "timed")
+            .with("warmup_ns", samples.warmup_ns),
+    };
     match samples.length {
         Length::TimeNs(ns) => run.with("sample_ns", ns),
         Length::Iterations(count) => run.with("loop", count),

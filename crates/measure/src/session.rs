@@ -5,10 +5,12 @@
 use super::{Listener, Plans, SessionRequest, layout, pairs, warn};
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
-use speedwell_harness as harness;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
-use speedwell_model::{Environment, Event, Observer, Order, Run, Session, State, Variant};
+use speedwell_harness::{self as harness, Observation};
+use speedwell_model::{
+    Environment, Event, Observer, Order, Run, Session, State, SteadyRule, Variant,
+};
 use speedwell_process as process;
 use speedwell_results::store::Store;
 use speedwell_runner::{self as runner, Ended, Judge, Orders};
@@ -181,11 +183,11 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
 /// Machine and programs, asked once, before anything is measured. `known` are the versions of the
 /// baseline's program as it described its files; others are asked for theirs.
 fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
-    let usual = plan
-        .jobs
-        .first()
-        .map(|job| harness::for_kind(job.source.kind).usual_program(&job.source));
-    let program_of = |variant: &Variant| variant.program.clone().or_else(|| usual.clone());
+    let first = plan.jobs.first();
+    let program_of = |variant: &Variant| match first {
+        Some(job) => Some(harness::program_of(&job.source, variant)),
+        None => variant.program.clone(),
+    };
     let described = program_of(&plan.variants[0]);
     let harnesses = plan
         .jobs
@@ -218,19 +220,36 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
 }
 
 /// The analysis as judge of when a case is decided.
-struct Decider(analysis::StopRule);
+struct Decider {
+    rule: analysis::StopRule,
+    /// By what the steady part of every run is found, where its time is wanted as a metric.
+    steady: Option<SteadyRule>,
+}
 
 impl Decider {
     fn new(plan: &Plan, settings: &Settings) -> Decider {
-        Decider(match plan.sampling.precision {
-            Some(share) => analysis::StopRule::precision(share, settings),
-            None => analysis::StopRule::new(&plan.design, settings),
-        })
+        Decider {
+            rule: match plan.sampling.precision {
+                Some(share) => analysis::StopRule::precision(share, settings),
+                None => analysis::StopRule::new(&plan.design, settings),
+            },
+            steady: plan.design.steady.filter(|rule| rule.is_metric),
+        }
     }
 }
 
 impl Judge for Decider {
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        self.0.decided(cases)
+        self.rule.decided(cases)
+    }
+
+    fn complete(&self, seen: &mut Observation) {
+        let Some(rule) = &self.steady else { return };
+        let [steady_time, ..] = analysis::warmup::metrics();
+        seen.metrics.insert(0, steady_time);
+        match analysis::warmup::steady_time(&seen.samples, rule) {
+            Ok(sample) => seen.samples.insert(0, sample),
+            Err(class) => seen.notes.push(format!("It has no steady part: {class}.")),
+        }
     }
 }

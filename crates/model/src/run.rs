@@ -144,8 +144,11 @@ pub struct SnippetTiming {
     pub per_s: Option<f64>,
     /// What single batches took; absent if there was none after the warm-up.
     pub batches: Option<Batches>,
-    /// Processor time per iteration in nanoseconds, of all workers together; absent where the harness has no clock for it.
-    pub cpu_ns: Option<f64>,
+    /// Processor time per iteration in nanoseconds, of all workers together: one for each sample of fixed length, else one
+    /// for all windows; none where the harness has no clock for it.
+    pub cpu_ns: Vec<f64>,
+    /// What the reference loop took between samples, in nanoseconds, where it was asked for.
+    pub reference_ns: Vec<f64>,
 }
 
 /// One interval.

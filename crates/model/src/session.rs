@@ -205,9 +205,45 @@ pub struct Design {
     /// What must not be so of HTTP loads, as it was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
+    /// Every run is a series of points from its first iteration on, in which the steady part is looked for by this rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyRule>,
     /// What of a program's layout in memory is varied between runs.
     #[serde(default, skip_serializing_if = "Layout::is_usual")]
     pub layout: Layout,
+}
+
+/// What counts as the steady part of a series, fixed before measuring.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SteadyRule {
+    /// Levels that differ by no more than this share are one.
+    pub delta: f64,
+    /// The least share of a series that its steady part must be.
+    pub least_share: f64,
+    /// The time that is looked at; processor time where all runs have it if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    /// Whether the time of the steady part is a metric of its own, first among the others of a run; else the whole session
+    /// is about warm-up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_metric: bool,
+}
+
+impl SteadyRule {
+    /// The reference loop is performed after so many points.
+    pub const REFERENCE_EVERY: u32 = 16;
+}
+
+impl Default for SteadyRule {
+    /// 2 % is what `same` means elsewhere. A quarter: the last 500 of 2000 iterations of Barrett et al., OOPSLA 2017.
+    fn default() -> SteadyRule {
+        SteadyRule {
+            delta: 0.02,
+            least_share: 0.25,
+            clock: None,
+            is_metric: false,
+        }
+    }
 }
 
 /// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.

@@ -325,6 +325,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Default::default(),
         };
         let facts = of_design(&design);
@@ -357,6 +358,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);

@@ -17,6 +17,9 @@ pub trait Judge {
     /// Which of the cases that are still open are decided. Each is given by all its finished runs, in order of execution.
     /// A judge remembers what it was shown of the others: cases may be corrected for each other.
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool>;
+
+    /// Adds figures that follow from others to what a run reported, before it is kept.
+    fn complete(&self, _seen: &mut Observation) {}
 }
 
 /// What is asked of an execution besides its plan.
@@ -236,6 +239,7 @@ impl<'a, 'o> Execution<'a, 'o> {
                 failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
                 continue;
             }
+            self.judge.complete(&mut seen);
             if let Some(cause) = self.answers.check(&seen, &variant) {
                 failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
                 continue;
@@ -392,16 +396,15 @@ fn setting<'a>(
     experiment: Option<&'a Experiment>,
 ) -> Setting<'a> {
     let variant = &plan.variants[slot.variant];
-    let source = &plan.jobs[slot.job].source;
-    let usual = || harness::for_kind(source.kind).usual_program(source);
     Setting {
         variant,
-        program: variant.program.clone().unwrap_or_else(usual),
+        program: harness::program_of(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
-        samples: plan.sampling.samples,
+        samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
+        is_series: plan.design.steady.is_some(),
         pin,
         layout: RunLayout::new(plan, slot),
         experiment,
@@ -414,8 +417,8 @@ fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
 }
 
 fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
-    let job = &plan.jobs[slot.job];
-    harness::for_kind(job.source.kind).perform(job, setting)
+    let job = plan.jobs[slot.job].under(setting.variant);
+    harness::for_kind(job.source.kind).perform(&job, setting)
 }
 
 /// The runs of one job by case.

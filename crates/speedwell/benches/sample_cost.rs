@@ -202,6 +202,7 @@ fn sample(job: &Job) -> Cost {
         ordinal: 0,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
+        is_series: false,
         pin: None,
         seed: 1,
         layout: RunLayout::default(),

@@ -111,6 +111,7 @@ fn session() -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Layout::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],

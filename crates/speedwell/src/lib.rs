@@ -24,8 +24,10 @@ mod results_file;
 mod run;
 mod source;
 mod status;
+mod steady;
 mod trial;
 mod tune;
+mod warmup;
 
 pub use status::Status;
 
@@ -55,6 +57,7 @@ enum Command {
     Run(options::RunArgs),
     Eval(Box<options::EvalArgs>),
     Iterations(iterations::IterationsArgs),
+    Warmup(Box<warmup::WarmupArgs>),
     Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
@@ -103,6 +106,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Run(args) => run::run(args),
         Command::Eval(args) => eval::run(*args),
         Command::Iterations(args) => iterations::run(args),
+        Command::Warmup(args) => warmup::run(*args),
         Command::Load(args) => load::run(&args),
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args),
@@ -125,7 +129,11 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     }
     done.unwrap_or_else(|error| {
         status::tell(&error);
-        Status::COULD_NOT
+        if speedwell_process::interrupted() {
+            Status::INTERRUPTED
+        } else {
+            Status::COULD_NOT
+        }
     })
 }
 

@@ -31,6 +31,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Layout::default(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),

@@ -86,7 +86,7 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
         load_command(JOB, snippet),
         calibrate_command(JOB),
         workers_command(JOB, concurrency(job)),
-        run_command(&[JOB.to_owned()], &setting.samples),
+        run_command(&[JOB.to_owned()], &setting.samples, setting.is_series),
     ]);
     let mut plain = by_hand(snippet, setting);
     plain.limit = setting.limit;
@@ -149,7 +149,10 @@ pub fn observation(timing: &SnippetTiming, job: &Job) -> Observation {
     if let Some(time_ns) = timing.time_ns() {
         seen.add(time(Metric::TIME), time_ns);
     }
-    seen.add_cpu_times(timing.cpu_ns.as_slice());
+    seen.add_cpu_times(&timing.cpu_ns);
+    let reference = time(Metric::REFERENCE_TIME);
+    let times = timing.reference_ns.iter();
+    times.for_each(|&value| seen.add(reference.clone(), value));
     seen
 }
 

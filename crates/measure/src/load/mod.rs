@@ -67,6 +67,7 @@ pub fn session(
             },
             seed: request.seed,
             conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            steady: None,
             runs_per_block: 1,
             baseline: baseline.unwrap_or_default(),
             ..session.design

@@ -184,6 +184,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Layout::default(),
         },
         variants,

@@ -127,6 +127,7 @@ impl EvalArgs {
             settings: self.comparison.settings(&self.metric.names, None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
+            steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,
             study: self.study.clone(),
@@ -149,7 +150,11 @@ fn style(word: &str) -> Result<Style, String> {
     }
 }
 
-fn language(word: &str) -> Result<Language, String> {
+/// The language of that name.
+///
+/// # Errors
+/// There is none, and the message names those that there are.
+pub fn language(word: &str) -> Result<Language, String> {
     Language::of_word(&word.to_lowercase()).ok_or_else(|| {
         let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
         let meant = match word.to_lowercase().as_str() {

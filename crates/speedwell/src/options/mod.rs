@@ -15,7 +15,7 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use eval::EvalArgs;
+pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};

@@ -10,6 +10,7 @@ use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
+use speedwell_model::SteadyRule;
 use speedwell_results::store::Store;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
@@ -91,6 +92,7 @@ impl RunArgs {
             settings: self.comparison.settings(&self.selection.metric.names, None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
+            steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,
             study: self.study.clone(),
@@ -112,6 +114,8 @@ pub struct Task {
     pub fail_on: FailOn,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+    /// By what the steady part of every run is found, where that is asked for.
+    pub steady: Option<SteadyRule>,
     /// Whether cases are listed or tried, and when measuring ends early.
     pub execution: ExecutionArgs,
     /// Whether experiments are profiled.

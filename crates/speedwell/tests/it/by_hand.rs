@@ -22,6 +22,7 @@ pub fn blank(id: &str) -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            steady: None,
             layout: Layout::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
