@@ -5,7 +5,6 @@
 
 use crate::Findings;
 use crate::grid::{CaseRuns, Grid, values_of};
-use crate::warnings::counted;
 use speedwell_model::{Design, Metric, Run, RunValue, Session, Stopping, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::levels::{Components, components};
@@ -58,9 +57,10 @@ impl Unit {
 
     /// A number of units in words.
     pub fn counted(self, number: usize) -> String {
-        match self {
-            Unit::Run => counted(number, "run", "runs"),
-            Unit::Build { .. } => counted(number, "build", "builds"),
+        let plural = self.plural();
+        match number {
+            1 => format!("1 {}", plural.trim_end_matches('s')),
+            _ => format!("{number} {plural}"),
         }
     }
 
