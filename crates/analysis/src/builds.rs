@@ -5,7 +5,6 @@
 
 use crate::Findings;
 use crate::grid::{CaseRuns, Grid, values_of};
-use crate::warnings::counted;
 use speedwell_model::{Design, Metric, Run, RunValue, Session, Stopping, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::levels::{Components, components};
@@ -58,9 +57,10 @@ impl Unit {
 
     /// A number of units in words.
     pub fn counted(self, number: usize) -> String {
-        match self {
-            Unit::Run => counted(number, "run", "runs"),
-            Unit::Build { .. } => counted(number, "build", "builds"),
+        let plural = self.plural();
+        match number {
+            1 => format!("1 {}", plural.trim_end_matches('s')),
+            _ => format!("{number} {plural}"),
         }
     }
 
@@ -85,18 +85,28 @@ impl Unit {
             .all(|run| run.value_of(metric) > Some(0.0));
         let fewest = if is_whole { runs } else { 1 };
         all.map(|side| {
-            let mut units: Vec<RunValue> = (by_build(&side, metric).into_iter())
-                .filter(|(_, runs)| runs.len() >= fewest)
-                .map(|(build, runs)| RunValue {
-                    slot: runs.iter().map(|run| run.slot).max().unwrap_or_default(),
-                    block: build / per_block,
-                    value: typical(&runs, logarithms),
-                })
-                .collect();
-            units.sort_by_key(|unit| unit.slot);
-            units
+            let mut builds = by_build(&side, metric);
+            builds.retain(|_, runs| runs.len() >= fewest);
+            units_of(builds, logarithms, per_block)
         })
     }
+}
+
+/// One value for each build, at the place of its last run.
+fn units_of(
+    builds: BTreeMap<u32, Vec<RunValue>>,
+    logarithms: bool,
+    per_block: u32,
+) -> Vec<RunValue> {
+    let mut units: Vec<RunValue> = (builds.into_iter())
+        .map(|(build, runs)| RunValue {
+            slot: runs.iter().map(|run| run.slot).max().unwrap_or_default(),
+            block: build / per_block,
+            value: typical(&runs, logarithms),
+        })
+        .collect();
+    units.sort_by_key(|unit| unit.slot);
+    units
 }
 
 /// The builds that have a value in each block.
@@ -133,21 +143,13 @@ fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
 }
 
 /// The values of one series, one a build where runs share builds.
-pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<f64> {
-    let values = || {
-        values_of(runs, metric)
-            .iter()
-            .map(|run| run.value)
-            .collect()
-    };
+pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     let builds = by_build(runs, metric);
     if builds.values().all(|own| own.len() < 2) {
-        return values();
+        return values_of(runs, metric);
     }
     let logarithms = builds.values().flatten().all(|run| run.value > 0.0);
-    (builds.values())
-        .map(|own| typical(own, logarithms))
-        .collect()
+    units_of(builds, logarithms, 1)
 }
 
 /// By how much builds of one source differ, and runs of one build, in a case.

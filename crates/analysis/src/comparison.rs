@@ -8,7 +8,7 @@
 //! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate
 //! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
-use crate::builds::Unit;
+use crate::builds::{Unit, independent_values};
 use crate::case_row::{CaseRow, MatchedCase, describe};
 use crate::correction::{self, FamilyMember};
 use crate::grid::{CaseRuns, values_of};
@@ -196,11 +196,16 @@ pub(super) fn match_cases<'r>(
             }
             _ => Vec::new(),
         };
-        let [units_old, units_new] = policy.unit.values([old, new], &metric.name);
+        let [units_old, units_new] = if apart {
+            // Each session has builds of its own, if any.
+            [old, new].map(|side| independent_values(side, &metric.name))
+        } else {
+            policy.unit.values([old, new], &metric.name)
+        };
         matched.cases.push(MatchedCase {
             case: case.case.clone(),
             id: case.id.clone(),
-            sides: (policy.unit != Unit::Run)
+            sides: (apart || policy.unit != Unit::Run)
                 .then(|| [old, new].map(|side| values_of(side, &metric.name))),
             pair: PairedRuns::new(units_old, units_new, policy.matching),
             alone,

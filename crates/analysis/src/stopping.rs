@@ -258,7 +258,9 @@ fn are_precise(runs: &[Run], metrics: &[String], share: f64, confidence: f64) ->
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {
-    let values = independent_values(runs, metric);
+    let values: Vec<f64> = (independent_values(runs, metric).iter())
+        .map(|run| run.value)
+        .collect();
     values.len() >= FEWEST_RUNS
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }

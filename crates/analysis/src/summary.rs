@@ -48,7 +48,9 @@ fn summarise(
     if values.is_empty() {
         return None;
     }
-    let independent = independent_values(all, &metric.name);
+    let independent: Vec<f64> = (independent_values(all, &metric.name).iter())
+        .map(|run| run.value)
+        .collect();
     let mut summary = CaseSummary {
         case: case.clone(),
         variant: variant.clone(),

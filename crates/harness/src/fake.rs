@@ -112,9 +112,7 @@ impl Harness for Fake {
             interrupted: interrupted(),
             started_unix_ms,
             wall_ns: begin.elapsed().as_nanos() as u64,
-            usage: None,
-            stdout: String::new(),
-            linking: None,
+            ..Attempt::default()
         }
     }
 

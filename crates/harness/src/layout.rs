@@ -6,8 +6,7 @@
 
 use crate::cache::{self, cache_folder};
 use crate::compile::{Failed, LIMIT, call, which};
-use crate::plan::{Plan, Shuffle, Slot};
-use speedwell_model::{Failure, seed_of_step};
+use speedwell_model::{Failure, Layout, seed_of_step};
 use speedwell_process::{Spec, replay};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -54,21 +53,19 @@ pub struct Build {
 }
 
 impl RunLayout {
-    /// The layout of a slot: it follows from the session's seed alone.
-    pub fn new(plan: &Plan, slot: &Slot) -> RunLayout {
-        let (seed, asked) = (plan.design.seed, plan.design.layout);
-        let build = |number: u32| Build {
+    /// The layout of a slot: it follows from the session's seed alone. `variant` is the number of its variant.
+    pub fn new(asked: Layout, seed: u64, slot: u32, build: Option<u32>, variant: u32) -> RunLayout {
+        let build_of = |number: u32| Build {
             number,
             // Linkers take 0 for "by chance" or "not at all".
-            seed: seed_of_step(seed ^ seed_of_step(!seed, slot.variant as u32), number).max(1)
-                as u32,
+            seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
         };
         let drawn = |of: u64, most: u64| {
-            let step = seed_of_step(seed.rotate_left(32) ^ of, slot.index);
+            let step = seed_of_step(seed.rotate_left(32) ^ of, slot);
             (1 + step % most) as u32
         };
         RunLayout {
-            build: slot.build.map(build),
+            build: build.map(build_of),
             align: asked.align,
             pad_bytes: asked.env.then(|| drawn(1, MOST_PAD_BYTES)),
             path_bytes: asked.stack.then(|| drawn(2, MOST_PATH_BYTES)),
@@ -311,7 +308,8 @@ impl Objects<'_> {
 
     /// The object files in an order that follows from the seed, with gaps before each.
     fn shuffled_with_gaps(&self, build: Build) -> Result<Vec<String>, Failed> {
-        let order = Shuffle::new(build.seed.into()).block(self.files.len(), 1);
+        let mut order: Vec<usize> = (0..self.files.len()).collect();
+        order.sort_by_key(|&place| seed_of_step(!u64::from(build.seed), place as u32));
         let mut arguments = Vec::new();
         for (place, file) in order.into_iter().zip(0..) {
             arguments.push(gap(gap_bytes(build, file))?);

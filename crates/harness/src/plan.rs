@@ -4,6 +4,7 @@
 //! session can be resumed and its order explained years later.
 
 use crate::Job;
+use crate::layout::RunLayout;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,13 @@ impl Plan {
     /// Runs per variant that the plan may need.
     pub fn runs_per_variant(&self) -> u32 {
         self.design.most_runs()
+    }
+
+    /// How the program of a slot is laid out.
+    pub fn layout(&self, slot: &Slot) -> RunLayout {
+        let Design { layout, seed, .. } = self.design;
+        let variant = slot.variant as u32;
+        RunLayout::new(layout, seed, slot.index, slot.build, variant)
     }
 
     /// All slots in order of execution: block by block, and within a block case by case, so that
@@ -242,7 +250,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Route, RunLayout, Source};
+    use crate::{Kind, Route, Source};
     use speedwell_model::{Clock, Layout, Runs, Samples};
 
     #[test]
@@ -473,7 +481,7 @@ mod tests {
         let mut plan = with_builds(8, &["a", "b"], 8, Order::Blocks);
         plan.design.layout.env = true;
         plan.design.layout.stack = true;
-        let of_slot = |slot: &Slot| RunLayout::new(&plan, slot);
+        let of_slot = |slot: &Slot| plan.layout(slot);
         let layouts: Vec<RunLayout> = plan.slots().iter().map(of_slot).collect();
         let seeds: std::collections::BTreeSet<u32> = layouts
             .iter()

@@ -7,7 +7,9 @@ use crate::document::{Block, Document, Fact};
 use crate::figure::{Uncertainty, count, moment, quantity, setting, spell};
 use serde_json::{Value, json};
 use speedwell_analysis::{Comparison, Findings};
-use speedwell_model::{Design, Environment, Order, Program, Session, State, Stopping, Variant};
+use speedwell_model::{
+    Design, Environment, Layout, Order, Program, Session, State, Stopping, Variant,
+};
 
 /// Circumstances of `findings`, which come from these sessions; each has the name by which the user
 /// calls it, where there are several. For machines member `sources`.
@@ -127,10 +129,28 @@ fn of_design(design: &Design) -> Vec<Fact> {
         return facts;
     }
     facts.push(fact("seed", design.seed.to_string()));
+    facts.extend(layout(&design.layout).map(|words| fact("layout", words)));
     facts.push(fact("end of measuring", stopping(&design.stopping)));
     let threshold = design.threshold.map(setting);
     facts.extend(threshold.map(|share| fact("threshold named before measuring", share)));
     facts
+}
+
+fn layout(layout: &Layout) -> Option<String> {
+    let builds = format!(
+        "{} of every variant, with functions and data in another order",
+        count(layout.builds as usize, "build", "builds")
+    );
+    let parts = [
+        (layout.builds > 0, builds.as_str()),
+        (layout.env, "an environment of another length in every run"),
+        (layout.stack, "a path of another length in every run"),
+        (layout.align, "functions at multiples of 64 bytes"),
+    ];
+    let words: Vec<&str> = (parts.iter().filter(|(is_varied, _)| *is_varied))
+        .map(|(_, words)| *words)
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn stopping(stopping: &Stopping) -> String {

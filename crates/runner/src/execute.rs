@@ -3,7 +3,7 @@
 use crate::pairs;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
-use speedwell_harness::{self as harness, Attempt, Kind, Observation, RunLayout, Setting};
+use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
 use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
@@ -406,7 +406,7 @@ fn setting<'a>(
         samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
         is_series: plan.design.steady.is_some(),
         pin,
-        layout: RunLayout::new(plan, slot),
+        layout: plan.layout(slot),
         experiment,
     }
 }

@@ -153,3 +153,24 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
     assert_eq!((spreads.len(), spreads[0].components.groups), (1, 8));
     assert!(summary.notes.contains(&spreads[0].sentence()));
 }
+
+#[test]
+fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
+    let of_side = |name: &str| Session {
+        id: name.into(),
+        ..session(8, 1.02).only_variant(name)
+    };
+    let (old, new) = (of_side("old"), of_side("new"));
+    let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
+    let p = |found: crate::Findings| found.comparisons[0].rows[0].p.unwrap();
+    let by_builds = p(crate::compare_sources(&sources, &Settings::default()));
+    let strip = |session: &Session| {
+        let mut session = session.clone();
+        session.runs.iter_mut().for_each(|run| run.build = None);
+        session
+    };
+    let (old, new) = (strip(&old), strip(&new));
+    let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
+    let by_runs = p(crate::compare_sources(&sources, &Settings::default()));
+    assert!(by_builds > by_runs, "{by_builds} {by_runs}");
+}
