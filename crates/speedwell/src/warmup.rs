@@ -94,8 +94,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<Status> {
     let task = args.task();
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans =
-            measure::resumed(&store, session, args.execution.budget, &mut task.progress())?;
+        let plans = measure::resumed(&store, session, args.execution.budget, &mut task.progress())?;
         return measuring::execute(plans, &mut store, &task);
     }
     let plans = args.plans(&task)?;

@@ -551,7 +551,7 @@ fn what_is_not_committed_is_said_to_take_no_part() {
     let repository = repository.with("cost", "7");
     let answer = repository.compare(&BENCH).expect_status(0);
     answer.expect_stderr(&[
-        "Changes that are not committed are not measured: 'HEAD' is the last commit.",
+        "Changes that are not committed take no part, except in benchmark files that are targets: 'HEAD' is the last commit.",
     ]);
 }
 
