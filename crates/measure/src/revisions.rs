@@ -122,7 +122,8 @@ fn warn_of_changes(
         Some((wanted, _)) if checkout.is_changed() => warn(
             listener,
             &format!(
-                "Changes that are not committed are not measured: '{}' is the last commit.",
+                "Changes that are not committed take no part, except in benchmark files that are targets: '{}' is the \
+                 last commit.",
                 wanted.typed
             ),
         ),

@@ -84,8 +84,13 @@ impl Checkout {
     /// There is none, or no git.
     pub fn find(here: &Path) -> Result<Checkout> {
         let ask = |question: &[&str]| ask(here, &[&["rev-parse"], question].concat());
-        let root = ask(&["--show-toplevel"]).with_context(|| {
-            format!("'{}' is in no checkout of a git repository", here.display())
+        let root = ask(&["--show-toplevel"]).map_err(|error| {
+            let shown = here.display();
+            if is_answer(&error) {
+                error.context(format!("'{shown}' is in no checkout of a git repository"))
+            } else {
+                error
+            }
         })?;
         let repository = ask(&["--git-common-dir"])?;
         Ok(Checkout {
@@ -110,7 +115,7 @@ impl Checkout {
                 tree: ask("^{tree}")?,
                 id,
             }),
-            Err(error) if !error.to_string().starts_with(SAYS) => Err(error),
+            Err(error) if !is_answer(&error) => Err(error),
             Err(_) => bail!("git knows no revision '{typed}'{}", self.hint(typed)),
         }
     }
@@ -580,6 +585,11 @@ fn git(folder: &Path, arguments: &[&str], limit: Duration) -> Result<String> {
         Ended::Interrupted => bail!("interrupted"),
         _ => bail!("{SAYS}{}", complaint(&outcome)),
     }
+}
+
+/// Whether git has answered, and the answer is no.
+fn is_answer(error: &anyhow::Error) -> bool {
+    error.to_string().starts_with(SAYS)
 }
 
 fn complaint(outcome: &Outcome) -> String {

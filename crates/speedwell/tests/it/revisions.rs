@@ -268,6 +268,12 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
     ];
     let answer = outside.run(&words).expect_status(2);
     answer.expect_stderr(&["revision 'main'", "is in no checkout of a git repository"]);
+    let mut without_git = repository.command(&words);
+    let answer = Answer::from(without_git.env("PATH", "/nonexistent").output().unwrap());
+    let answer = answer
+        .expect_status(2)
+        .expect_stderr(&["cannot start 'git'"]);
+    assert!(!answer.stderr.contains("no checkout"), "{answer:?}");
     let origin = format!("file://{}", repository.project.path("").display());
     let clone = repository.outside("clone");
     let cloned = [
@@ -551,7 +557,7 @@ fn what_is_not_committed_is_said_to_take_no_part() {
     let repository = repository.with("cost", "7");
     let answer = repository.compare(&BENCH).expect_status(0);
     answer.expect_stderr(&[
-        "Changes that are not committed are not measured: 'HEAD' is the last commit.",
+        "Changes that are not committed take no part, except in benchmark files that are targets: 'HEAD' is the last commit.",
     ]);
 }
 
