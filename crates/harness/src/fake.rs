@@ -81,15 +81,7 @@ impl Harness for Fake {
         if let Some(levels) = levels(word).filter(|_| setting.is_series) {
             return of_series(job, setting, &levels, started_unix_ms);
         }
-        let rate = levels(word).map(|levels| (1e9 / levels[levels.len() - 1].0).to_string());
-        let word = rate.as_deref().unwrap_or(word);
-        let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
-        let value = value.parse().unwrap_or(1.0) * factor_of_build(job, setting);
-        let rate = Rate {
-            rate: json!(value),
-            elapsed_ns: elapsed_ns.parse().ok(),
-            http: None,
-        };
+        let rate = rate_of(word, factor_of_build(job, setting));
         let case = job
             .case
             .clone()
@@ -122,6 +114,18 @@ impl Harness for Fake {
 
     fn records_series(&self) -> bool {
         true
+    }
+}
+
+/// The rate that a word means, multiplied by the factor.
+fn rate_of(word: &str, factor: f64) -> Rate {
+    let of_series = levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
+    let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
+    let value = of_series.or(value.parse().ok()).unwrap_or(1.0);
+    Rate {
+        rate: json!(value * factor),
+        elapsed_ns: elapsed_ns.parse().ok(),
+        http: None,
     }
 }
 

@@ -178,13 +178,12 @@ fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
     }
     let samples = &setting.samples;
     let run = run.with("samples", samples.count);
-    let run = match setting.is_series {
-        true => run
-            .with("mode", "series")
-            .with("reference", SteadyRule::REFERENCE_EVERY),
-        false => run
-            .with("mode", "timed")
-            .with("warmup_ns", samples.warmup_ns),
+    let run = if setting.is_series {
+        run.with("mode", "series")
+            .with("reference", SteadyRule::REFERENCE_EVERY)
+    } else {
+        run.with("mode", "timed")
+            .with("warmup_ns", samples.warmup_ns)
     };
     match samples.length {
         Length::TimeNs(ns) => run.with("sample_ns", ns),

@@ -392,7 +392,13 @@ fn process_columns() -> Columns<ProcessLine> {
             spell(at, 0)
         })
     });
-    columns.add(Column::figure("levels", "levels"), |line| {
+    add_search_columns(&mut columns);
+    columns
+}
+
+/// What was found in the times of a process, beside its class.
+fn add_search_columns(columns: &mut Columns<ProcessLine>) {
+    columns.add(Column::figure("levels", "levels"), |line: &ProcessLine| {
         Cell::count(line.process.search.levels.len() as u64)
     });
     columns.add(Column::figure("spikes", "spikes"), |line| {
@@ -426,7 +432,6 @@ fn process_columns() -> Columns<ProcessLine> {
             .map(|level| level.points.start);
         starts.map(Value::from).collect::<Vec<_>>()
     });
-    columns
 }
 
 /// Where a steady part begins is shown as a histogram from so many processes on.

@@ -98,12 +98,11 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<Status> {
         return measuring::execute(plans, &mut store, &task);
     }
     let plans = args.plans(&task)?;
-    let is_measured = !args.execution.list && !args.execution.test;
-    let plans = match is_measured {
-        true => measure::as_series(plans, args.length(), args.rule(), &mut task.progress())?,
-        false => plans,
-    };
-    measuring::execute(plans, &mut store, &task)
+    if args.execution.list || args.execution.test {
+        return measuring::execute(plans, &mut store, &task);
+    }
+    let series = measure::as_series(plans, args.length(), args.rule(), &mut task.progress())?;
+    measuring::execute(series, &mut store, &task)
 }
 
 impl WarmupArgs {

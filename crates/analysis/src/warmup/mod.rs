@@ -228,9 +228,10 @@ fn in_order(cases: &mut [CaseWarmup], session: &Session) {
 /// Processor time if it is known of every point.
 fn clock_of(session: &Session) -> Clock {
     let has = |run: &Run| times_of(&run.samples, Clock::Cpu).is_some();
-    match session.runs.iter().all(has) {
-        true => Clock::Cpu,
-        false => Clock::Wall,
+    if session.runs.iter().all(has) {
+        Clock::Cpu
+    } else {
+        Clock::Wall
     }
 }
 
