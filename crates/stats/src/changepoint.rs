@@ -36,11 +36,6 @@ const GROUP: usize = 64;
 pub fn segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range<usize>> {
     let (count, shortest) = (values.len(), shortest.max(1));
     if count < 2 * shortest {
-        return if count == 0 {
-            Vec::new()
-        } else {
-            std::iter::once(0..count).collect()
-        };
         return (count > 0).then_some(0..count).into_iter().collect();
     }
     Search::new(values, penalty, GROUP).divide(shortest)
