@@ -72,24 +72,7 @@ fn columns() -> Columns<Overview> {
             .shown(if is_usual { "" } else { word })
             .emphasised(emphasis)
     });
-    columns.add(
-        Column::words("revision", "revision").expendable(4),
-        |session| match &session.origin {
-            Some(origin) => {
-                let changed = if origin.dirty.is_some() { "+" } else { "" };
-                Cell::words(&origin.revision).shown(format!("{}{changed}", origin.short()))
-            }
-            None => Cell::words(""),
-        },
-    );
-    columns.add(Column::words("branch", "branch").expendable(5), |session| {
-        let origin = session.origin.as_ref();
-        Cell::words(
-            origin
-                .and_then(|origin| origin.branch.as_deref())
-                .unwrap_or_default(),
-        )
-    });
+    add_origin(&mut columns);
     columns.add(Column::words("tags", "tags").expendable(1), |session| {
         Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong)
     });
@@ -122,6 +105,28 @@ fn columns() -> Columns<Overview> {
         Cell::words(session.command.join(" ")).shown(spoken(&session.command))
     });
     columns
+}
+
+/// The columns of the code that was measured; `+` is a checkout with uncommitted changes.
+fn add_origin(columns: &mut Columns<Overview>) {
+    columns.add(
+        Column::words("revision", "revision").expendable(4),
+        |session| match &session.origin {
+            Some(origin) => {
+                let changed = if origin.dirty.is_some() { "+" } else { "" };
+                Cell::words(&origin.revision).shown(format!("{}{changed}", origin.short()))
+            }
+            None => Cell::words(""),
+        },
+    );
+    columns.add(Column::words("branch", "branch").expendable(5), |session| {
+        let origin = session.origin.as_ref();
+        Cell::words(
+            origin
+                .and_then(|origin| origin.branch.as_deref())
+                .unwrap_or_default(),
+        )
+    });
 }
 
 /// The names of the variants. Loads that are not compared have one that nobody named; they go by their addresses, as
