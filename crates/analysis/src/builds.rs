@@ -30,13 +30,13 @@ pub(super) enum Unit {
 impl Unit {
     /// The unit of a session.
     pub fn new(design: &Design) -> Unit {
-        match design.shares_builds() {
-            false => Unit::Run,
-            true => Unit::Build {
-                runs: design.runs_per_build() as usize,
-                is_whole: matches!(design.stopping, Stopping::Sequential { .. }),
-                per_block: design.runs_per_block.max(1),
-            },
+        if !design.shares_builds() {
+            return Unit::Run;
+        }
+        Unit::Build {
+            runs: design.runs_per_build() as usize,
+            is_whole: matches!(design.stopping, Stopping::Sequential { .. }),
+            per_block: design.runs_per_block.max(1),
         }
     }
 
@@ -125,9 +125,10 @@ fn by_build(side: &[&Run], metric: &str) -> BTreeMap<u32, Vec<RunValue>> {
 
 fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
     let values = runs.iter().map(|run| run.value);
-    match logarithms {
-        true => mean(&values.map(f64::ln).collect::<Vec<f64>>()).exp(),
-        false => mean(&values.collect::<Vec<f64>>()),
+    if logarithms {
+        mean(&values.map(f64::ln).collect::<Vec<f64>>()).exp()
+    } else {
+        mean(&values.collect::<Vec<f64>>())
     }
 }
 

@@ -7,6 +7,7 @@ use speedwell_model::{Case, Failure, Language, Samples, Snippet, Value, Variant}
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +49,11 @@ impl Kind {
             GoogleBenchmark | Cpp | Program | Python | Load | Experiment
         )
     }
+
+    /// Whether the file is a program that somebody has built.
+    pub fn is_program(self) -> bool {
+        matches!(self, Kind::GoogleBenchmark | Kind::Program)
+    }
 }
 
 /// A benchmark file and where it belongs.
@@ -81,6 +87,20 @@ impl Source {
             directory: directory.to_owned(),
             definition: None,
         }
+    }
+
+    /// The same file as the variant has it: that of its revision, where it is of one.
+    pub fn under(&self, variant: &Variant) -> Cow<'_, Source> {
+        if variant.worktree.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let own = |path: &Path| variant.path_of(path).into_owned();
+        Cow::Owned(Source {
+            file: own(&self.file),
+            root: own(&self.root),
+            directory: own(&self.directory),
+            ..self.clone()
+        })
     }
 
     /// What the definition file says.
@@ -193,6 +213,23 @@ pub struct Job {
 }
 
 impl Job {
+    /// The same job with the files of the variant.
+    pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
+        if variant.worktree.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let own = |path: PathBuf| variant.path_of(&path).into_owned();
+        let snippet = self.snippet.clone().map(|snippet| Snippet {
+            paths: snippet.paths.into_iter().map(own).collect(),
+            ..snippet
+        });
+        Cow::Owned(Job {
+            source: self.source.under(variant).into_owned(),
+            snippet,
+            ..self.clone()
+        })
+    }
+
     /// What the variant calls the case.
     pub fn name_under(&self, variant: &str) -> &str {
         let own = self.names.iter().find(|(known, _)| known == variant);

@@ -39,6 +39,15 @@ pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
 pub use wire::Message;
 
+use speedwell_model::Variant;
+use std::path::PathBuf;
+
+/// The program that performs a file under a variant.
+pub fn program_of(source: &Source, variant: &Variant) -> PathBuf {
+    let usual = || for_kind(source.kind).usual_program(&source.under(variant));
+    variant.program.clone().unwrap_or_else(usual)
+}
+
 /// The harness of that kind.
 pub fn for_kind(kind: Kind) -> &'static dyn Harness {
     match kind {

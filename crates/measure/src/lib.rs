@@ -15,6 +15,7 @@ mod plans;
 pub mod reference;
 mod request;
 mod resume;
+mod revisions;
 mod scripts;
 mod session;
 mod trial;
@@ -23,8 +24,8 @@ mod warmup;
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
 
 pub use request::{
-    MeasureRequest, PlanRequest, Plans, Resumed, SamplingRequest, SearchRequest, SessionRequest,
-    VariantRequest, draw_seed,
+    BuildRequest, MeasureRequest, PlanRequest, Plans, Resumed, RevisionRequest, SamplingRequest,
+    SearchRequest, SessionRequest, VariantRequest, draw_seed,
 };
 pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};

@@ -14,6 +14,7 @@ use speedwell_model::{
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The fewest runs whose smallest and largest value are a 95 % interval of the median
@@ -46,10 +47,36 @@ pub struct MeasureRequest {
 pub struct VariantRequest {
     /// The variants; none for those that files declare.
     pub given: Vec<Variant>,
+    /// Which of them are revisions of the user's repository.
+    pub revisions: Vec<RevisionRequest>,
+    /// How revisions are built.
+    pub build: BuildRequest,
     /// The variant that is the reference; the first if not given.
     pub baseline: Option<String>,
     /// Arguments for every measured program, before those of a variant's own.
     pub arguments: Vec<String>,
+}
+
+/// A revision whose code is a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionRequest {
+    /// Which of the given variants.
+    pub variant: usize,
+    /// What git knows it by.
+    pub typed: String,
+    /// The program that is built from it, from the current folder; if not given, it is the target that is the revision's.
+    pub program: Option<PathBuf>,
+    /// Whether the variant has no name of its own, so that it is called after the revision.
+    pub names_variant: bool,
+}
+
+/// How revisions are built.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildRequest {
+    /// What a shell executes in the current folder of a revision.
+    pub command: Option<String>,
+    /// How long that may take.
+    pub limit: Duration,
 }
 
 /// How runs are planned, whatever is measured.

@@ -183,11 +183,11 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
 /// Machine and programs, asked once, before anything is measured. `known` are the versions of the
 /// baseline's program as it described its files; others are asked for theirs.
 fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
-    let usual = plan
-        .jobs
-        .first()
-        .map(|job| harness::for_kind(job.source.kind).usual_program(&job.source));
-    let program_of = |variant: &Variant| variant.program.clone().or_else(|| usual.clone());
+    let first = plan.jobs.first();
+    let program_of = |variant: &Variant| match first {
+        Some(job) => Some(harness::program_of(&job.source, variant)),
+        None => variant.program.clone(),
+    };
     let described = program_of(&plan.variants[0]);
     let harnesses = plan
         .jobs

@@ -33,4 +33,4 @@ pub use session::{
     SteadyRule, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
-pub use variant::{Language, Nodes, Snippet, Variant};
+pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};

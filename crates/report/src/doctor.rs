@@ -244,6 +244,24 @@ fn spread_columns() -> Columns<SpreadChange> {
     columns
 }
 
+/// The line of a machine's knobs among the checks of `doctor`; `None` where nothing is tuned.
+pub fn tuned_check(knobs: Option<String>) -> CheckLine {
+    let (state, found, remedy) = match knobs {
+        Some(knobs) => ("ok", knobs, ""),
+        None => (
+            "unknown",
+            "no knob is set".to_owned(),
+            "speedwell tune --dry-run",
+        ),
+    };
+    CheckLine {
+        name: "tuned".to_owned(),
+        state: state.to_owned(),
+        found,
+        remedy: remedy.to_owned(),
+    }
+}
+
 fn headline(found: &CalibrationFindings) -> String {
     let counts = counts(&found.counts);
     match found.outcome {

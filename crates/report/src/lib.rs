@@ -36,7 +36,9 @@ mod watch;
 
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
-pub use doctor::{CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration};
+pub use doctor::{
+    CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
+};
 pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
 pub use failures::failures;

@@ -396,11 +396,9 @@ fn setting<'a>(
     experiment: Option<&'a Experiment>,
 ) -> Setting<'a> {
     let variant = &plan.variants[slot.variant];
-    let source = &plan.jobs[slot.job].source;
-    let usual = || harness::for_kind(source.kind).usual_program(source);
     Setting {
         variant,
-        program: variant.program.clone().unwrap_or_else(usual),
+        program: harness::program_of(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
         seed: slot.seed(plan.design.seed),
@@ -419,8 +417,8 @@ fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
 }
 
 fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
-    let job = &plan.jobs[slot.job];
-    harness::for_kind(job.source.kind).perform(job, setting)
+    let job = plan.jobs[slot.job].under(setting.variant);
+    harness::for_kind(job.source.kind).perform(&job, setting)
 }
 
 /// The runs of one job by case.

@@ -40,6 +40,7 @@ use std::path::Path;
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
+  speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
   speedwell compare before.csv after.csv
   speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
   speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1
@@ -73,6 +74,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         !args.profile,
         "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
          'speedwell compare a.folded b.folded' compares profiles that exist"
+    );
+    ensure!(
+        !args.targets.iter().any(|target| target.starts_with("rev:")),
+        "a revision is no result\nhint: --old rev:main --new rev:HEAD measures two of them on the targets"
     );
     let operands = operand::parse_all(&args.targets)?;
     if let Some(recorded) = profiles::read_sides(&operands)? {

@@ -11,11 +11,11 @@ use super::{Status, calibrated, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, Calibrated};
+use speedwell_environment::tune;
 use speedwell_environment::{self as environment, Check, State};
 use speedwell_measure::{MeasureRequest, Plans, calibration};
 use speedwell_model::Layout;
 use speedwell_report::{self as report, CheckLine};
-use std::path::Path;
 
 /// Check this machine for sources of measurement noise: scaling, limits, other work, missing tools
 ///
@@ -89,11 +89,15 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     if args.builds {
         return builds(&args);
     }
-    let mut checks = environment::checks(Path::new("/"));
+    let mut checks = environment::checks(&args.place.root);
     checks.push(environment::free_disk(&args.store.path()?));
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
     let known = calibrated::of_this_machine(&args.store);
     lines.push(report::calibration_check(known.as_ref()));
+    let tuned = tune::status(&args.place.machine()?).unwrap_or_default();
+    lines.push(report::tuned_check(
+        tuned.map(|journal| journal.knobs.join(", ")),
+    ));
     args.output.print(&report::checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == State::Bad);
     Ok(if bad { Status::NO } else { Status::DONE })
@@ -117,7 +121,9 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
     let task = args.task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => calibration::rest(&store, session, args.execution.budget)?,
+        Some(session) => {
+            calibration::rest(&store, session, args.execution.budget, &mut task.progress())?
+        }
         None => calibration::plans(
             args.request()?,
             runs,
@@ -180,6 +186,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
 }
 
 /// Builds of a target, and runs of each: twice the fewest of which a comparison says anything, in about a minute.
+/// Builds of a target, and runs of each.
 const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 

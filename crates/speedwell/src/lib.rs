@@ -129,7 +129,11 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     }
     done.unwrap_or_else(|error| {
         status::tell(&error);
-        Status::COULD_NOT
+        if speedwell_process::interrupted() {
+            Status::INTERRUPTED
+        } else {
+            Status::COULD_NOT
+        }
     })
 }
 

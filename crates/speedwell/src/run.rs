@@ -26,7 +26,9 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
     let task = args.task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => measure::resumed(&store, session, args.execution.budget)?,
+        Some(session) => {
+            measure::resumed(&store, session, args.execution.budget, &mut task.progress())?
+        }
         None => Plans::read(&args.request()?, &mut task.progress())?,
     };
     execute(plans, &mut store, &task)

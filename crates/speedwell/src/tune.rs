@@ -53,9 +53,6 @@ pub struct TuneArgs {
     /// Stop services that work against a knob as well (irqbalance), and start them again
     #[arg(long)]
     services: bool,
-    /// Kills this process at its Nth step, for tests
-    #[arg(long, value_name = "N", hide = true, requires = "root")]
-    dies_at: Option<u32>,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -83,7 +80,20 @@ struct ActionArgs {
 pub struct Place {
     /// A folder that stands for the machine, for tests
     #[arg(long, value_name = "DIR", hide = true, default_value = "/")]
-    root: PathBuf,
+    pub root: PathBuf,
+    /// Kills this process at its Nth step, for tests
+    #[arg(long, value_name = "N", hide = true, requires = "root")]
+    dies_at: Option<u32>,
+}
+
+impl Place {
+    /// The machine that is there.
+    ///
+    /// # Errors
+    /// The folder that stands for it cannot be understood.
+    pub fn machine(&self) -> anyhow::Result<Machine> {
+        Ok(Machine::at(&self.root, self.dies_at)?)
+    }
 }
 
 /// How long settings stay if nobody says otherwise: longer than most measuring, shorter than a working day.
@@ -112,7 +122,7 @@ pub fn guard(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<Status> {
 }
 
 fn apply(args: &TuneArgs) -> anyhow::Result<Status> {
-    let machine = Machine::at(&args.place.root, args.dies_at)?;
+    let machine = args.place.machine()?;
     let request = args.request(&machine)?;
     if !args.dry_run {
         needs_root(&machine, "tune")?;
@@ -179,7 +189,7 @@ impl Tuner {
     /// # Errors
     /// This user may not change the machine, or somebody else has changed it.
     pub fn new(place: &Place, pin: Option<&CpuSet>) -> anyhow::Result<Option<Tuner>> {
-        let machine = Machine::at(&place.root, None)?;
+        let machine = place.machine()?;
         needs_root(&machine, "doctor --calibrate TARGET --tuned")?;
         drop(free(&machine)?);
         let cpus = pin
@@ -313,7 +323,7 @@ fn put_back(machine: &Machine) -> anyhow::Result<()> {
 }
 
 fn reset(args: &ActionArgs) -> anyhow::Result<Status> {
-    let machine = Machine::at(&args.place.root, None)?;
+    let machine = args.place.machine()?;
     needs_root(&machine, "tune reset")?;
     let lock = Lock::take(&machine)?;
     let Some(journal) = lock.journal()? else {
@@ -352,7 +362,7 @@ fn not_restored(restored: &[Restored]) -> Vec<SettingLine> {
 }
 
 fn show_status(args: &ActionArgs) -> anyhow::Result<Status> {
-    let machine = Machine::at(&args.place.root, None)?;
+    let machine = args.place.machine()?;
     let journal = tune::status(&machine)?;
     let tuned = journal.map(|journal| TunedMachine {
         holder: journal.holder(),

@@ -94,7 +94,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<Status> {
     let task = args.task();
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = measure::resumed(&store, session, args.execution.budget)?;
+        let plans = measure::resumed(&store, session, args.execution.budget, &mut task.progress())?;
         return measuring::execute(plans, &mut store, &task);
     }
     let plans = args.plans(&task)?;
@@ -140,15 +140,18 @@ impl WarmupArgs {
             ..PlanRequest::default()
         };
         match self.code {
-            Some(language) => eval::plans(EvalRequest {
-                language,
-                snippets: snippets::read(language, &self.targets, &self.snippet)?,
-                levels: Vec::new(),
-                variants: self.variants.request(&self.arguments)?,
-                plan,
-                shares_process: false,
-                is_trial: self.execution.test,
-            }),
+            Some(language) => {
+                let request = EvalRequest {
+                    language,
+                    snippets: snippets::read(language, &self.targets, &self.snippet)?,
+                    levels: Vec::new(),
+                    variants: self.variants.request(&self.arguments)?,
+                    plan,
+                    shares_process: false,
+                    is_trial: self.execution.test,
+                };
+                eval::plans(request, &mut task.progress())
+            }
             None => {
                 let request = self.selection.request(
                     &self.targets,

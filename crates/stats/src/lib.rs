@@ -34,6 +34,7 @@ pub mod fit;
 pub mod interval;
 pub mod levels;
 pub mod multiple;
+pub mod posterior;
 pub mod power;
 pub mod rank;
 pub mod rate_search;
@@ -41,6 +42,7 @@ pub mod ratio;
 pub mod saturation_search;
 pub mod sequential;
 pub mod test;
+pub mod trend;
 pub mod usl;
 
 pub use interval::Interval;

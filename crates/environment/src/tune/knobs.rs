@@ -163,7 +163,7 @@ pub const KNOBS: [Knob; 14] = [
     },
     Knob {
         name: "perf-rate",
-        effect: "others' sampling costs at most one interrupt a second; --profile cannot sample either",
+        effect: "sampling by perf costs at most one interrupt a second; so --profile gets one sample a second",
         is_usual: false,
         find: |machine, _| {
             one(

@@ -29,7 +29,7 @@ const VISIT: Samples = Samples {
 ///
 /// # Errors
 /// What contradicts a search.
-pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
+pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
     let sampling = request.plan.sampling.clone();
     ensure!(
         !matches!(sampling.length, Some(Length::Iterations(_))),
@@ -39,7 +39,7 @@ pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
         !request.shares_process,
         "a search measures each snippet in a process of its own\nhint: leave out --shared and --order parallel"
     );
-    let mut plans = plans(request)?;
+    let mut plans = plans(request, listener)?;
     plans.plan.sampling.samples = sampling.samples(VISIT);
     plans.plan.is_search = true;
     crate::layout::check(&plans.plan)?;
@@ -72,11 +72,9 @@ pub fn search(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let program = variant.program.clone();
-            let usual = || harness::for_kind(job.source.kind).usual_program(&job.source);
             let setting = Setting {
                 variant,
-                program: program.unwrap_or_else(usual),
+                program: harness::program_of(&job.source, variant),
                 slot: search.slot,
                 ordinal: 0,
                 seed: 0,
@@ -87,7 +85,7 @@ pub fn search(
                 is_series: false,
                 pin: plan.pin.as_ref(),
             };
-            failed |= !search.climb(job, variant, &setting)?;
+            failed |= !search.climb(&job.under(variant), variant, &setting)?;
         }
     }
     let is_interrupted = interrupted();

@@ -48,6 +48,7 @@ const RECORDER: &str = include_str!("steps/6-recorder.sql");
 
 /// The code that a session measured, where that is known.
 const ORIGIN: &str = include_str!("steps/7-origin.sql");
+
 /// Which build of a source each run executed, and by how much builds of one source differ: later sessions with one build
 /// are compared with that.
 const BUILDS: &str = include_str!("steps/8-builds.sql");

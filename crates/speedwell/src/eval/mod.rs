@@ -23,8 +23,9 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     process::on_interrupt()?;
     if let Some(session) = &args.execution.resume {
         let mut store = args.store.open()?;
-        let plans = measure::resumed(&store, session, args.execution.budget)?;
-        return measuring::execute(plans, &mut store, &args.task());
+        let (task, budget) = (args.task(), args.execution.budget);
+        let plans = measure::resumed(&store, session, budget, &mut task.progress())?;
+        return measuring::execute(plans, &mut store, &task);
     }
     let request = args.request(snippets::read(
         args.language(),
@@ -37,8 +38,8 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     if args.search.squeeze || args.concurrency == Some(Concurrency::Max) {
         return search(&args, request);
     }
-    let plans = eval::plans(request)?;
     let task = args.task();
+    let plans = eval::plans(request, &mut task.progress())?;
     let mut store = task.open_store()?;
     measuring::execute(plans, &mut store, &task)
 }
@@ -46,9 +47,9 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
 /// Searches for the best concurrency, and reports.
 fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     args.output.check(Subject::SnippetSearch)?;
-    let plans = eval::search_plans(request)?;
     let task = args.task();
     let mut progress = task.progress();
+    let plans = eval::search_plans(request, &mut progress)?;
     warn_if_busy(&mut progress)?;
     let mut store = task.open_store()?;
     let rules = args.search.request(args.sampling.runs);

@@ -142,6 +142,18 @@ fn variant(n: usize, dice: &mut Dice) -> Variant {
             .map(|_| ("NAME".into(), dice.word()))
             .collect(),
         snippet: dice.maybe(|dice| Snippet::new(Language::Sh, dice.word())),
+        worktree: dice.maybe(|dice| Worktree {
+            revision: dice.word(),
+            typed: dice.word(),
+            checkout: dice.word().into(),
+            folder: dice.word().into(),
+            build: dice.maybe(|dice| Build {
+                command: dice.word(),
+                directory: dice.word().into(),
+                limit_ms: dice.up_to(9) as u64,
+            }),
+            is_program_only: dice.coin(),
+        }),
     }
 }
 

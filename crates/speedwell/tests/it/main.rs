@@ -84,6 +84,7 @@ mod remembered;
 mod report;
 mod report_page;
 mod resume;
+mod revisions;
 mod run;
 mod safety;
 mod small_multiples;

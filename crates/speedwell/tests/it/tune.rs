@@ -196,6 +196,18 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
         status["tuned"]["knobs"],
         serde_json::json!(["governor", "swap"])
     );
+    let doctor = |machine: &Machine| {
+        let root = machine.root.path().to_str().unwrap();
+        let answer = machine
+            .project
+            .run(&["doctor", "--root", root, "--format", "csv"]);
+        let mut lines = answer.stdout.lines();
+        lines
+            .find(|line| line.contains(",tuned,"))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(doctor(&machine), "ok,tuned,\"governor, swap\",");
     let left = status["tuned"]["left_ms"].as_u64().unwrap();
     assert!(left <= 7_200_000, "two hours at most: {left}");
     let tuner = journal["tuner"]["pid"].as_i64().unwrap();
@@ -428,6 +440,32 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
                 .expect_stderr(&["by root only", "hint: sudo speedwell tune"]);
         }
     }
+}
+
+#[test]
+fn a_reset_that_is_killed_anywhere_can_be_repeated() {
+    let machine = Machine::new();
+    let before = machine.settings();
+    let mut killed = 0;
+    for step in 1.. {
+        machine
+            .tune(&["governor", "turbo", "swap"])
+            .expect_status(0);
+        let step = step.to_string();
+        let output = machine
+            .command(&["reset", "--dies-at", &step])
+            .output()
+            .unwrap();
+        if output.status.code().is_some() {
+            break;
+        }
+        killed += 1;
+        machine.tune(&["reset"]).expect_status(0);
+        assert_eq!(machine.settings(), before, "killed at step {step}");
+        assert_eq!(machine.journal(), None, "killed at step {step}");
+    }
+    assert!(killed >= 8, "four settings were written: {killed}");
+    assert_eq!(machine.settings(), before);
 }
 
 /// Every point of the tuner's life: before and after every write of the journal and of a setting, on the way there and

@@ -12,6 +12,7 @@ mod fixed;
 mod noise;
 mod paired;
 mod reference;
+mod repeat;
 mod sequential;
 mod signed_rank;
 

@@ -16,6 +16,8 @@ mod signed_rank_scipy;
 mod simulation;
 mod stratified_exact;
 mod stratified_properties;
+mod trend_golden;
+mod trend_simulated;
 mod usl_r;
 mod welch_r;
 

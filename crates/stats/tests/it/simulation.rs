@@ -10,9 +10,12 @@ mod noise;
 #[path = "../../benches/simulate/paired.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 mod paired;
+#[path = "../../benches/simulate/repeat.rs"]
+pub mod repeat;
 
-use experiment::{experiment, follow, repeat, test};
+use experiment::{experiment, follow, test};
 use noise::{MODELS, Random};
+use repeat::repeat;
 use speedwell_stats::distribution::binomial;
 use speedwell_stats::sequential::Design;
 

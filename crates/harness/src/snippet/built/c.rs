@@ -77,20 +77,7 @@ pub fn build(
         write(&text, &recipe.file)?;
         compile::build(&recipe)
     };
-    let parts = Parts::of_snippet(snippet);
-    let built = if is_c {
-        parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)))
-    } else {
-        parts.compiled(
-            |parts| find(source_of_cpp(parts, false)).or_else(|| find(source_of_cpp(parts, true))),
-            |parts| {
-                compiled(source_of_cpp(parts, false)).or_else(|failed| match failed.cause {
-                    Cause::Invalid { .. } => compiled(source_of_cpp(parts, true)),
-                    _ => Err(failed),
-                })
-            },
-        )
-    }?;
+    let built = read_as(Parts::of_snippet(snippet), is_c, find, compiled)?;
     let objects = Objects {
         compiler,
         files: vec![built.clone(), main],
@@ -99,6 +86,27 @@ pub fn build(
         environment: &variant.environment,
     };
     objects.program_of(layout.build, built)
+}
+
+/// What the compiler makes of a text, read as it accepts it.
+fn read_as(
+    parts: Parts,
+    is_c: bool,
+    find: impl Fn(String) -> Option<PathBuf>,
+    compiled: impl Fn(String) -> Result<PathBuf, Failed>,
+) -> Result<PathBuf, Failed> {
+    if is_c {
+        return parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)));
+    }
+    parts.compiled(
+        |parts| find(source_of_cpp(parts, false)).or_else(|| find(source_of_cpp(parts, true))),
+        |parts| {
+            compiled(source_of_cpp(parts, false)).or_else(|failed| match failed.cause {
+                Cause::Invalid { .. } => compiled(source_of_cpp(parts, true)),
+                _ => Err(failed),
+            })
+        },
+    )
 }
 
 /// Where a file with that content lies in the cache folder.
