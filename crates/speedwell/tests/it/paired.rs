@@ -86,8 +86,9 @@ mine=$1 other=$2
 n=$(cat $mine.count 2>/dev/null || echo $3)
 echo $((n + 1)) > $mine.count
 touch $mine.$n
-i=0 turns=3000
-case " 0 $4 " in *" $n "*) ;; *) turns=30000000 ;; esac
+i=0 turns=30000000
+[ $n = $4 ] && turns=3000
+[ $n = 0 ] && turns=100000
 while [ ! -e $other.$n ] && [ ! -e $other.$n.met ] && [ $i -lt $turns ]; do i=$((i + 1)); done
 if [ $i -lt $turns ]; then touch $mine.$n.met; met=met; else met=alone; fi
 rm $mine.$n
@@ -132,7 +133,7 @@ if [ $1 = new ] && [ $n = 6 ]; then
   kill -9 $(cat pid)
 fi
 i=0
-while [ $i -lt 3000 ]; do i=$((i + 1)); done
+while [ $i -lt 20000 ]; do i=$((i + 1)); done
 "#;
 
 #[test]
