@@ -2,6 +2,7 @@
 //!
 //! Decides which remarks a row needs; the verdict comes from `correction.rs`. Start at [`describe`].
 
+use crate::disturbed::Exposure;
 use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
 use crate::policy::Policy;
 use crate::power::Precision;
@@ -27,6 +28,8 @@ pub(super) struct MatchedCase {
     pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
+    /// How often the baseline and the candidate were disturbed.
+    pub exposures: [Exposure; 2],
 }
 
 /// A described case, with what its verdict needs.
@@ -43,8 +46,13 @@ pub(super) struct CaseRow {
     pub disturb_each_other: bool,
 }
 
-/// Describes one case, of which `outcome` is known, without a verdict yet.
-pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> CaseRow {
+/// Describes one case, of which `outcome` is known, without a verdict yet; `names` are those of baseline and candidate.
+pub(super) fn describe(
+    case: MatchedCase,
+    outcome: Outcome,
+    policy: &Policy,
+    names: [&str; 2],
+) -> CaseRow {
     let seed = policy.seed_for(&case.id);
     let precision = outcome.error.map(|error| Precision {
         runs: outcome.data.runs(),
@@ -58,6 +66,8 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
     if noise_depends_on_its_past(&case.pair, case.apart) {
         notes.extend(on_dependence(policy, one_after_the_other));
     }
+    let [old, new] = &case.exposures;
+    notes.extend(old.remark(new, names).filter(|_| !case.apart));
     let disturb_each_other = policy.matching == Matching::Pairs
         && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
     if disturb_each_other {
@@ -83,8 +93,8 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
             &outcome.data.candidate,
         )),
         notes,
-        baseline: side(case.pair.baseline),
-        candidate: side(case.pair.candidate),
+        baseline: side(case.pair.baseline, old),
+        candidate: side(case.pair.candidate, new),
     };
     CaseRow {
         comparison,
@@ -112,7 +122,7 @@ fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool 
     }
 }
 
-fn side(runs: Vec<RunValue>) -> Side {
+fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     let median = median(&values);
     Side {
@@ -120,6 +130,7 @@ fn side(runs: Vec<RunValue>) -> Side {
         median,
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
+        exposure: exposure.clone(),
         runs,
     }
 }

@@ -10,6 +10,7 @@
 
 use crate::case_row::{CaseRow, MatchedCase, describe};
 use crate::correction::{self, FamilyMember};
+use crate::disturbed::Exposure;
 use crate::grid::{CaseRuns, values_of};
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::Policy;
@@ -97,7 +98,10 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
     for mut matched in comparisons {
         let cases: Vec<_> = matched.cases.drain(..).zip(outcomes.by_ref()).collect();
         let policy = matched.policy;
-        let rows = in_parallel(cases, |(case, outcome)| describe(case, outcome, policy));
+        let names = [matched.baseline.as_str(), matched.candidate.as_str()];
+        let rows = in_parallel(cases, |(case, outcome)| {
+            describe(case, outcome, policy, names)
+        });
         described.push((matched, rows));
     }
     let mut family: Vec<FamilyMember<'_>> = Vec::new();
@@ -156,11 +160,11 @@ pub(super) fn match_cases<'r>(
     policy: &'r Policy,
     apart: bool,
 ) -> Matched<'r> {
-    let mut values: HashMap<&str, Vec<RunValue>> = HashMap::new();
+    let mut values: HashMap<&str, (Vec<RunValue>, &Exposure)> = HashMap::new();
     for case in candidate.cases {
         let runs = values_of(&case.by_variant[candidate.variant], &metric.name);
         if !runs.is_empty() {
-            values.insert(&case.id, runs);
+            values.insert(&case.id, (runs, &case.exposures[candidate.variant]));
         }
     }
     let mut matched = Matched {
@@ -177,7 +181,7 @@ pub(super) fn match_cases<'r>(
         if old.is_empty() {
             continue;
         }
-        let Some(new) = values.remove(case.id.as_str()) else {
+        let Some((new, exposure)) = values.remove(case.id.as_str()) else {
             matched.only_baseline.push(case.id.clone());
             continue;
         };
@@ -198,6 +202,7 @@ pub(super) fn match_cases<'r>(
             pair,
             alone,
             apart,
+            exposures: [&case.exposures[baseline.variant], exposure].map(Exposure::clone),
         });
     }
     let is_left = |case: &&CaseRuns<'_>| values.contains_key(case.id.as_str());

@@ -10,6 +10,7 @@ mod calibration;
 mod case_row;
 mod comparison;
 mod correction;
+mod disturbed;
 mod evidence;
 pub mod experiment;
 mod findings;
@@ -36,6 +37,7 @@ mod tests;
 
 pub use between_sessions::compare_sources;
 pub use calibration::calibrate;
+pub use disturbed::Exposure;
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use policy::Settings;

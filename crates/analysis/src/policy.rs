@@ -278,6 +278,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
         }
     }
 

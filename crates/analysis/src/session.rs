@@ -5,6 +5,7 @@
 //! must not know how any of them is judged. Start at [`analyse`].
 
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
+use crate::disturbed::too_busy;
 use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::summary::summaries;
@@ -26,6 +27,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
         validity: validity::check(session, &Known::default()),
         ended_after: matches!(session.state, State::Interrupted | State::Running)
             .then_some(session.runs.len()),
+        is_too_busy: too_busy(session).is_some(),
         ..Findings::default()
     };
     let metrics = metrics(session, settings, &mut findings.warnings);
@@ -127,6 +129,7 @@ pub(super) fn warnings_of(session: &Session, label: Option<&str>) -> Vec<String>
         State::Complete | State::Imported => {}
     }
     warnings.extend(on_failures(session, &name));
+    warnings.extend(too_busy(session));
     warnings.extend(shared_notes(session).into_iter().map(String::from));
     warnings.extend(snippet_runs::folded(session));
     let environment = &session.environment;

@@ -11,6 +11,7 @@ mod check;
 mod control_group;
 mod processors;
 mod programs;
+mod sensors;
 mod system;
 mod tree;
 
@@ -18,3 +19,4 @@ pub use activity::{Interval, Spent, Watch, busy_machine};
 pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
 pub use programs::{ProgramVersion, program_version};
+pub use sensors::{Begun, Sensors};

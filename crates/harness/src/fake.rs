@@ -9,7 +9,8 @@
 //! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
-//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better.
+//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `110~80` is a run of a
+//! second whose process was pushed off its processor 80 times, `100~80|101` the same with what its repetition gives.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -17,7 +18,7 @@ use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Metric};
+use speedwell_model::{Better, Case, Cause, Metric, Usage};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -71,11 +72,12 @@ impl Harness for Fake {
                 .or(number("signal:").map(|signal| Cause::Signal { signal })),
         };
         if let Some(ms) = number("sleep:") {
-            let end = begin + Duration::from_millis(ms as u64);
-            while Instant::now() < end && !interrupted() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            sleep(begin + Duration::from_millis(ms as u64));
         }
+        let (word, switches) = match word.split_once('~') {
+            Some((word, switches)) => (word, switches.parse().ok()),
+            None => (word, None),
+        };
         let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
         let value: f64 = value.parse().unwrap_or(1.0);
         let rate = Rate {
@@ -104,14 +106,23 @@ impl Harness for Fake {
             }),
             interrupted: interrupted(),
             started_unix_ms,
-            wall_ns: begin.elapsed().as_nanos() as u64,
-            usage: None,
+            wall_ns: switches.map_or_else(|| begin.elapsed().as_nanos() as u64, |_| 1_000_000_000),
+            usage: switches.map(|switches| Usage {
+                involuntary_switches: switches,
+                ..Usage::default()
+            }),
             stdout: String::new(),
         }
     }
 
     fn usual_program(&self, _source: &Source) -> PathBuf {
         PathBuf::from("true")
+    }
+}
+
+fn sleep(until: Instant) {
+    while Instant::now() < until && !interrupted() {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -166,7 +177,8 @@ fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
             (name == setting.variant.name || name == "*").then(|| words.collect::<Vec<_>>())
         });
     let values = own.next()?;
-    values
-        .get(setting.ordinal as usize % values.len().max(1))
-        .map(|word| (*word).to_owned())
+    let word = values.get(setting.ordinal as usize % values.len().max(1))?;
+    let attempts: Vec<&str> = word.split('|').collect();
+    let last = attempts.len() - 1;
+    Some(attempts[last.min(setting.repeated as usize)].to_owned())
 }

@@ -247,6 +247,8 @@ pub struct Setting<'a> {
     pub slot: u32,
     /// How many runs of this job and variant the plan has before this one.
     pub ordinal: u32,
+    /// How often the slot was executed before, because a run was disturbed.
+    pub repeated: u32,
     /// What random choices of the run follow from; the same for all runs of a block, so that all variants do the
     /// same work.
     pub seed: u64,

@@ -139,6 +139,7 @@ mod tests {
             system_ns: 0,
             max_rss_bytes: 0,
             involuntary_switches: switches,
+            ..Usage::default()
         };
         busy_share(&usage, wall_ms * 1_000_000)
     }

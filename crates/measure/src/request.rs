@@ -67,6 +67,8 @@ pub struct PlanRequest {
     pub confidence: Option<f64>,
     /// The smallest change that matters, as a share.
     pub threshold: Option<f64>,
+    /// Rules by which a disturbed run is put aside.
+    pub reject: speedwell_model::Rules,
 }
 
 /// How much is measured.
@@ -206,6 +208,7 @@ impl PlanRequest {
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
+            reject: self.reject.clone(),
         };
         Plan {
             jobs: suite.jobs.clone(),

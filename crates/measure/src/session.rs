@@ -3,6 +3,7 @@
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
 use super::{Listener, Plans, SessionRequest, pairs, warn};
+use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness as harness;
@@ -37,6 +38,9 @@ pub fn measure(
 ) -> anyhow::Result<MeasuredSession> {
     if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
         pairs::check(&plans.plan)?;
+    }
+    if plans.resumed.is_none() {
+        check_rules(&plans.plan)?;
     }
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
@@ -89,6 +93,25 @@ pub fn carry_out(
         ended,
         planned: plan.slots().len(),
     })
+}
+
+/// Refuses rules where no single run can be put aside and repeated.
+fn check_rules(plan: &Plan) -> anyhow::Result<()> {
+    let Plan { design, shared, .. } = plan;
+    ensure!(
+        design.reject.is_empty() || design.order == Order::Blocks,
+        "--reject repeats single runs at the end of their block, and there are none without '--order blocks'; what \
+         disturbs one side of a pair disturbs the other\nhint: leave out --order or --reject"
+    );
+    ensure!(
+        design.reject.is_empty() || design.experiment.is_none(),
+        "--reject is for benchmark files, commands and snippets; the stages of an experiment are no single process"
+    );
+    ensure!(
+        design.reject.is_empty() || !shared,
+        "--reject needs a process for every run, and snippets share one here\nhint: leave out --shared"
+    );
+    Ok(())
 }
 
 /// Warns of what would distort the figures, before any time is spent on them.
@@ -215,7 +238,7 @@ struct Decider(analysis::StopRule);
 impl Decider {
     fn new(plan: &Plan, settings: &Settings) -> Decider {
         Decider(match plan.sampling.precision {
-            Some(share) => analysis::StopRule::precision(share, settings),
+            Some(share) => analysis::StopRule::precision(share, &plan.design, settings),
             None => analysis::StopRule::new(&plan.design, settings),
         })
     }

@@ -6,6 +6,7 @@
 
 pub mod assignment;
 mod case;
+mod disturbance;
 mod environment;
 mod failure;
 pub mod load_run;
@@ -19,6 +20,7 @@ mod text;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
+pub use disturbance::{Figure, Rule, Rules, Surroundings};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use metric::{Better, Estimate, Metric, Verdict};

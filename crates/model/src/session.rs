@@ -1,7 +1,7 @@
 //! Everything that one invocation measured, and its experimental design: what the analysis must know about how it was
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
-use crate::{Environment, Failure, Metric, Recording, Run, RunValue, Series, Variant};
+use crate::{Environment, Failure, Metric, Recording, Rules, Run, RunValue, Series, Variant};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -199,6 +199,9 @@ pub struct Design {
     /// What must not be so of HTTP loads, as it was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
+    /// Rules by which a disturbed run is put aside and its slot repeated.
+    #[serde(default, skip_serializing_if = "Rules::is_empty")]
+    pub reject: Rules,
 }
 
 /// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.

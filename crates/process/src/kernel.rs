@@ -32,6 +32,10 @@ pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
             system_ns: ns(usage.ru_stime),
             max_rss_bytes: usage.ru_maxrss as u64 * 1024,
             involuntary_switches: usage.ru_nivcsw as u64,
+            voluntary_switches: Some(usage.ru_nvcsw as u64),
+            minor_faults: Some(usage.ru_minflt as u64),
+            major_faults: Some(usage.ru_majflt as u64),
+            migrations: None,
         },
     ))
 }

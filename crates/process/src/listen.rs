@@ -13,6 +13,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
 use rustix::thread;
+use speedwell_model::Usage;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -52,9 +53,11 @@ pub(super) fn run_until(
         None => StopSource::User,
     };
     let ended = listener.listen();
+    let wall_ns = begin.elapsed().as_nanos() as u64;
+    // The last moment at which an ended process still has files of its own.
+    let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap(group)?;
     process_tree::forget(group);
-    let wall_ns = begin.elapsed().as_nanos() as u64;
     let by_itself = Ended::from(status);
     let shutdown = listener.end_requested.map(|requested| ShutdownOutcome {
         manner: by_itself,
@@ -73,7 +76,10 @@ pub(super) fn run_until(
         ended: ended.unwrap_or(by_itself),
         wall_ns,
         started_unix_ms,
-        usage,
+        usage: Usage {
+            migrations,
+            ..usage
+        },
         stdout: listener.stdout,
         stderr: listener.stderr,
         strays,

@@ -301,6 +301,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -332,6 +333,7 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -200,6 +200,7 @@ fn sample(job: &Job) -> Cost {
         program: "node".into(),
         slot: 0,
         ordinal: 0,
+        repeated: 0,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
         pin: None,

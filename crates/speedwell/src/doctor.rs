@@ -29,6 +29,7 @@ use std::path::Path;
     mut_group("SamplingArgs", |group| group.requires("calibrate")),
     mut_group("ExecutionArgs", |group| group.requires("calibrate")),
     mut_arg("order", |arg| arg.hide(true)),
+    mut_arg("reject", |arg| arg.hide(true).conflicts_with("calibrate")),
     mut_arg("precision", |arg| arg.hide(true).conflicts_with("calibrate")),
     after_help = "Examples:
   speedwell doctor

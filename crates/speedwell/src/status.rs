@@ -85,7 +85,7 @@ pub fn note(sentence: &str) {
     eprintln!("speedwell: {}", visible(sentence));
 }
 
-/// Whether the findings pass the gate, and whether anything failed.
+/// Whether the findings pass the gate, whether the machine was too busy for its rules, and whether anything failed.
 pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
     let mut verdicts = findings
         .comparisons
@@ -97,7 +97,11 @@ pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
         FailOn::Worse => verdicts.any(|verdict| verdict == Verdict::Worse),
         FailOn::Unclear => verdicts.any(|v| matches!(v, Verdict::Worse | Verdict::Unclear)),
     };
-    let answer = if refused { Status::NO } else { Status::DONE };
+    let answer = if refused || findings.is_too_busy {
+        Status::NO
+    } else {
+        Status::DONE
+    };
     answer.or(of_failures(&findings.failures))
 }
 

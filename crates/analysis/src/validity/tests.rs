@@ -31,6 +31,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [
@@ -64,6 +65,8 @@ pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(
         started_unix_ms: 0,
         wall_ns: 1,
         usage: None,
+        surroundings: None,
+        disturbed: None,
         samples: figures.iter().map(sample).collect(),
         notes: Vec::new(),
         load: None,

@@ -10,7 +10,15 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5350_574c;
 
 /// Step `n` (from 0) leads from version `n` to version `n + 1`.
-pub(super) const STEPS: &[&str] = &[FIRST, CALIBRATION, LOAD, PROFILE, COUNTS, RECORDER];
+pub(super) const STEPS: &[&str] = &[
+    FIRST,
+    CALIBRATION,
+    LOAD,
+    PROFILE,
+    COUNTS,
+    RECORDER,
+    DISTURBANCE,
+];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
@@ -36,6 +44,9 @@ const COUNTS: &str = include_str!("steps/5-counts.sql");
 /// The process that records a session, so that a session whose process was killed is known from one that is being
 /// measured.
 const RECORDER: &str = include_str!("steps/6-recorder.sql");
+
+/// What the kernel said of each run, and the rule by which it was put aside.
+const DISTURBANCE: &str = include_str!("steps/7-disturbance.sql");
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
 use speedwell_measure::{PlanRequest, SamplingRequest};
-use speedwell_model::{Clock, Length, Order};
+use speedwell_model::{Clock, Length, Order, Rules};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ pub struct ExecutionArgs {
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
+    /// Put runs aside that the kernel calls disturbed, and repeat them, e.g. 'steal>1%,involuntary>50/s'
+    #[arg(long, value_name = "RULES")]
+    pub reject: Option<Rules>,
     /// Print the cases and measure nothing
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
@@ -39,7 +42,7 @@ pub struct ExecutionArgs {
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub budget: Option<Duration>,
     /// Resume an interrupted session, e.g. @latest
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin", "reject"])]
     pub resume: Option<String>,
 }
 
@@ -64,6 +67,7 @@ impl ExecutionArgs {
             budget: self.budget,
             confidence: comparison.confidence,
             threshold: comparison.threshold,
+            reject: self.reject.clone().unwrap_or_default(),
         }
     }
 }

@@ -24,6 +24,7 @@ mod compat_scatter_js;
 mod conformance;
 mod conformance_code;
 mod cpp;
+mod disturbed;
 mod docs_commands;
 mod drop_in;
 mod earlier_results;

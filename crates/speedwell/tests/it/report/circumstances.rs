@@ -69,6 +69,7 @@ pub fn session() -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],

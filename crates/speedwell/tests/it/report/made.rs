@@ -42,6 +42,7 @@ fn side(center: f64, spread: f64, number: usize) -> Side {
         median: median_of(&runs),
         mean: mean_of(&runs),
         variation: variation_of(&runs),
+        exposure: Default::default(),
         runs,
     }
 }
@@ -263,6 +264,7 @@ fn summary(case: &Arc<Case>, variant: &str, metric: &Metric, runs: Vec<RunValue>
         variation: variation_of(&runs),
         autocorrelation: (runs.len() >= 8).then_some(0.12),
         outliers: Vec::new(),
+        exposure: Default::default(),
         notes: Vec::new(),
         runs,
     }
