@@ -150,7 +150,7 @@ impl PairedRuns {
         (self.baseline).retain(|run| with_candidate.contains(&(run.slot / 2)));
         (self.candidate).retain(|run| with_baseline.contains(&(run.slot / 2)));
         self.match_blocks(|_| 1);
-        self.incomplete = planned.len() - self.blocks.len();
+        self.incomplete = planned.len().saturating_sub(self.blocks.len());
     }
 
     /// Keeps the blocks in which both sides have the runs that were planned.

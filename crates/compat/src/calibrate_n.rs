@@ -122,7 +122,7 @@ impl Observer for Collector<'_> {
                     .rates
                     .extend(rates);
             }
-            Event::SlotDone(_) => {
+            Event::SlotsDone(_) => {
                 self.done += 1;
                 if self.done.is_multiple_of(self.cases.max(1)) {
                     write!(self.driver.out, ".")?;

@@ -4,6 +4,8 @@
 //! Decides from which pressure on a busy machine is worth a sentence before anything is measured; the same limits judge
 //! the machine in `speedwell doctor`. Start at [`busy_machine`], [`Interval::begin`] and [`Watch::look`].
 
+use crate::neighbours::{self, Neighbour};
+use crate::processors;
 use crate::tree::{Tree, field};
 use rustix::param::page_size;
 use speedwell_model::{Environment, Snapshot};
@@ -112,26 +114,40 @@ pub(super) fn steal_percent(tree: &Tree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
+/// A share of the processors that others use, beyond which a benchmark has to share its own.
+const LOADED: f64 = 0.75;
+
 /// A sentence that says how busy the machine is right now; `None` if it is quiet enough, or does not say.
 ///
-/// Takes well under a millisecond: it reads three small files of the kernel.
+/// Takes well under a millisecond on a quiet machine, where it reads four small files of the kernel; on a busy one it looks
+/// a moment who it is.
 pub fn busy_machine() -> Option<String> {
-    busy(&Tree::at(Path::new("/")))
+    busy(&Tree::at(Path::new("/")), neighbours::busiest)
 }
 
-fn busy(tree: &Tree) -> Option<String> {
+fn busy(tree: &Tree, neighbours: impl FnOnce() -> Vec<Neighbour>) -> Option<String> {
     let above = |resource: &Resource| {
         let percent = pressure_percent(tree, *resource)?;
         let (_, bad) = resource.limits_percent();
         (percent > bad).then(|| format!("{} pressure {percent:.0} %", resource.name()))
     };
-    let known: Vec<String> = Resource::ALL.iter().filter_map(above).collect();
-    (!known.is_empty()).then(|| {
-        format!(
-            "The machine is busy with other work ({}): expect noisy figures; 'speedwell doctor' says more.",
-            known.join(", ")
-        )
-    })
+    let mut known: Vec<String> = Resource::ALL.iter().filter_map(above).collect();
+    let processors = processors::available(tree).unwrap_or(1);
+    let is_loaded = load(tree).is_some_and(|[now, _, _]| now > LOADED * f64::from(processors));
+    if known.is_empty() && !is_loaded {
+        return None;
+    }
+    let neighbours = neighbours();
+    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
+    // The load of the last minute may be our own of a minute ago.
+    if known.is_empty() && used < LOADED * f64::from(processors) {
+        return None;
+    }
+    known.extend(neighbours::sentence(&neighbours, processors));
+    Some(format!(
+        "The machine is busy with other work ({}): expect noisy figures; 'speedwell doctor' says more.",
+        known.join("; ")
+    ))
 }
 
 /// An interval that has begun.
@@ -325,19 +341,42 @@ mod tests {
 
     fn under(cpu: &str, memory: &str) -> Option<String> {
         let line = |percent: &str| format!("some avg10={percent} avg60=0.00 avg300=0.00 total=1\n");
-        busy(&machine(&[
+        let machine = machine(&[
             ("/proc/pressure/cpu", &line(cpu)),
             ("/proc/pressure/memory", &line(memory)),
-        ]))
+        ]);
+        busy(&machine, Vec::new)
+    }
+
+    #[test]
+    fn processors_in_use_are_as_bad_as_waiting_for_them() {
+        let under = |load: &str, cpus: f64| {
+            let machine = machine(&[
+                ("/proc/loadavg", load),
+                ("/sys/devices/system/cpu/online", "0-1"),
+            ]);
+            let loops = Neighbour {
+                name: "'loop'".to_owned(),
+                cpus,
+            };
+            busy(&machine, || vec![loops])
+        };
+        assert_eq!(under("1.2 0.0 0.0 1/9 9", 1.9), None, "nobody is asked");
+        assert_eq!(under("1.8 0.0 0.0 1/9 9", 1.2), None, "it was our own load");
+        let said = under("1.8 0.0 0.0 1/9 9", 1.6).unwrap();
+        assert!(
+            said.contains("(another process uses 1.6 of 2 processors: 'loop')"),
+            "{said}"
+        );
     }
 
     #[test]
     fn a_busy_machine_is_one_line_and_a_quiet_one_none() {
         assert_eq!(under("24.90", "0.00"), None);
-        assert_eq!(busy(&machine(&[])), None);
+        assert_eq!(busy(&machine(&[]), Vec::new), None);
         let said = under("99.12", "10.50").unwrap();
         assert!(
-            said.contains("(cpu pressure 99 %, memory pressure 10 %)"),
+            said.contains("(cpu pressure 99 %; memory pressure 10 %)"),
             "{said}"
         );
         assert_eq!(said.lines().count(), 1);

@@ -9,6 +9,7 @@ mod activity;
 mod capture;
 mod check;
 mod control_group;
+mod neighbours;
 mod processors;
 mod programs;
 mod sensors;

@@ -8,14 +8,17 @@ use anyhow::{bail, ensure};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_model::{Event, Metric, Observer, Order, Run, Usage, Value};
+use speedwell_process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
-/// The share of its life that a process must have used the processor, or waited for it while others did.
+/// The share of its life that a process must have used the processor, or stood in line for it.
 const BUSY: f64 = 0.5;
 
-/// How long a process that others pushed off the processor may have waited for it, at most.
-const WAIT_FOR_TURN_NS: f64 = 20e6;
+/// How often one looks whether it does.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
 
@@ -35,24 +38,22 @@ pub fn advice(plan: &Plan) -> Option<&'static str> {
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     check_kinds(plan)?;
     let tried = trial(plan)?;
-    if let Some(run) = tried
-        .iter()
-        .find(|run| run.value_of(Metric::CPU_TIME).is_none())
-    {
+    let silent = |tried: &&Tried| tried.run.value_of(Metric::CPU_TIME).is_none();
+    if let Some(tried) = tried.iter().find(silent) {
         bail!(
             "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
-            run.case
+            tried.run.case
         );
     }
-    let waiting = waiting(&tried);
-    if let Some((name, share)) = waiting.first() {
+    let waiting: Vec<&Tried> = tried.iter().filter(|tried| tried.busy < BUSY).collect();
+    if let Some(first) = waiting.first() {
         let others = match waiting.len() {
             1 => String::new(),
             count => format!(" (and {} others)", count - 1),
         };
-        let percent = 100.0 * share;
+        let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
         bail!(
-            "'{name}'{others} waits: it used the processor for {percent:.0} % of a trial run, and '--order paired' \
+            "'{name}'{others} waits: it had use for the processor in {percent:.0} % of a trial run, and '--order paired' \
              compares processor time\n{HINT}"
         );
     }
@@ -90,42 +91,89 @@ fn is_concurrent(job: &Job) -> bool {
     levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
-/// One run of the baseline for every case. What fails is left to the session to say.
-fn trial(plan: &Plan) -> anyhow::Result<Vec<Run>> {
-    let mut runs = Runs::default();
-    runner::try_all(plan, false, &mut [&mut runs])?;
+/// A run of the baseline, with the share of its life in which it had use for the processor.
+struct Tried {
+    run: Run,
+    busy: f64,
+}
+
+/// One run of the baseline for every case, one after the other. What fails is left to the session to say.
+fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
+    let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
+    let mut tries = Tries {
+        looks: &looks,
+        tried: Vec::new(),
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                looks.look(wants_processor());
+                std::thread::sleep(LOOK_EVERY);
+            }
+        });
+        let ended = runner::try_all(plan, 1, false, &mut [&mut tries]);
+        is_over.store(true, Ordering::Relaxed);
+        ended
+    })?;
     let mut seen = BTreeSet::new();
-    runs.0.retain(|run| seen.insert(run.case.id()));
-    Ok(runs.0)
+    tries.tried.retain(|tried| seen.insert(tried.run.case.id()));
+    Ok(tries.tried)
 }
 
-/// The cases that waited, with the share of its life in which the process used the processor.
-fn waiting(tried: &[Run]) -> Vec<(String, f64)> {
-    let waiting = tried.iter().filter_map(|run| {
-        let share = busy_share(&run.usage?, run.wall_ns)?;
-        (share < BUSY).then(|| (run.case.id(), share))
-    });
-    waiting.collect()
+/// How often the tried process was looked at, and how often it had use for the processor. What it used of it
+/// does not tell work that waits from work that other programs push off the processor.
+#[derive(Default)]
+struct Looks {
+    all: AtomicU32,
+    busy: AtomicU32,
 }
 
-/// The share of a process's life in which it used the processor; `None` if others kept it from doing so.
-fn busy_share(usage: &Usage, wall_ns: u64) -> Option<f64> {
-    let used = (usage.user_ns + usage.system_ns) as f64;
-    let lost = wall_ns as f64 - used;
-    let pushed_off = usage.involuntary_switches as f64 * WAIT_FOR_TURN_NS;
-    (pushed_off < lost * BUSY).then(|| used / wall_ns.max(1) as f64)
+impl Looks {
+    fn look(&self, wants: Option<bool>) {
+        self.all
+            .fetch_add(u32::from(wants.is_some()), Ordering::Relaxed);
+        self.busy
+            .fetch_add(u32::from(wants == Some(true)), Ordering::Relaxed);
+    }
+
+    /// The share of busy looks since the last call; `None` if there were none.
+    fn take_share(&self) -> Option<f64> {
+        let (all, busy) = (
+            self.all.swap(0, Ordering::Relaxed),
+            self.busy.swap(0, Ordering::Relaxed),
+        );
+        (all > 0).then(|| f64::from(busy) / f64::from(all))
+    }
 }
 
 /// Collects finished runs.
-#[derive(Default)]
-struct Runs(Vec<Run>);
+struct Tries<'a> {
+    looks: &'a Looks,
+    tried: Vec<Tried>,
+}
 
-impl Observer for Runs {
+impl Observer for Tries<'_> {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         if let Event::RunFinished(run) = event {
-            self.0.push((*run).clone());
+            // One process may report several runs.
+            let same = self.tried.last().filter(|last| last.run.slot == run.slot);
+            let busy = same.map_or_else(
+                || busy_share(run.usage.as_ref(), run.wall_ns, self.looks.take_share()),
+                |last| last.busy,
+            );
+            let run = (*run).clone();
+            self.tried.push(Tried { run, busy });
         }
         Ok(())
+    }
+}
+
+/// The share of a process's life in which it used the processor, or was `seen` to have use for it.
+fn busy_share(usage: Option<&Usage>, wall_ns: u64, seen: Option<f64>) -> f64 {
+    let used = usage.map(|usage| (usage.user_ns + usage.system_ns) as f64 / wall_ns.max(1) as f64);
+    match (used, seen) {
+        (Some(used), Some(seen)) => used.max(seen),
+        (used, seen) => used.or(seen).unwrap_or(1.0),
     }
 }
 
@@ -133,27 +181,28 @@ impl Observer for Runs {
 mod tests {
     use super::*;
 
-    fn share(busy_ms: u64, wall_ms: u64, switches: u64) -> Option<f64> {
-        let usage = Usage {
+    #[test]
+    fn waiting_is_told_from_being_pushed_off_the_processor() {
+        let usage = |busy_ms: u64| Usage {
             user_ns: busy_ms * 1_000_000,
             system_ns: 0,
             max_rss_bytes: 0,
-            involuntary_switches: switches,
             ..Usage::default()
         };
-        busy_share(&usage, wall_ms * 1_000_000)
+        let share = |busy_ms, seen| busy_share(Some(&usage(busy_ms)), 1_000_000_000, seen);
+        assert!(share(20, Some(0.1)) < BUSY, "it sleeps");
+        assert!(share(950, None) > BUSY, "it computes");
+        assert!(share(300, Some(0.95)) > BUSY, "others compute");
     }
 
     #[test]
-    fn waiting_is_told_from_being_pushed_off_the_processor() {
-        assert!(
-            share(20, 1000, 2).is_some_and(|share| share < BUSY),
-            "it sleeps"
-        );
-        assert!(
-            share(950, 1000, 0).is_some_and(|share| share > BUSY),
-            "it computes"
-        );
-        assert_eq!(share(300, 1000, 80), None, "others compute");
+    fn looks_count_from_one_run_to_the_next() {
+        let looks = Looks::default();
+        assert_eq!(looks.take_share(), None);
+        for wants in [Some(true), Some(false), None, Some(true), Some(true)] {
+            looks.look(wants);
+        }
+        assert_eq!(looks.take_share(), Some(0.75));
+        assert_eq!(looks.take_share(), None);
     }
 }

@@ -33,7 +33,13 @@ pub fn try_out(
     for failure in &plans.suite.failures {
         tried.fail(failure);
     }
-    tried.ended = runner::try_all(&plans.plan, fail_fast, &mut [&mut tried, listener])?;
+    let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
+    tried.ended = runner::try_all(
+        &plans.plan,
+        processors,
+        fail_fast,
+        &mut [&mut tried, listener],
+    )?;
     for job in &plans.plan.jobs {
         tried.files.entry(job.source.name.clone()).or_default();
     }

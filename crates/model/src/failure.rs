@@ -199,8 +199,8 @@ pub enum Event<'a> {
         /// Iterations per second.
         per_s: f64,
     },
-    /// A slot is over, whatever came of it: it will not be executed again on resuming.
-    SlotDone(u32),
+    /// A slot, or both of a pair, are over, whatever came of them: they will not be executed again on resuming.
+    SlotsDone(&'a [u32]),
     /// The last event of a session.
     Finished {
         /// Whether the user ended it early.

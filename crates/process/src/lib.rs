@@ -25,7 +25,8 @@ pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt}
 pub use listen::{run, unix_ms};
 pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
-    Identity, adopt_orphans, cpu_ns_of, name_of, names_of, peak_rss_bytes_of, tree_of,
+    Identity, adopt_orphans, cpu_ns_of, cpu_ns_of_others, name_of, names_of, peak_rss_bytes_of,
+    tree_of, wants_processor,
 };
 pub use scheduling::{CpuSet, RealTime, TimeSlice};
 pub use scratch::{Scratch, user};

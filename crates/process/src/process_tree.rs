@@ -48,16 +48,30 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let all = processes();
     let tree = members(&all, root);
-    let ticks_per_second = clock_ticks_per_second();
-    if tree.is_empty() || ticks_per_second == 0 {
-        return None;
-    }
-    let in_ns = |ticks: u64| ticks.saturating_mul(1_000_000_000) / ticks_per_second;
     let spent = tree.iter().map(|pid| {
         let stat = &all[pid];
-        cpu_ns_of_process(*pid).unwrap_or_else(|| in_ns(stat.own_ticks)) + in_ns(stat.waited_ticks)
+        own_cpu_ns(*pid, stat) + ns_of_ticks(stat.waited_ticks)
     });
-    Some(spent.sum())
+    (!tree.is_empty()).then(|| spent.sum())
+}
+
+/// Processor time in nanoseconds that each process has used which does not descend from this one.
+pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
+    let all = processes();
+    let own = Identity::own().pid;
+    let others = all.iter().filter(|(pid, _)| !descends(&all, **pid, own));
+    others
+        .map(|(pid, stat)| (*pid, own_cpu_ns(*pid, stat)))
+        .collect()
+}
+
+/// What a process used itself; to a tick where its clock cannot be read.
+fn own_cpu_ns(pid: i32, stat: &Stat) -> u64 {
+    cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.own_ticks))
+}
+
+fn ns_of_ticks(ticks: u64) -> u64 {
+    ticks.saturating_mul(1_000_000_000) / clock_ticks_per_second().max(1)
 }
 
 /// The largest resident memory that each living member of the tree has had so far, added up, in bytes.
@@ -84,6 +98,27 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("se.nr_migrations"))?;
     line.trim_start_matches([' ', ':']).trim().parse().ok()
+}
+
+/// Whether a descendant of this process uses the processor or stands in line for it; `None` when there is none. The
+/// state of a thread is `R` in both cases (proc_pid_stat(5)).
+pub fn wants_processor() -> Option<bool> {
+    let all = processes();
+    let own = Identity::own().pid;
+    let descendants: Vec<i32> = all
+        .keys()
+        .copied()
+        .filter(|pid| *pid != own && descends(&all, *pid, own))
+        .collect();
+    let wants = |pid: &i32| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+        let mut stats = threads
+            .flatten()
+            .flatten()
+            .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        stats.any(|stat| is_runnable(&stat))
+    };
+    (!descendants.is_empty()).then(|| descendants.iter().any(wants))
 }
 
 /// What a process calls itself.
@@ -137,22 +172,28 @@ fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
-    let descends = |pid: i32| {
-        let mut at = pid;
-        // Nobody has more ancestors than there are processes, whatever changed meanwhile.
-        for _ in 0..all.len() {
-            if at == root {
-                return true;
-            }
-            match all.get(&at) {
-                Some(stat) => at = stat.parent,
-                None => return false,
-            }
+fn is_runnable(stat: &str) -> bool {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    after_name.trim_start().starts_with('R')
+}
+
+fn descends(all: &BTreeMap<i32, Stat>, pid: i32, root: i32) -> bool {
+    let mut at = pid;
+    // Nobody has more ancestors than there are processes, whatever changed meanwhile.
+    for _ in 0..all.len() {
+        if at == root {
+            return true;
         }
-        false
-    };
-    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(*pid);
+        match all.get(&at) {
+            Some(stat) => at = stat.parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+fn members(all: &BTreeMap<i32, Stat>, root: i32) -> Vec<i32> {
+    let belongs = |(pid, stat): (&i32, &Stat)| stat.group == root || descends(all, *pid, root);
     all.iter()
         .filter(|(pid, stat)| belongs((pid, stat)))
         .map(|(pid, _)| *pid)
@@ -356,6 +397,7 @@ mod tests {
         };
         assert_eq!(super::stat(text), Some(expected));
         assert_eq!(super::stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
+        assert!(!is_runnable(text) && is_runnable("7 (a) S) R 3 5 5 0"));
     }
 
     #[test]

@@ -72,11 +72,8 @@ pub fn execute(
             break;
         }
         let [.., slot] = together else { continue };
-        // Half a pair is worth nothing, and cannot be completed later.
-        if together
-            .iter()
-            .any(|slot| orders.done.contains(&slot.index))
-        {
+        // A pair is done whole.
+        if orders.done.contains(&slot.index) {
             continue;
         }
         if !together.iter().any(|slot| execution.is_over(slot)) {
@@ -246,8 +243,9 @@ impl<'a, 'o> Execution<'a, 'o> {
         let mut failed = false;
         for (slot, attempt) in together.iter().zip(attempts) {
             failed |= self.keep(slot, attempt, surroundings)?;
-            self.tell(&Event::SlotDone(slot.index))?;
         }
+        let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
+        self.tell(&Event::SlotsDone(&done))?;
         Ok(if failed {
             Stepped::Failed
         } else {

@@ -1,4 +1,4 @@
-//! Every case once, several at a time: whether it works, not how fast.
+//! Every case once, maybe several at a time: whether it works, not how fast.
 
 use super::execute::Ended;
 use speedwell_harness::plan::Plan;
@@ -16,13 +16,14 @@ enum TrialEvent {
     Ended(usize, Box<Attempt>),
 }
 
-/// Executes each job of `plan` once under its first variant, those of an experiment under all. Nothing is measured, so the machine is
-/// kept busy with as many as it has processors.
+/// Executes each job of `plan` once under its first variant, those of an experiment under all;
+/// `at_once` of them at a time, as nothing is measured.
 ///
 /// # Errors
 /// An observer could not keep what it was told. Failures of tried programs are not errors.
 pub fn try_all(
     plan: &Plan,
+    at_once: usize,
     fail_fast: bool,
     observers: &mut [&mut dyn Observer],
 ) -> anyhow::Result<Ended> {
@@ -40,11 +41,10 @@ pub fn try_all(
         cases: count,
         done: 0,
     })?;
-    let workers = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     let mut ended = Ended::Complete;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
-        for _ in 0..workers.min(count) {
+        for _ in 0..at_once.min(count) {
             let sender = sender.clone();
             scope.spawn(|| work(plan, experiment.as_ref(), &next, &stop, sender));
         }
@@ -176,7 +176,7 @@ fn pass_on(
     if let Some(failure) = &attempt.failure {
         tell(&Event::Failed(failure))?;
     }
-    tell(&Event::SlotDone(at as u32))?;
+    tell(&Event::SlotsDone(&[at as u32]))?;
     Ok(attempt
         .failure
         .is_some_and(|failure| !failure.cause.is_skip()))

@@ -51,7 +51,7 @@ fn record(store: &mut Store, runs: u32, samples: u32) -> anyhow::Result<i64> {
         let case = cases[(slot / 4) as usize % cases.len()].clone();
         let variant = variants[slot as usize % 2].clone();
         recorder.observe(&Event::RunFinished(&run(case, variant, slot, samples)))?;
-        recorder.observe(&Event::SlotDone(slot))?;
+        recorder.observe(&Event::SlotsDone(&[slot]))?;
     }
     recorder.observe(&Event::Finished { interrupted: false })?;
     Ok(recorder.number())

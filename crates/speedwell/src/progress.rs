@@ -99,7 +99,7 @@ impl Progress {
             Event::RunStarted { label, variant, .. } => {
                 state.current = visible(&format!("{label} ({variant})")).into_owned();
             }
-            Event::SlotDone(_) => state.done += 1,
+            Event::SlotsDone(slots) => state.done += slots.len(),
             Event::CaseDecided { saved, .. } => state.total = state.total.saturating_sub(*saved),
             Event::Failed(_) => state.failed += 1,
             _ => return,

@@ -112,6 +112,9 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     let mut document = document_of(session, &findings, &task.study, settings, &output)?;
     document.append(report::circumstances(&[(None, session)], &findings));
     task.output.print(&document)?;
+    if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
+        status::hint(&hint);
+    }
     Ok(status::judge(&findings, task.fail_on))
 }
 

@@ -85,6 +85,11 @@ pub fn note(sentence: &str) {
     eprintln!("speedwell: {}", visible(sentence));
 }
 
+/// Prints what to try next.
+pub fn hint(sentence: &str) {
+    eprintln!("hint: {}", visible(sentence));
+}
+
 /// Whether the findings pass the gate, whether the machine was too busy for its rules, and whether anything failed.
 pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
     let mut verdicts = findings

@@ -93,7 +93,8 @@ fn pairs_are_compared_with_the_runs_beside_them() {
 
 #[test]
 fn sides_that_disturb_each_other_have_no_verdict() {
-    let row = row(&paired(32, 1.3), &Settings::default());
+    let findings = crate::analyse(&paired(32, 1.3), &Settings::default());
+    let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.more_runs), (Verdict::Unclear, None));
     assert!(
         row.notes[0].contains("disturb each other"),

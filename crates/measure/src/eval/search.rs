@@ -210,7 +210,7 @@ impl Search<'_, '_> {
             notes: seen.notes,
             load: None,
         }))?;
-        self.recorder.observe(&Event::SlotDone(self.slot))?;
+        self.recorder.observe(&Event::SlotsDone(&[self.slot]))?;
         self.slot += 1;
         Ok(())
     }

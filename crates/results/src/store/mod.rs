@@ -1,7 +1,7 @@
 //! Keeps sessions in one SQLite file, while they are being measured and for ever after.
 //!
 //! Decides where the file is, what its tables look like and when something counts as kept: a slot
-//! of the plan is kept, whole, from the moment its `SlotDone` was observed, whatever happens to the
+//! of the plan is kept, whole, from the moment its `SlotsDone` was observed, whatever happens to the
 //! process afterwards. It must not know where runs come from nor what anybody reads out of them.
 //! Start with [`Store`], then [`Recorder`]; the tables are in `schema.rs`.
 

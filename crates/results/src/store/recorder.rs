@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Follows a session and keeps every slot as soon as it is over.
 ///
 /// What belongs to one slot (its runs or its failure, and the mark that it is done) is held in
-/// memory until [`Event::SlotDone`] and then committed at once. So a killed session holds whole
+/// memory until [`Event::SlotsDone`] and then committed at once. So a killed session holds whole
 /// slots only, and resuming it repeats exactly those that it does not hold. Slots may overlap, as
 /// they do when variants run in parallel.
 #[derive(Debug)]
@@ -151,22 +151,30 @@ impl Recorder<'_> {
         self.open_slots.entry(slot).or_default().push(entry);
     }
 
-    fn close_slot(&mut self, slot: u32, done: bool) -> anyhow::Result<()> {
-        let entries = self.open_slots.remove(&slot).unwrap_or_default();
+    fn close_slots(&mut self, slots: &[u32], done: bool) -> anyhow::Result<()> {
+        let closed = slots.iter().map(|slot| {
+            let entries = self.open_slots.remove(slot);
+            (*slot, entries.unwrap_or_default())
+        });
+        let closed: Vec<(u32, Vec<Entry>)> = closed.collect();
         self.write(|writer, file| {
-            for entry in &entries {
-                match entry {
-                    Entry::Run(run) => writer.run(file, run, done)?,
-                    Entry::Failure(failure) => writer.failure(file, failure, done)?,
+            for (slot, entries) in &closed {
+                for entry in entries {
+                    match entry {
+                        Entry::Run(run) => writer.run(file, run, done)?,
+                        Entry::Failure(failure) => writer.failure(file, failure, done)?,
+                    }
+                }
+                if entries.is_empty() && done {
+                    writer.empty_slot(file, *slot)?;
                 }
             }
-            if entries.is_empty() && done {
-                writer.empty_slot(file, slot)
-            } else {
-                Ok(())
-            }
+            Ok(())
         })
-        .with_context(|| format!("cannot keep slot {slot}"))
+        .with_context(|| {
+            let slots: Vec<String> = slots.iter().map(u32::to_string).collect();
+            format!("cannot keep slot {}", slots.join(" and "))
+        })
     }
 
     /// Results of slots that never became done are kept as well: a user who does not resume has
@@ -174,7 +182,7 @@ impl Recorder<'_> {
     fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
-            self.close_slot(slot, !interrupted)?;
+            self.close_slots(&[slot], !interrupted)?;
         }
         let state = if interrupted {
             State::Interrupted
@@ -206,7 +214,7 @@ impl Observer for Recorder<'_> {
                 Some(slot) => self.keep(slot, Entry::Failure((*failure).clone())),
                 None => self.write(|writer, file| writer.failure_once(file, failure))?,
             },
-            Event::SlotDone(slot) => self.close_slot(*slot, true)?,
+            Event::SlotsDone(slots) => self.close_slots(slots, true)?,
             Event::CaseDecided { label, saved } => self.write(|writer, file| {
                 file.prepare_cached(
                     "INSERT INTO case_decided (session, id, saved_runs) VALUES (?1, ?2, ?3)

@@ -214,7 +214,7 @@ pub fn play(
                     variant: &run.variant,
                 })?;
                 follower.observe(&Event::RunFinished(run))?;
-                follower.observe(&Event::SlotDone(run.slot))?;
+                follower.observe(&Event::SlotsDone(&[run.slot]))?;
             }
             Step::Failure(failure) => follower.observe(&Event::Failed(failure))?,
         }

@@ -37,7 +37,7 @@ fn a_program_that_records_until_it_is_killed() {
     for slot in (0..PLANNED).filter(|slot| !done.contains(slot)) {
         recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
         recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-        recorder.observe(&Event::SlotDone(slot)).unwrap();
+        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
         let line = format!("{:<1$}\n", format!("done {slot}"), ANNOUNCEMENT - 1);
         out.write_all(line.as_bytes()).unwrap();
         out.flush().unwrap();

@@ -23,7 +23,7 @@ fn a_session_recorded_event_by_event_equals_the_one_that_was_measured() {
             told.runs.push(run(slot));
             recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
         }
-        recorder.observe(&Event::SlotDone(slot)).unwrap();
+        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
     }
     let decided = Event::CaseDecided {
         label: "buffers/fill.js len=1",
@@ -57,7 +57,7 @@ fn a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared() {
     recorder
         .observe(&Event::RunFinished(&run_of(0, "heap_used", 5.0)))
         .unwrap();
-    recorder.observe(&Event::SlotDone(0)).unwrap();
+    recorder.observe(&Event::SlotsDone(&[0])).unwrap();
     recorder
         .declare(&Metric::new("heap_used", "B", Better::Lower))
         .unwrap();
@@ -92,7 +92,7 @@ fn slots_of_parallel_runs_may_overlap() {
     for event in [
         Event::RunFinished(&run(0)),
         Event::RunFinished(&run(1)),
-        Event::SlotDone(1),
+        Event::SlotsDone(&[1]),
         Event::RunFinished(&run(0)),
     ] {
         recorder.observe(&event).unwrap();
@@ -112,7 +112,7 @@ fn an_interrupted_session_is_taken_up_where_it_stopped() {
     let mut recorder = store.begin(&blank("a"), "{}").unwrap();
     recorder.observe(&Event::Failed(&failure(None))).unwrap();
     recorder.observe(&Event::RunFinished(&run(0))).unwrap();
-    recorder.observe(&Event::SlotDone(0)).unwrap();
+    recorder.observe(&Event::SlotsDone(&[0])).unwrap();
     recorder.observe(&Event::RunFinished(&run(1))).unwrap();
     recorder
         .observe(&Event::Finished { interrupted: true })
@@ -130,7 +130,7 @@ fn an_interrupted_session_is_taken_up_where_it_stopped() {
     recorder.observe(&Event::Failed(&failure(None))).unwrap();
     for slot in [1, 2] {
         recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-        recorder.observe(&Event::SlotDone(slot)).unwrap();
+        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
     }
     recorder
         .observe(&Event::Finished { interrupted: false })
@@ -158,10 +158,10 @@ fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up()
     let number = first.number();
     let mut second = theirs.resume(number).unwrap();
     second.observe(&Event::RunFinished(&run(0))).unwrap();
-    second.observe(&Event::SlotDone(0)).unwrap();
+    second.observe(&Event::SlotsDone(&[0])).unwrap();
 
     first.observe(&Event::RunFinished(&run(0))).unwrap();
-    let refused = first.observe(&Event::SlotDone(0)).unwrap_err();
+    let refused = first.observe(&Event::SlotsDone(&[0])).unwrap_err();
     let words = format!("{refused:#}");
     assert!(
         words.contains("another speedwell is recording session @1"),
@@ -174,9 +174,9 @@ fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up()
 fn a_slot_that_gave_nothing_is_over_all_the_same() {
     let mut store = Store::in_memory().unwrap();
     let mut recorder = store.begin(&blank("a"), "{}").unwrap();
-    recorder.observe(&Event::SlotDone(4)).unwrap();
+    recorder.observe(&Event::SlotsDone(&[4])).unwrap();
     recorder.observe(&Event::Failed(&failure(Some(5)))).unwrap();
-    recorder.observe(&Event::SlotDone(5)).unwrap();
+    recorder.observe(&Event::SlotsDone(&[5])).unwrap();
     let number = recorder.number();
     assert_eq!(
         store.finished_slots(number).unwrap(),
@@ -196,7 +196,7 @@ fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side() {
                 let mut recorder = store.begin(&blank(id), "{}").unwrap();
                 for slot in 0..100 {
                     recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-                    recorder.observe(&Event::SlotDone(slot)).unwrap();
+                    recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
                 }
                 recorder
                     .observe(&Event::Finished { interrupted: false })

@@ -1,0 +1,109 @@
+//! What pairs on one processor would do for cases that a busy machine left unclear.
+//!
+//! Decides from the processor time that the same runs took: pairs compare nothing else. Start at [`pairs_hint`].
+
+use crate::{Findings, Settings, analyse};
+use speedwell_model::{Metric, Order, Session, Value, Verdict};
+use std::collections::BTreeSet;
+
+/// A sentence that names `--order paired` and how many pairs the unclear cases would need; `None` where the machine was
+/// quiet, every case has a verdict, or pairs cannot be had.
+pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -> Option<String> {
+    let unclear: BTreeSet<String> = findings
+        .comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.rows)
+        .filter(|row| row.verdict == Verdict::Unclear && !is_concurrent(&row.case.values))
+        .map(|row| row.case.id())
+        .collect();
+    let measured_apart = session.design.order == Order::Blocks && session.environment.was_busy();
+    session.metric(Metric::CPU_TIME)?;
+    if unclear.is_empty() || !measured_apart {
+        return None;
+    }
+    let by_processor_time = Settings {
+        metrics: vec![Metric::CPU_TIME.to_owned()],
+        ..settings.clone()
+    };
+    let as_they_are = runs_that_tell(findings, &unclear).unwrap_or(usize::MAX);
+    let pairs = runs_that_tell(&analyse(session, &by_processor_time), &unclear);
+    // In pairs the noise that both sides share is gone.
+    let pairs = pairs
+        .filter(|pairs| *pairs < as_they_are)
+        .map_or_else(String::new, |pairs| {
+            format!(": by the processor time of these runs, {pairs} pairs or fewer would tell")
+        });
+    Some(format!(
+        "--order paired compares processor time while both sides share a processor{pairs}"
+    ))
+}
+
+fn is_concurrent(values: &[(String, Value)]) -> bool {
+    let mut levels = values.iter().filter(|(name, _)| name == "concurrency");
+    levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
+}
+
+/// How many runs per side give all these cases a verdict, if that can be said.
+fn runs_that_tell(findings: &Findings, cases: &BTreeSet<String>) -> Option<usize> {
+    let rows = findings
+        .comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.rows);
+    let needed = rows
+        .filter(|row| cases.contains(&row.case.id()))
+        .map(|row| {
+            let done = row.baseline.runs.len().min(row.candidate.runs.len());
+            match row.verdict {
+                Verdict::Unclear => Some(done + row.more_runs? as usize),
+                _ => Some(done),
+            }
+        });
+    let needed: Option<Vec<usize>> = needed.collect();
+    needed?.into_iter().max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+    use speedwell_model::Sample;
+    use std::sync::Arc;
+
+    /// A session whose wall clock says nothing, and whose processor time differs by 5 %.
+    fn noisy(pressure: &str) -> Session {
+        let mut session = Story::blocks(&["old", "new"], 16)
+            .noisy("b", 0.4, |_| 1.0)
+            .session();
+        session.metrics.push(Metric::cpu_time());
+        let fact = ("now_cpu_pressure_percent".to_owned(), pressure.to_owned());
+        session.environment.facts = [fact].into();
+        for (number, run) in session.runs.iter_mut().enumerate() {
+            let factor = if &*run.variant == "new" { 1.05 } else { 1.0 };
+            run.samples.push(Sample {
+                metric: Arc::from(Metric::CPU_TIME),
+                value: factor * (1000.0 + (number * 7919 % 11) as f64),
+                elapsed_ns: None,
+                iterations: None,
+            });
+        }
+        session
+    }
+
+    fn hint(session: &Session) -> Option<String> {
+        let settings = Settings::default();
+        pairs_hint(session, &analyse(session, &settings), &settings)
+    }
+
+    #[test]
+    fn what_a_busy_machine_left_unclear_is_told_in_pairs() {
+        let said = hint(&noisy("80")).unwrap();
+        assert!(said.ends_with("32 pairs or fewer would tell"), "{said}");
+        assert_eq!(hint(&noisy("3")), None, "the machine was quiet");
+        let mut session = noisy("80");
+        session.metrics.pop();
+        assert_eq!(hint(&session), None, "no processor time");
+        let mut session = noisy("80");
+        session.runs.retain(|run| run.case.id() != "b");
+        assert_eq!(hint(&session), None, "nothing is unclear");
+    }
+}

@@ -1,0 +1,112 @@
+//! Which other processes use the processors at this moment.
+
+use speedwell_process::{cpu_ns_of_others, name_of};
+use std::time::{Duration, Instant};
+
+/// How long one looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Who uses less, in processors, is background.
+const BACKGROUND: f64 = 0.1;
+
+/// How many are named.
+const NAMED: usize = 3;
+
+/// A process that is not ours.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Neighbour {
+    /// Its name and number.
+    pub name: String,
+    /// How many processors it uses.
+    pub cpus: f64,
+}
+
+/// Processes that use the processors, the busiest first. Takes a tenth of a second.
+pub(super) fn busiest() -> Vec<Neighbour> {
+    let (begin, before) = (Instant::now(), cpu_ns_of_others());
+    std::thread::sleep(LOOK);
+    let (after, elapsed_ns) = (cpu_ns_of_others(), begin.elapsed().as_nanos() as f64);
+    let cpus = after.iter().map(|(pid, ns)| {
+        let used = ns.saturating_sub(before.get(pid).copied().unwrap_or(0));
+        (*pid, (used as f64 / elapsed_ns))
+    });
+    let mut busy: Vec<(i32, f64)> = cpus.filter(|(_, cpus)| *cpus >= BACKGROUND).collect();
+    busy.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named = busy.into_iter().map(|(pid, cpus)| {
+        let name = name_of(pid).map_or_else(String::new, |name| format!("'{name}' "));
+        Neighbour {
+            name: format!("{name}(process {pid})"),
+            cpus,
+        }
+    });
+    named.collect()
+}
+
+/// Who uses how much of so many processors: `2 other processes use 1.6 of 2 processors: ...`; `None` without anybody.
+pub(super) fn sentence(neighbours: &[Neighbour], processors: u32) -> Option<String> {
+    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
+    let who = match neighbours.len() {
+        0 => return None,
+        1 => "another process uses".to_owned(),
+        count => format!("{count} other processes use"),
+    };
+    let mut names: Vec<&str> = neighbours
+        .iter()
+        .take(NAMED)
+        .map(|neighbour| neighbour.name.as_str())
+        .collect();
+    if neighbours.len() > NAMED {
+        names.push("...");
+    }
+    let processors = match processors {
+        1 => "1 processor".to_owned(),
+        count => format!("{count} processors"),
+    };
+    Some(format!(
+        "{who} {used:.1} of {processors}: {}",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_are_named() {
+        let neighbour = |name: &str, cpus| Neighbour {
+            name: name.to_owned(),
+            cpus,
+        };
+        assert_eq!(sentence(&[], 2), None);
+        let two = [
+            neighbour("'a' (process 1)", 0.9),
+            neighbour("'b' (process 2)", 0.7),
+        ];
+        assert_eq!(
+            sentence(&two, 2).unwrap(),
+            "2 other processes use 1.6 of 2 processors: 'a' (process 1), 'b' (process 2)"
+        );
+        let many = ["a", "b", "c", "d"].map(|name| neighbour(name, 0.25));
+        assert_eq!(
+            sentence(&many, 1).unwrap(),
+            "4 other processes use 1.0 of 1 processor: a, b, c, ..."
+        );
+    }
+
+    #[test]
+    fn our_own_children_are_no_neighbours() {
+        let child = std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn();
+        let mut child = child.unwrap();
+        let own = format!("(process {})", child.id());
+        let found = busiest();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(
+            found.iter().all(|one| !one.name.ends_with(&own)),
+            "{found:?}"
+        );
+    }
+}
