@@ -3,6 +3,7 @@
 //! Decides which remarks a row needs; the verdict comes from `correction.rs`. Start at [`describe`].
 
 use crate::disturbed::Exposure;
+use crate::exact::Counts;
 use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
 use crate::policy::Policy;
 use crate::power::Precision;
@@ -44,16 +45,22 @@ pub(super) struct CaseRow {
     pub one_after_the_other: bool,
     /// Whether the sides changed each other's figures, so that their ratio is not that of either alone.
     pub disturb_each_other: bool,
+    /// What counts say, where the figures are counts.
+    pub counts: Counts,
 }
 
 /// Describes one case, of which `outcome` is known, without a verdict yet; `names` are those of baseline and candidate.
 pub(super) fn describe(
     case: MatchedCase,
-    outcome: Outcome,
+    mut outcome: Outcome,
     policy: &Policy,
     names: [&str; 2],
 ) -> CaseRow {
     let seed = policy.seed_for(&case.id);
+    let counts = counts_of(&case.pair, policy);
+    if let Some(change) = counts.change() {
+        (outcome.change, outcome.p, outcome.error) = (Some(change), None, None);
+    }
     let precision = outcome.error.map(|error| Precision {
         runs: outcome.data.runs(),
         error,
@@ -62,7 +69,11 @@ pub(super) fn describe(
     // Inside randomised blocks chance alone may put one side first; the test allows for it.
     let unordered = policy.indicative && is_one_after_the_other(&case.pair);
     let one_after_the_other = case.apart || unordered;
-    let mut notes = remarks(&case.pair, &outcome, policy);
+    let mut notes = match counts {
+        Counts::Exact(_) => Vec::new(),
+        _ => remarks(&case.pair, &outcome, policy),
+    };
+    notes.extend(counts.remark(case.pair.baseline.len().min(case.pair.candidate.len())));
     if noise_depends_on_its_past(&case.pair, case.apart) {
         notes.extend(on_dependence(policy, one_after_the_other));
     }
@@ -84,6 +95,7 @@ pub(super) fn describe(
         p: outcome.p,
         q: None,
         verdict: Verdict::Unclear,
+        is_exact: counts.change().is_some(),
         indicative: policy.indicative,
         decided_at: outcome.decided_at,
         detectable: None,
@@ -102,6 +114,16 @@ pub(super) fn describe(
         precision,
         one_after_the_other,
         disturb_each_other,
+        counts,
+    }
+}
+
+/// What the figures say as counts; nothing where they are none.
+fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
+    if policy.counts {
+        Counts::of(&pair.baseline, &pair.candidate)
+    } else {
+        Counts::TooFew
     }
 }
 

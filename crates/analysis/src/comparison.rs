@@ -225,6 +225,12 @@ const FEW: usize = 500;
 /// order that is what resampling its blocks would give, at a thousandth of the cost.
 pub(super) fn overall(rows: &[CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(ratio_and_error).collect();
+    if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
+        let logs: Vec<f64> = rows.iter().filter_map(log_ratio).collect();
+        let value = mean(&logs).exp_m1();
+        let (low, high) = (value, value);
+        return Some(Estimate { value, low, high });
+    }
     if cases.len() < 2 {
         return unbounded(rows);
     }
@@ -289,6 +295,7 @@ pub(super) fn left_out(rows: &[CaseRow]) -> usize {
         .filter(|row| ratio_and_error(row).is_some())
         .count();
     let part = match bounded {
+        0 | 1 if rows.iter().all(|row| row.comparison.is_exact) => rows.len(),
         0 | 1 => rows.iter().filter_map(log_ratio).count(),
         _ => bounded,
     };

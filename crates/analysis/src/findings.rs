@@ -157,6 +157,8 @@ pub struct CaseComparison {
     pub q: Option<f64>,
     /// The answer.
     pub verdict: Verdict,
+    /// Whether the change is known exactly, because the figures are counts that do not vary.
+    pub is_exact: bool,
     /// Whether the order of runs is unknown or fixed, so that the verdict is only a hint.
     pub indicative: bool,
     /// Runs per side at which the sequential test decided.

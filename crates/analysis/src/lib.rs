@@ -12,6 +12,7 @@ mod comparison;
 mod correction;
 mod disturbed;
 mod evidence;
+mod exact;
 pub mod experiment;
 mod findings;
 mod grid;

@@ -4,6 +4,7 @@
 //! looks and what counts as "no change". The design wins where it was fixed before measuring, as
 //! only then the error rate holds. It must not know data.
 
+use crate::exact;
 use crate::paired::Matching;
 use crate::{Correction, Method};
 use speedwell_model::{Design, Order, Stopping};
@@ -33,6 +34,8 @@ pub(super) struct Policy {
     pub looks: Option<Looks>,
     /// Seed of bootstraps.
     pub seed: u64,
+    /// Whether the figures are counts, which need no statistics where they do not vary.
+    pub counts: bool,
 }
 
 /// The looks of a sequential design and the p values that go with them.
@@ -98,7 +101,11 @@ impl Policy {
             matching,
             indicative: !design.order.is_randomised(),
             alpha,
-            delta: threshold.unwrap_or(delta),
+            delta: match &design.counting {
+                Some(_) => threshold.unwrap_or(exact::DELTA),
+                None => threshold.unwrap_or(delta),
+            },
+            counts: design.counting.is_some(),
             threshold: threshold.unwrap_or(0.0),
             looks: Looks::from_stopping(&design.stopping, alpha, runs),
             seed: design.seed,
@@ -122,6 +129,7 @@ impl Policy {
             threshold: settings.threshold.unwrap_or(0.0),
             looks: None,
             seed: settings.seed,
+            counts: false,
         }
     }
 
@@ -279,6 +287,7 @@ mod tests {
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         }
     }
 

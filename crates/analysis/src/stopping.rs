@@ -5,12 +5,13 @@
 //! [`StopRule::decided`].
 
 use crate::disturbed::keep_those_that_count;
+use crate::exact::is_exact;
 use crate::grid::{distinct, values_of};
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::{Looks, Policy};
 use crate::sequential::{Member, SequentialDecision};
 use crate::{Settings, summary};
-use speedwell_model::{Design, Run};
+use speedwell_model::{Design, Metric, Run};
 use std::collections::HashMap;
 
 /// Runs below which no precision is believed.
@@ -31,6 +32,8 @@ enum Question {
     Change(Box<Change>),
     /// Is the value of the only variant known well enough?
     Precision(Box<Precision>),
+    /// Do the counts of every variant agree from run to run?
+    Count,
 }
 
 /// A session of one variant while it is measured.
@@ -86,8 +89,12 @@ impl StopRule {
             baseline,
             places: HashMap::new(),
         };
+        let question = match &design.counting {
+            Some(_) => Question::Count,
+            None => Question::Change(Box::new(change)),
+        };
         StopRule {
-            question: Question::Change(Box::new(change)),
+            question,
             metrics: deciding(settings),
             all_metrics: settings.wants_all_metrics(),
         }
@@ -133,6 +140,7 @@ impl StopRule {
                 .map(|(runs, metrics)| are_precise(runs, metrics, precision))
                 .collect(),
             Question::Change(change) => change.decided(&cases, self.all_metrics),
+            Question::Count => cases.iter().map(|(runs, _)| are_exact(runs)).collect(),
         }
     }
 }
@@ -267,6 +275,15 @@ fn are_precise(runs: &[Run], metrics: &[String], wanted: &Precision) -> bool {
                 .iter()
                 .all(|(_, runs)| is_precise(runs, metric, wanted.share, wanted.confidence))
         })
+}
+
+/// Whether all variants have runs enough whose instructions are the same.
+fn are_exact(runs: &[Run]) -> bool {
+    let is_exact = |runs: Vec<&Run>| is_exact(&values_of(&runs, Metric::INSTRUCTIONS));
+    let variants = distinct(runs.iter().map(|run| &run.variant));
+    let of =
+        |name: &&std::sync::Arc<str>| runs.iter().filter(|run| run.variant == **name).collect();
+    !runs.is_empty() && variants.iter().all(|name| is_exact(of(name)))
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {

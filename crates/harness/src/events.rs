@@ -255,6 +255,7 @@ mod tests {
             case: None,
             snippet: None,
             measured: None,
+            iterations: None,
         };
         let (seen, fault) = observation(&job, &events);
         (seen.expect("something was reported"), fault)

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Case, Failure, Language, Samples, Snippet, Value, Variant};
+use speedwell_model::{Case, Counting, Failure, Language, Samples, Snippet, Value, Variant};
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
@@ -186,6 +186,9 @@ pub struct Job {
     /// small value may contradict another parameter.
     #[serde(skip)]
     pub measured: Option<Box<Job>>,
+    /// Iterations of every run, where instructions are counted: as many for all variants, found by a trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
 }
 
 impl Job {
@@ -260,4 +263,6 @@ pub struct Setting<'a> {
     pub pin: Option<&'a CpuSet>,
     /// The experiment that the run belongs to.
     pub experiment: Option<&'a Experiment>,
+    /// How instructions are counted, if they are and not time.
+    pub counting: Option<&'a Counting>,
 }

@@ -249,6 +249,7 @@ mod tests {
             case: None,
             snippet: None,
             measured: None,
+            iterations: None,
         };
         Plan {
             jobs: vec![job; jobs],
@@ -264,6 +265,7 @@ mod tests {
                 definitions: Vec::new(),
                 conditions: Vec::new(),
                 reject: Rules::default(),
+                counting: None,
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

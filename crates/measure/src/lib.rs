@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod eval;
 pub mod experiment;
+mod instructions;
 mod iterations;
 pub mod load;
 mod pairs;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The share of its life that a process must have used the processor, or stood in line for it.
-const BUSY: f64 = 0.5;
+pub const BUSY: f64 = 0.5;
 
 /// How often one looks whether it does.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -85,20 +85,23 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_concurrent(job: &Job) -> bool {
+/// Whether the case asks for several workers.
+pub fn is_concurrent(job: &Job) -> bool {
     let levels = job.case.iter().flat_map(|case| &case.values);
     let mut levels = levels.filter(|(name, _)| name == "concurrency");
     levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
 /// A run of the baseline, with the share of its life in which it had use for the processor.
-struct Tried {
-    run: Run,
-    busy: f64,
+pub struct Tried {
+    /// The run.
+    pub run: Run,
+    /// The share.
+    pub busy: f64,
 }
 
 /// One run of the baseline for every case, one after the other. What fails is left to the session to say.
-fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
+pub fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
     let mut tries = Tries {
         looks: &looks,

@@ -6,7 +6,8 @@ use speedwell_analysis::scaling::Rules;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+    Clock, Counting, Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant,
+    milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
@@ -18,6 +19,9 @@ const RUNS_OF_ONE_VARIANT: u32 = 6;
 
 /// Pairs at which the sequential test looks: the smallest p value of eight pairs, 2/2^8, is above the first limit.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
+
+/// Runs of a side where counts of instructions differ from run to run; where they do not, two are enough.
+const RUNS_THAT_DIFFER: u32 = 8;
 
 /// Where measuring until a precision is reached gives up.
 const RUNS_FOR_PRECISION: u32 = 40;
@@ -69,6 +73,8 @@ pub struct PlanRequest {
     pub threshold: Option<f64>,
     /// Rules by which a disturbed run is put aside.
     pub reject: speedwell_model::Rules,
+    /// Counts instructions instead of measuring time.
+    pub counting: Option<Counting>,
 }
 
 /// How much is measured.
@@ -175,7 +181,7 @@ impl VariantRequest {
 impl PlanRequest {
     /// The plan for what was found.
     pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
-        let sampling = Sampling {
+        let mut sampling = Sampling {
             budget_ms: self.budget.map(milliseconds),
             clock: match self.order {
                 Order::Paired => Clock::Cpu,
@@ -183,6 +189,10 @@ impl PlanRequest {
             },
             ..self.sampling.sampling(variants.len())
         };
+        if self.counting.is_some() {
+            let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
+            sampling.runs = Runs::Fixed(runs.max(2));
+        }
         let stopping = match sampling.runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
@@ -209,6 +219,7 @@ impl PlanRequest {
             definitions: suite.definitions(),
             conditions: Vec::new(),
             reject: self.reject.clone(),
+            counting: self.counting.clone(),
         };
         Plan {
             jobs: suite.jobs.clone(),

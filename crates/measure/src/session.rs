@@ -2,7 +2,7 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, pairs, warn};
+use super::{Listener, Plans, SessionRequest, instructions, pairs, warn};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
@@ -31,7 +31,7 @@ pub struct MeasuredSession {
 /// # Errors
 /// The store cannot be read or begun. Failing benchmarks are part of the session.
 pub fn measure(
-    plans: Plans,
+    mut plans: Plans,
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut Listener<'_>,
@@ -41,6 +41,9 @@ pub fn measure(
     }
     if plans.resumed.is_none() {
         check_rules(&plans.plan)?;
+        if plans.plan.design.counting.is_some() {
+            instructions::prepare(&mut plans.plan)?;
+        }
     }
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
@@ -129,6 +132,10 @@ fn warn_before(
     for sentence in own.chain(undivided) {
         warn(listener, &sentence)?;
     }
+    if plans.plan.design.counting.is_some() {
+        // However busy a machine is, the instructions are the same.
+        return Ok(());
+    }
     match (environment::busy_machine(), pairs::advice(&plans.plan)) {
         (Some(busy), Some(advice)) => listener.observe(&Event::Busy(&format!("{busy}\n{advice}"))),
         (Some(busy), None) => listener.observe(&Event::Busy(&busy)),
@@ -150,7 +157,7 @@ pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
 /// A sentence where a fixed number of runs cannot give a verdict. Files that measure several cases in a run, and `--metric all`,
 /// make more comparisons than are counted here. What an experiment claims is judged by its own rules.
 pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
-    if plan.design.experiment.is_some() {
+    if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
     }
     let candidates = plan.variants.len() - 1;

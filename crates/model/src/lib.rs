@@ -27,8 +27,8 @@ pub use metric::{Better, Estimate, Metric, Verdict};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{
-    Clock, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session, State,
-    Stopping, seed_of_step,
+    Clock, Counting, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session,
+    State, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
 pub use variant::{Language, Nodes, Snippet, Variant};

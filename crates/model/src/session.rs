@@ -202,6 +202,9 @@ pub struct Design {
     /// Rules by which a disturbed run is put aside and its slot repeated.
     #[serde(default, skip_serializing_if = "Rules::is_empty")]
     pub reject: Rules,
+    /// How instructions were counted, where they were and not time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting: Option<Counting>,
 }
 
 /// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.
@@ -215,6 +218,15 @@ impl Design {
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
         self.order == Order::Paired && u64::from(place) == drawn
     }
+}
+
+/// How instructions are counted: by a tool that executes the program itself, the same way every time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counting {
+    /// The tool with its version, once it is known.
+    pub tool: String,
+    /// Whether a model of caches estimates cycles.
+    pub cache_model: bool,
 }
 
 /// A definition file as it was read, once for the whole session. A later change of the file changes no session.

@@ -3,7 +3,7 @@
 
 use crate::capture::Capture;
 use crate::channel::{self, Conversation, Ends, Next};
-use crate::kernel::reap;
+use crate::kernel::{keep_addresses, reap};
 use crate::{
     Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree, tree_of,
 };
@@ -373,6 +373,9 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
         .stdin(Stdio::null())
         .process_group(0);
     command.stdout(stdout_child).stderr(stderr_child);
+    if spec.is_fixed {
+        command.env_clear();
+    }
     for name in &spec.unset {
         command.env_remove(name);
     }
@@ -382,11 +385,17 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
         command.current_dir(folder);
     }
     let moves = clear_of_targets(child)?;
+    let is_fixed = spec.is_fixed;
     let mask = spec.pin.as_ref().map(crate::CpuSet::mask);
     // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions;
     // all it uses was allocated before.
     unsafe {
-        command.pre_exec(move || prepare(&moves, mask.as_ref()));
+        command.pre_exec(move || {
+            if is_fixed {
+                keep_addresses();
+            }
+            prepare(&moves, mask.as_ref())
+        });
     }
     let pid = Pid::from_child(&process_tree::spawn(&mut command)?);
     // The command still holds the child's ends of its streams.

@@ -127,6 +127,12 @@ fn of_design(design: &Design) -> Vec<Fact> {
         return facts;
     }
     facts.push(fact("seed", design.seed.to_string()));
+    if let Some(counting) = &design.counting {
+        facts.push(fact("instructions counted by", counting.tool.as_str()));
+    }
+    if !design.reject.is_empty() {
+        facts.push(fact("runs put aside by", design.reject.to_string()));
+    }
     facts.push(fact("end of measuring", stopping(&design.stopping)));
     let threshold = design.threshold.map(setting);
     facts.extend(threshold.map(|share| fact("threshold named before measuring", share)));
@@ -302,6 +308,7 @@ mod tests {
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -334,6 +341,7 @@ mod tests {
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -5,7 +5,9 @@ use speedwell_environment::Sensors;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
 use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
-use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step, Surroundings};
+use speedwell_model::{
+    Cause, Clock, Event, Failure, Length, Observer, Order, Run, Samples, Step, Surroundings,
+};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
@@ -455,9 +457,24 @@ fn setting<'a>(
         repeated: slot.repeated,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
-        samples: plan.sampling.samples,
+        samples: samples(plan, slot),
         pin,
         experiment,
+        counting: plan.design.counting.as_ref(),
+    }
+}
+
+/// How a run is divided. Instructions are counted of one sample with as many iterations under every variant.
+fn samples(plan: &Plan, slot: &Slot) -> Samples {
+    let usual = plan.sampling.samples;
+    let iterations = plan.jobs[slot.job].iterations;
+    match (&plan.design.counting, iterations) {
+        (Some(_), Some(iterations)) => Samples {
+            count: 1,
+            length: Length::Iterations(iterations),
+            warmup_ns: 0,
+        },
+        _ => usual,
     }
 }
 

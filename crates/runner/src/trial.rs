@@ -98,6 +98,7 @@ fn work(
             slot: at as u32,
             ordinal: 0,
             repeated: 0,
+            counting: None,
             seed: plan.design.seed,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,

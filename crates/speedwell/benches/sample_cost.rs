@@ -201,6 +201,7 @@ fn sample(job: &Job) -> Cost {
         slot: 0,
         ordinal: 0,
         repeated: 0,
+        counting: None,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
         pin: None,

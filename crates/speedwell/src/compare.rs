@@ -110,7 +110,11 @@ fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::
 
 fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
     let selection = args.selection.selection(&[], args.execution.trial())?;
-    let request = args.execution.plan(&args.sampling, &args.comparison);
+    let request = args.execution.plan(
+        &args.sampling,
+        &args.comparison,
+        &args.selection.metric.names,
+    );
     Plans::of_sides(sides, word, &selection, &request)
 }
 

@@ -30,6 +30,7 @@ use std::path::Path;
     mut_group("ExecutionArgs", |group| group.requires("calibrate")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("reject", |arg| arg.hide(true).conflicts_with("calibrate")),
+    mut_arg("with_cache_model", |arg| arg.hide(true).conflicts_with("calibrate")),
     mut_arg("precision", |arg| arg.hide(true).conflicts_with("calibrate")),
     after_help = "Examples:
   speedwell doctor
@@ -125,7 +126,7 @@ impl DoctorArgs {
     fn request(&self) -> anyhow::Result<MeasureRequest> {
         let variants = VariantArgs::default();
         let comparison = ComparisonArgs::default();
-        let plan = self.execution.plan(&self.sampling, &comparison);
+        let plan = self.execution.plan(&self.sampling, &comparison, &[]);
         self.selection.request(
             &self.targets,
             &self.arguments,

@@ -32,6 +32,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

@@ -142,5 +142,6 @@ fn job(
         case: Some(case),
         snippet: snippet.map(|named| named.snippet.clone()),
         measured: None,
+        iterations: None,
     })
 }

@@ -79,6 +79,7 @@ pub fn search(
                 slot: search.slot,
                 ordinal: 0,
                 repeated: 0,
+                counting: None,
                 seed: 0,
                 experiment: None,
                 limit: search.limit,

@@ -186,6 +186,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         },
         variants,
         metrics: Vec::new(),

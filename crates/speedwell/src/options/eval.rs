@@ -107,7 +107,9 @@ impl EvalArgs {
                 _ => Vec::new(),
             },
             variants: self.variants.request(&self.arguments)?,
-            plan: self.execution.plan(&self.sampling, &self.comparison),
+            plan: self
+                .execution
+                .plan(&self.sampling, &self.comparison, &self.metric.names),
             shares_process: self.shared || self.execution.order == OrderName::Parallel,
             is_trial: self.execution.test,
         })
@@ -116,7 +118,9 @@ impl EvalArgs {
     /// What is done with the plans of snippets.
     pub fn task(&self) -> Task {
         Task {
-            settings: self.comparison.settings(&self.metric.names, None),
+            settings: self
+                .comparison
+                .settings(&self.execution.metrics(&self.metric.names), None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
             execution: self.execution.clone(),

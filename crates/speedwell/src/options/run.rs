@@ -60,7 +60,10 @@ impl RunArgs {
     /// # Errors
     /// Settings or variants that cannot be read.
     pub fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let plan = self.execution.plan(&self.sampling, &self.comparison);
+        let metrics = &self.selection.metric.names;
+        let plan = self
+            .execution
+            .plan(&self.sampling, &self.comparison, metrics);
         self.selection.request(
             &self.targets,
             &self.arguments,
@@ -73,7 +76,9 @@ impl RunArgs {
     /// What is done with it.
     pub fn task(&self) -> Task {
         Task {
-            settings: self.comparison.settings(&self.selection.metric.names, None),
+            settings: self
+                .comparison
+                .settings(&self.execution.metrics(&self.selection.metric.names), None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
             execution: self.execution.clone(),

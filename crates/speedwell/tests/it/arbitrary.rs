@@ -243,6 +243,10 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         reject: dice
             .maybe(|_| "steal>1%".parse().unwrap())
             .unwrap_or_default(),
+        counting: dice.maybe(|dice| Counting {
+            tool: dice.word(),
+            cache_model: dice.coin(),
+        }),
     }
 }
 

@@ -23,6 +23,7 @@ pub fn blank(id: &str) -> Session {
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -50,6 +50,7 @@ mod http_tools;
 mod imports;
 mod imports_ab;
 mod imports_text;
+mod instructions;
 mod invariants;
 mod iterations;
 mod json_lines;

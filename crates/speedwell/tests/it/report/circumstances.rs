@@ -70,6 +70,7 @@ pub fn session() -> Session {
             definitions: Vec::new(),
             conditions: Vec::new(),
             reject: Default::default(),
+            counting: None,
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],

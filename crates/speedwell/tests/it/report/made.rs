@@ -67,6 +67,7 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
         p: Some(0.0002),
         q: Some(0.0004),
         verdict,
+        is_exact: false,
         indicative: false,
         decided_at: Some(runs as u32),
         detectable: Some(0.009),
@@ -169,6 +170,7 @@ fn special_rows() -> [CaseComparison; 3] {
             )
         },
         CaseComparison {
+            is_exact: false,
             indicative: true,
             candidate: side(812_000.0, 0.02, 6),
             ..row(
