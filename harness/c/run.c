@@ -55,6 +55,7 @@ static void send_timed(struct control *control, const char *line) {
     if (begin == 0) put_histogram(&event, all);
     put_list(&event, "ns", run->sample_ns, begin, end);
     put_list(&event, "cpu_ns", run->sample_cpu_ns, begin, end);
+    if (begin == 0 && run->referred) put_list(&event, "reference_ns", run->reference_ns, 0, run->referred);
     if (end < run->sampled) put_number(&event, "more", 1);
     send_event(control, &event);
   }
@@ -62,20 +63,22 @@ static void send_timed(struct control *control, const char *line) {
 }
 
 static int read_order(struct control *control, const char *line, struct run *run) {
-  const int timed = field_is(line, "mode", "timed");
+  const int series = field_is(line, "mode", "series");
+  const int timed = series || field_is(line, "mode", "timed");
   memset(run, 0, sizeof *run);
   run->mode = timed ? TIMED : CONTINUOUS;
   run->samples = field_number(line, "samples", 3);
   run->warmup_ns = field_number(line, "warmup_ns", 0);
   run->interval_ns = field_number(line, "interval_ns", 1000000000);
   run->loop = field_number(line, "loop", 1);
+  run->reference = series ? field_number(line, "reference", 0) : 0;
   run->stream = field_number(line, "stream", 0) != 0;
   if (!timed && !field_is(line, "mode", "continuous"))
-    send_error(control, line, "protocol", "Mode", "only the modes 'continuous' and 'timed' are offered");
+    send_error(control, line, "protocol", "Mode", "only the modes 'continuous', 'timed' and 'series' are offered");
   else if (!control->job || !field_is(line, "jobs", control->job))
     send_error(control, line, "protocol", "UnknownJob", "'jobs' must name the job that is loaded");
   else if (run->samples < 1 || run->samples > 100000000 || run->interval_ns < 1 || run->loop < 1 ||
-           run->warmup_ns < 0)
+           run->warmup_ns < 0 || run->reference < 0)
     send_error(control, line, "protocol", "BadArgument", "a number of 'run' is out of its range");
   else
     return 1;
@@ -94,6 +97,10 @@ static void prepare(struct run *run) {
   if (run->mode == TIMED) {
     run->sample_ns = (int64_t *)room_for(NULL, count * sizeof(int64_t));
     run->sample_cpu_ns = (int64_t *)room_for(NULL, count * sizeof(int64_t));
+  }
+  if (run->reference) {
+    run->reference_ns = (int64_t *)room_for(NULL, (count / (size_t)run->reference + 1) * sizeof(int64_t));
+    run->reference_turns = reference_turns();
   }
   run->workers = team_size;
   /* Several threads take some time to wake, and begin together. */
@@ -181,5 +188,6 @@ static void run_job(struct control *control, const char *line) {
   if (!came_back) return; /* Workers that are lost still look at it. */
   free(run->sample_ns);
   free(run->sample_cpu_ns);
+  free(run->reference_ns);
   free(run);
 }

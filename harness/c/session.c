@@ -29,7 +29,7 @@ static int hello(struct control *control, const char *line) {
   put_number(&event, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
   put_text(&event, "clock", "CLOCK_MONOTONIC");
   put_number(&event, "clock_res_ns", clock_step_ns());
-  put_text(&event, "caps", "continuous,timed,workers,monitor");
+  put_text(&event, "caps", "continuous,timed,series,workers,monitor");
   put_text(&event, "gauges", "threads:count,rss:bytes");
   if (!speedwell_code.optimised) put_text(&event, "warn0", "the code was compiled without optimisation");
   send_event(control, &event);

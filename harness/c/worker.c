@@ -21,6 +21,9 @@ struct run {
   int over;
   int64_t *sample_ns, *sample_cpu_ns;
   int64_t sampled;
+  /* The reference loop is performed after so many samples; 0: never. */
+  int64_t reference, reference_turns, referred;
+  int64_t *reference_ns;
 };
 
 enum condition { STARTING, WAITING, BROKEN };
@@ -72,6 +75,26 @@ static int64_t cpu_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The reference loop: the same work whenever it is performed, so what changes its time is the machine. */
+static int64_t reference_loop_ns(int64_t turns) {
+  const int64_t begin_ns = cpu_now_ns();
+  uint64_t state = 88172645463325252u;
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+  }
+  __asm__ volatile("" : : "r"(&state) : "memory");
+  return cpu_now_ns() - begin_ns;
+}
+
+/* Turns of the reference loop that take about 200 µs. */
+static int64_t reference_turns(void) {
+  int64_t turns = 1000;
+  while (reference_loop_ns(turns) < 200000) turns *= 2;
+  return turns;
 }
 
 static int count_up(int *counter) { return __atomic_add_fetch(counter, 1, __ATOMIC_ACQ_REL); }
@@ -181,6 +204,8 @@ static void end_sample(struct run *run, int counts) {
   } else if (counts) {
     run->sample_cpu_ns[run->sampled] = cpu_ns;
     run->sample_ns[run->sampled++] = end_ns - begin_ns;
+    if (run->reference && run->sampled % run->reference == 0)
+      run->reference_ns[run->referred++] = reference_loop_ns(run->reference_turns);
   }
   if (run->sampled == run->samples) set(&run->over, 1);
   if (end_ns - run->epoch_ns >= run->warmup_ns) run->warmup_ns = 0;

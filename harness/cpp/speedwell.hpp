@@ -694,10 +694,32 @@ inline Pass one_pass(const Case& of, std::int64_t iterations) {
 struct Order {
   int samples = 5;
   std::int64_t sample_ns = 50'000'000, warmup_ns = 100'000'000, iterations = 0;
+  /// After so many samples the reference loop is performed; 0: never.
+  std::int64_t reference = 0;
 };
 
+/// The reference loop: the same work whenever it is performed, so what changes its time is the machine.
+inline std::int64_t reference_loop_ns(std::int64_t turns) {
+  const std::int64_t begin_ns = cpu_now_ns();
+  std::uint64_t state = 88172645463325252u;
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+  }
+  keep(state);
+  return cpu_now_ns() - begin_ns;
+}
+
+/// Turns of the reference loop that take about 200 microseconds.
+inline std::int64_t reference_turns() {
+  std::int64_t turns = 1000;
+  while (reference_loop_ns(turns) < 200'000) turns *= 2;
+  return turns;
+}
+
 struct Figures {
-  std::vector<std::int64_t> elapsed_ns, iterations, cpu_ns;
+  std::vector<std::int64_t> elapsed_ns, iterations, cpu_ns, reference_ns;
   std::map<std::string, std::pair<Reading, std::vector<double>>> metrics;
   std::string answer;
   bool has_answer = false;
@@ -711,9 +733,11 @@ class Sampler {
 
   void take(Figures& figures) {
     std::int64_t count = warm_up();
+    const std::int64_t turns = order_.reference ? reference_turns() : 0;
     for (int sample = 0; sample < order_.samples && !enough_(); ++sample) {
       Pass pass = one_pass(case_, count);
       keep_figures(figures, pass, count);
+      if (turns && (sample + 1) % order_.reference == 0) figures.reference_ns.push_back(reference_loop_ns(turns));
       // What was fast while warming up may be slow now, or the other way round.
       const double share = aim(count, pass.elapsed_ns);
       if (order_.iterations == 0 && (share > 2 || share < .5)) count = scaled(count, share);
@@ -1159,7 +1183,7 @@ class Session {
         .with("cpus", static_cast<std::int64_t>(std::thread::hardware_concurrency()))
         .with("clock", "steady_clock")
         .with("clock_res_ns", clock_step_ns())
-        .with("caps", "once,timed,workers")
+        .with("caps", "once,timed,series,workers")
         .with("gauges", "");
     const std::vector<std::string> all = warnings();
     for (std::size_t at = 0; at < all.size(); ++at) ready.with(joined({"warn", std::to_string(at)}), all[at]);
@@ -1235,14 +1259,18 @@ class Session {
 
   void run(const Command& command) {
     const std::string mode = command.text("mode");
-    if (mode != "once" && mode != "timed")
-      leave("protocol", "Mode", joined({"mode '", mode, "' is not offered, only 'timed' and 'once'"}));
+    if (mode != "once" && mode != "timed" && mode != "series")
+      leave("protocol", "Mode", joined({"mode '", mode, "' is not offered, only 'timed', 'series' and 'once'"}));
     Order order;
     order.samples = static_cast<int>(command.number("samples", order.samples));
     order.sample_ns = command.number("sample_ns", order.sample_ns);
     order.warmup_ns = command.number("warmup_ns", order.warmup_ns);
     order.iterations = command.number("loop", 0);
-    if (mode == "once") order = {1, 0, 0, 1};
+    if (mode == "series") {
+      order.warmup_ns = 0;
+      order.reference = std::max<std::int64_t>(0, command.number("reference", 0));
+    }
+    if (mode == "once") order = {1, 0, 0, 1, 0};
     const std::vector<std::string> jobs = command.list("jobs");
     for (const std::string& job : jobs) {
       if (!jobs_.count(job)) leave("protocol", "UnknownJob", joined({"no job '", job, "'"}));
@@ -1317,6 +1345,7 @@ class Session {
                         .with("workers", workers)
                         .list("ns", figures.elapsed_ns);
       if (has_cpu_ns) event.list("cpu_ns", figures.cpu_ns);
+      if (!figures.reference_ns.empty()) event.list("reference_ns", figures.reference_ns);
       channel_.send(event);
     }
     for (const auto& entry : figures.metrics) {

@@ -127,7 +127,7 @@ func (c *control) hello(command *command) bool {
 	}
 	made := answer("ready", command).with("proto", 1).with("lang", "go").with("version", runtime.Version()).
 		with("flavor", "native").with("build", build).with("cpus", runtime.NumCPU()).with("clock", "time.Now").
-		with("clock_res_ns", clockStepNs()).with("caps", "continuous,timed,workers,monitor").
+		with("clock_res_ns", clockStepNs()).with("caps", "continuous,timed,series,workers,monitor").
 		with("gauges", "gc_cycles:count,heap_objects:bytes,goroutines:count")
 	if build == "debug" {
 		made.with("warn0", "the code was compiled without optimisation")

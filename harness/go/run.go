@@ -13,6 +13,9 @@ const pointsOfALine = 20_000
 type run struct {
 	command              *command
 	timed, stream        bool
+	// After so many samples the reference loop is performed; 0: never.
+	reference, turns int64
+	referenceNs      []int64
 	intervalNs, warmupNs int64
 	samples, loop        int64
 	epochNs              int64
@@ -31,7 +34,7 @@ func runOf(command *command, team []*Worker) (*run, string) {
 	mode := command.text("mode")
 	made := &run{
 		command:    command,
-		timed:      mode == "timed",
+		timed:      mode == "timed" || mode == "series",
 		stream:     command.text("stream") == "1",
 		intervalNs: command.number("interval_ns", 1_000_000_000),
 		warmupNs:   command.number("warmup_ns", 0),
@@ -40,8 +43,14 @@ func runOf(command *command, team []*Worker) (*run, string) {
 		epochNs:    nowNs(),
 		team:       team,
 	}
-	if mode != "continuous" && mode != "timed" {
-		return nil, "only the modes 'continuous' and 'timed' are offered"
+	if mode != "continuous" && !made.timed {
+		return nil, "only the modes 'continuous', 'timed' and 'series' are offered"
+	}
+	if mode == "series" {
+		made.reference = max(command.number("reference", 0), 0)
+	}
+	if made.reference > 0 {
+		made.turns = referenceTurns()
 	}
 	if made.samples < 1 || made.samples > 100_000_000 || made.intervalNs < 1 || made.loop < 1 || made.warmupNs < 0 {
 		return nil, "a number of 'run' is out of its range"
@@ -52,6 +61,31 @@ func runOf(command *command, team []*Worker) (*run, string) {
 	}
 	made.warm.Store(made.warmupNs == 0)
 	return made, ""
+}
+
+// The reference loop: the same work whenever it is performed, so what changes its time is the machine.
+func referenceLoopNs(turns int64) int64 {
+	begin := nowNs()
+	state := uint64(88172645463325252)
+	for turn := int64(0); turn < turns; turn++ {
+		state ^= state << 13
+		state ^= state >> 7
+		state ^= state << 17
+	}
+	kept.Store(state)
+	return nowNs() - begin
+}
+
+// The result of the reference loop, which must be computed.
+var kept atomic.Uint64
+
+// Turns of the reference loop that take about 200 µs.
+func referenceTurns() int64 {
+	turns := int64(1000)
+	for referenceLoopNs(turns) < 200_000 {
+		turns *= 2
+	}
+	return turns
 }
 
 func (r *run) ends() bool { return r.stop.Load() || r.failed.Load() }
@@ -82,6 +116,9 @@ func (r *run) endSample(counts bool) {
 	} else if counts {
 		r.sampleNs = append(r.sampleNs, endNs-beginNs)
 		r.sampleCpuNs = append(r.sampleCpuNs, endCpuNs-beginCpuNs)
+		if r.reference > 0 && int64(len(r.sampleNs))%r.reference == 0 {
+			r.referenceNs = append(r.referenceNs, referenceLoopNs(r.turns))
+		}
 	}
 	if int64(len(r.sampleNs)) == r.samples {
 		r.over.Store(true)
@@ -139,6 +176,9 @@ func (r *run) samplesTaken(job string) []*event {
 		made := answer("timed", r.command).with("job", job).with("workers", len(r.team)).with("loop", r.loop)
 		if begin == 0 {
 			made.with("batches", all.total).list("q_ps", all.summary())
+			if len(r.referenceNs) > 0 {
+				made.list("reference_ns", r.referenceNs)
+			}
 		}
 		made.list("ns", r.sampleNs[begin:end]).list("cpu_ns", r.sampleCpuNs[begin:end])
 		if end < taken {

@@ -33,7 +33,7 @@ impl Control {
             )
             .with("clock", "Instant")
             .with("clock_res_ns", process::clock_step_ns())
-            .with("caps", "continuous,timed,workers,monitor")
+            .with("caps", "continuous,timed,series,workers,monitor")
             .with("gauges", "threads:count,rss:bytes");
         if debug {
             event = event.with("warn0", "the code was compiled with debug assertions");

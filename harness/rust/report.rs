@@ -123,6 +123,10 @@ impl Run {
                 event = event
                     .with("batches", all.total)
                     .list("q_ps", all.summary().into_iter());
+                let reference = self.reference_ns.lock().unwrap_or_else(PoisonError::into_inner);
+                if !reference.is_empty() {
+                    event = event.list("reference_ns", reference.iter().copied());
+                }
             }
             let samples = parts.next().unwrap_or_default();
             event = event.list("ns", samples.iter().map(|sample| sample.0));

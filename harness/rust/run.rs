@@ -1,5 +1,6 @@
 //! What all workers of a run share.
 
+use crate::process::cpu_now_ns;
 use crate::wire::Command;
 use crate::worker::Figures;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -31,6 +32,10 @@ pub struct Run {
     /// Of a timed run: whether the warm-up is over, and everything.
     pub warm: AtomicBool,
     pub over: AtomicBool,
+    /// The reference loop is performed after so many samples; 0: never.
+    pub reference: usize,
+    turns: u64,
+    pub reference_ns: Mutex<Vec<u64>>,
     /// Length and processor time of each sample.
     pub sample_ns: Mutex<Vec<(u64, u64)>>,
     arrived: AtomicUsize,
@@ -42,8 +47,12 @@ impl Run {
     pub fn of(command: &Command, team: Vec<Arc<Figures>>) -> Result<Run, &'static str> {
         let mode = match command.text("mode").as_deref() {
             Some("continuous") => Mode::Continuous,
-            Some("timed") => Mode::Timed,
-            _ => return Err("only the modes 'continuous' and 'timed' are offered"),
+            Some("timed" | "series") => Mode::Timed,
+            _ => return Err("only the modes 'continuous', 'timed' and 'series' are offered"),
+        };
+        let reference = match command.is("mode", "series") {
+            true => command.number("reference", 0).max(0) as usize,
+            false => 0,
         };
         let (samples, warmup_ns) = (command.number("samples", 3), command.number("warmup_ns", 0));
         let (interval_ns, count) = (
@@ -71,6 +80,9 @@ impl Run {
             finished: AtomicUsize::new(0),
             warm: AtomicBool::new(warmup_ns == 0),
             over: AtomicBool::new(false),
+            reference,
+            turns: if reference > 0 { reference_turns() } else { 0 },
+            reference_ns: Mutex::new(Vec::new()),
             sample_ns: Mutex::new(Vec::new()),
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
@@ -117,6 +129,10 @@ impl Run {
         } else if counts {
             let elapsed_ns = (end_ns - begin_ns.unwrap_or(0)).max(1);
             samples.push((elapsed_ns as u64, cpu_ns.max(0) as u64));
+            if self.reference > 0 && samples.len() % self.reference == 0 {
+                let mut known = self.reference_ns.lock().unwrap_or_else(PoisonError::into_inner);
+                known.push(reference_loop_ns(self.turns));
+            }
         }
         if samples.len() == self.samples {
             self.over.store(true, Release);
@@ -125,4 +141,26 @@ impl Run {
             self.warm.store(true, Release);
         }
     }
+}
+
+/// The reference loop: the same work whenever it is performed, so what changes its time is the machine.
+fn reference_loop_ns(turns: u64) -> u64 {
+    let begin_ns = cpu_now_ns();
+    let mut state = 88_172_645_463_325_252_u64;
+    for _ in 0..turns {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    std::hint::black_box(state);
+    (cpu_now_ns() - begin_ns).max(0) as u64
+}
+
+/// Turns of the reference loop that take about 200 µs.
+fn reference_turns() -> u64 {
+    let mut turns = 1000;
+    while reference_loop_ns(turns) < 200_000 {
+        turns *= 2;
+    }
+    turns
 }

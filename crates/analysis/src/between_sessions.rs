@@ -221,11 +221,13 @@ fn differences(a: &Environment, b: &Environment) -> Vec<String> {
         ("kernel", a.kernel.clone(), b.kernel.clone()),
         ("clock governor", governors(a), governors(b)),
         ("address randomisation", aslr(a.aslr), aslr(b.aslr)),
+        ("tuned", tuned(a), tuned(b)),
     ];
     let known = known
         .into_iter()
         .map(|(name, a, b)| (name.to_owned(), a, b));
-    let facts = a.facts.iter().filter(|(name, _)| !is_of_the_moment(name));
+    let is_told_already = |name: &str| is_of_the_moment(name) || name == TUNED;
+    let facts = a.facts.iter().filter(|(name, _)| !is_told_already(name));
     let facts = facts.map(|(name, value)| {
         let other = b.facts.get(name).cloned();
         (name.replace('_', " "), Some(value.clone()), other)
@@ -235,6 +237,15 @@ fn differences(a: &Environment, b: &Environment) -> Vec<String> {
         (a != b).then(|| format!("{name} '{a}' and '{b}'"))
     };
     known.chain(facts).filter_map(differ).collect()
+}
+
+/// The fact that names the knobs of `speedwell tune` that were set.
+const TUNED: &str = "tuned";
+
+/// The knobs that were set, where it can be known: our own sessions would say so.
+fn tuned(environment: &Environment) -> Option<String> {
+    let knobs = environment.facts.get(TUNED).cloned();
+    knobs.or_else(|| environment.speedwell.as_ref().map(|_| "nothing".to_owned()))
 }
 
 /// What changes from minute to minute, such as the memory that is free: it differs between any two sessions.
@@ -266,4 +277,31 @@ fn program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a Program> {
     programs
         .iter()
         .find(|program| program.variant == source.variant())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_with_other_knobs_set_differ() {
+        let ours = |knobs: Option<&str>| Environment {
+            speedwell: Some("0.1.0".into()),
+            facts: knobs
+                .map(|knobs| (TUNED.into(), knobs.into()))
+                .into_iter()
+                .collect(),
+            ..Environment::default()
+        };
+        let (tuned, other) = (ours(Some("governor, turbo")), ours(Some("governor")));
+        let found = differences(&tuned, &other);
+        assert_eq!(found, ["tuned 'governor, turbo' and 'governor'"]);
+        assert_eq!(
+            differences(&ours(None), &tuned),
+            ["tuned 'nothing' and 'governor, turbo'"]
+        );
+        assert!(differences(&tuned, &tuned).is_empty());
+        let foreign = Environment::default();
+        assert!(differences(&foreign, &tuned).is_empty(), "who knows");
+    }
 }

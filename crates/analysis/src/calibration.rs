@@ -3,7 +3,7 @@
 //! Decides how the runs of a case become comparisons, and how many false alarms of them are to be
 //! expected. It must not know where the result is kept. Start at [`calibrate`].
 
-use super::findings::{Calibrated, CalibratedCase, CalibrationFindings};
+use super::findings::{Calibrated, CalibratedCase, CalibrationFindings, SpreadChange};
 use crate::disturbed::rejected_by_rules;
 use crate::evidence::{self, standard_error};
 use crate::grid::{CaseRuns, Grid, values_of};
@@ -13,10 +13,12 @@ use crate::power::Precision;
 use crate::session::{metrics, warnings_of};
 use crate::summary::finite;
 use crate::{Method, Settings};
-use speedwell_model::{Calibration, Estimate, Metric, Session};
+use speedwell_model::{Calibration, Estimate, Metric, Session, median};
+use speedwell_stats::bootstrap;
 use speedwell_stats::describe::coefficient_of_variation;
 use speedwell_stats::distribution::binomial;
 use speedwell_stats::interval::share_exact;
+use std::collections::BTreeMap;
 
 /// Probability of the counts that are to be expected (docs/why/statistics.md, "Calibration").
 const RANGE: f64 = 0.95;
@@ -165,6 +167,66 @@ fn needed(level: f64, tail: f64) -> Option<u32> {
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
+/// How far the runs of each case differ in two sessions that measured the same thing against itself. What differs from
+/// block to block does not count: no comparison is troubled by it.
+pub fn compare_spreads(
+    before: &Session,
+    after: &Session,
+    settings: &Settings,
+) -> Vec<SpreadChange> {
+    let (first, second) = (Grid::new(before), Grid::new(after));
+    let Some(metric) = metrics(before, settings, &mut Vec::new())
+        .into_iter()
+        .next()
+    else {
+        return Vec::new();
+    };
+    let options = bootstrap::Options {
+        draws: DRAWS,
+        confidence: RANGE,
+        seed: before.design.seed,
+    };
+    let compare = |case: &CaseRuns<'_>| {
+        let same = second.cases.iter().find(|other| other.case == case.case)?;
+        let [old, new] = [case, same].map(|case| differences(case, metric));
+        let found = bootstrap::ratio_of_medians(&old, &new, &options);
+        let change = found.map(|found| Estimate {
+            value: found.ratio - 1.0,
+            low: found.interval.low - 1.0,
+            high: found.interval.high - 1.0,
+        });
+        Some(SpreadChange {
+            case: case.case.clone(),
+            before: median(&mut old.concat())?,
+            after: median(&mut new.concat())?,
+            change,
+        })
+    };
+    first.cases.iter().filter_map(compare).collect()
+}
+
+/// Resamples of an interval of which nobody reads more than two digits.
+const DRAWS: usize = 2000;
+
+/// The differences between every two runs of a block, as shares of the lower one.
+fn differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
+    let runs = case
+        .by_variant
+        .iter()
+        .flat_map(|runs| values_of(runs, &metric.name));
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        blocks.entry(run.block).or_default().push(run.value);
+    }
+    let of_block = |values: Vec<f64>| {
+        let pairs = values.iter().enumerate();
+        let pairs = pairs.flat_map(|(at, one)| values[..at].iter().map(move |other| (one, other)));
+        let shares = pairs.map(|(one, other)| (one - other).abs() / one.min(*other));
+        shares.filter(|share| share.is_finite()).collect()
+    };
+    blocks.into_values().map(of_block).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,5 +303,31 @@ mod tests {
             (10, 1),
             "blocks are not divided"
         );
+    }
+
+    #[test]
+    fn half_the_noise_is_found_as_half_the_spread() {
+        let with = |variation| {
+            let story = Story::fixed(&["a", "b"], 400).noisy("b n=1", variation, |_| 1.0);
+            // A level that moves from block to block is no spread.
+            story
+                .case("b n=2", |_, run| f64::from(100 + run / 2))
+                .session()
+        };
+        let (before, after) = (with(0.02), with(0.01));
+        let found = compare_spreads(&before, &after, &Settings::default());
+        let change = found[0].change.unwrap();
+        assert!(change.low < -0.5 && -0.5 < change.high, "{change:?}");
+        assert!(change.low > -0.6 && change.high < -0.4, "{change:?}");
+        // The median difference of two normal values is .954 of their standard deviation.
+        assert!(
+            (0.018..0.020).contains(&found[0].before),
+            "{}",
+            found[0].before
+        );
+        assert_eq!((found[1].before, found[1].change), (0.0, None));
+        let same = compare_spreads(&before, &before, &Settings::default());
+        let change = same[0].change.unwrap();
+        assert!(change.low < 0.0 && 0.0 < change.high, "{change:?}");
     }
 }

@@ -23,7 +23,9 @@ pub(super) struct MatchedCase {
     pub case: Arc<Case>,
     /// Its id.
     pub id: String,
-    /// Its runs.
+    /// All runs of the baseline and of the candidate, where they are not what is compared.
+    pub sides: Option<[Vec<RunValue>; 2]>,
+    /// What is compared.
     pub pair: PairedRuns,
     /// Pairs of which each side had the processor for itself.
     pub alone: Vec<(f64, f64)>,
@@ -82,11 +84,11 @@ pub(super) fn describe(
     let disturb_each_other = policy.matching == Matching::Pairs
         && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
     if disturb_each_other {
-        notes.push(
-            "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart."
-                .into(),
-        );
+        notes.push(DISTURB_EACH_OTHER.into());
     }
+    let compared = [case.pair.baseline, case.pair.candidate];
+    let [baseline, candidate] = case.sides.unwrap_or(compared);
+    let (baseline, candidate) = (side(baseline, old), side(candidate, new));
     let comparison = CaseComparison {
         case: case.case,
         change: outcome.change,
@@ -97,7 +99,7 @@ pub(super) fn describe(
         verdict: Verdict::Unclear,
         is_exact: counts.change().is_some(),
         indicative: policy.indicative,
-        decided_at: outcome.decided_at,
+        decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs() as u32),
         detectable: None,
         more_runs: None,
         cliffs_delta: finite(cliffs_delta(
@@ -105,8 +107,8 @@ pub(super) fn describe(
             &outcome.data.candidate,
         )),
         notes,
-        baseline: side(case.pair.baseline, old),
-        candidate: side(case.pair.candidate, new),
+        baseline,
+        candidate,
     };
     CaseRow {
         comparison,
@@ -117,6 +119,8 @@ pub(super) fn describe(
         counts,
     }
 }
+
+const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart.";
 
 /// What the figures say as counts; nothing where they are none.
 fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
@@ -171,31 +175,36 @@ fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Vec<String>
 
 fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Option<String> {
     let runs = outcome.data.runs();
+    let counted = |number: usize| policy.unit.counted(number);
+    let shown = counted(runs);
     if outcome.is_contradictory {
         return Some(format!(
             "The intervals of the looks have nothing in common, so something changed while measuring; the figures are \
-             those of the look at {runs} runs a side, where the change shows most clearly."
+             those of the look at {shown} a side, where the change shows most clearly."
         ));
     }
     match outcome.end {
         End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
-            "Too few runs: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed."
+            "Too few {}: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed.",
+            policy.unit.plural()
         )),
         End::TooFew => Some(format!(
-            "Measuring ended before the first look; there are {runs} runs a side."
+            "Measuring ended before the first look; there are {shown} a side."
         )),
         End::Early => {
             let next = policy
                 .looks
                 .as_ref()
                 .and_then(|looks| looks.design.next_after(runs));
-            let planned = next.map_or(String::new(), |look| format!(" at {} runs a side", look.n));
+            let planned = next.map_or(String::new(), |look| {
+                format!(" at {} a side", counted(look.n))
+            });
             Some(format!(
                 "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
             ))
         }
         End::Final if pair.runs() > runs && policy.looks.is_some() => Some(format!(
-            "Decided at {runs} runs a side; the later ones take no part in the verdict."
+            "Decided at {shown} a side; the later ones take no part in the verdict."
         )),
         End::Final => None,
     }

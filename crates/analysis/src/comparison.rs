@@ -8,6 +8,7 @@
 //! even say the opposite of the change beside it. What stands in a row is therefore decided from the estimate
 //! (docs/why/statistics.md, "The figures of a row"): see [`locate`].
 
+use crate::builds::Unit;
 use crate::case_row::{CaseRow, MatchedCase, describe};
 use crate::correction::{self, FamilyMember};
 use crate::disturbed::Exposure;
@@ -19,7 +20,7 @@ use crate::warnings::{self, counted};
 use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, validity};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{Estimate, Metric, RunValue};
+use speedwell_model::{Estimate, Metric, Run};
 use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::normal;
 use std::collections::HashMap;
@@ -160,11 +161,15 @@ pub(super) fn match_cases<'r>(
     policy: &'r Policy,
     apart: bool,
 ) -> Matched<'r> {
-    let mut values: HashMap<&str, (Vec<RunValue>, &Exposure)> = HashMap::new();
+    let has_values = |runs: &[&Run]| {
+        runs.iter()
+            .any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite))
+    };
+    let mut runs_of: HashMap<&str, (&[&Run], &Exposure)> = HashMap::new();
     for case in candidate.cases {
-        let runs = values_of(&case.by_variant[candidate.variant], &metric.name);
-        if !runs.is_empty() {
-            values.insert(&case.id, (runs, &case.exposures[candidate.variant]));
+        let runs = &case.by_variant[candidate.variant];
+        if has_values(runs) {
+            runs_of.insert(&case.id, (runs, &case.exposures[candidate.variant]));
         }
     }
     let mut matched = Matched {
@@ -177,11 +182,11 @@ pub(super) fn match_cases<'r>(
         only_candidate: Vec::new(),
     };
     for case in baseline.cases {
-        let old = values_of(&case.by_variant[baseline.variant], &metric.name);
-        if old.is_empty() {
+        let old = &case.by_variant[baseline.variant][..];
+        if !has_values(old) {
             continue;
         }
-        let Some((new, exposure)) = values.remove(case.id.as_str()) else {
+        let Some((new, exposure)) = runs_of.remove(case.id.as_str()) else {
             matched.only_baseline.push(case.id.clone());
             continue;
         };
@@ -195,17 +200,19 @@ pub(super) fn match_cases<'r>(
             }
             _ => Vec::new(),
         };
-        let pair = PairedRuns::new(old, new, policy.matching);
+        let [units_old, units_new] = policy.unit.values([old, new], &metric.name);
         matched.cases.push(MatchedCase {
             case: case.case.clone(),
             id: case.id.clone(),
-            pair,
+            sides: (policy.unit != Unit::Run)
+                .then(|| [old, new].map(|side| values_of(side, &metric.name))),
+            pair: PairedRuns::new(units_old, units_new, policy.matching),
             alone,
             apart,
             exposures: [&case.exposures[baseline.variant], exposure].map(Exposure::clone),
         });
     }
-    let is_left = |case: &&CaseRuns<'_>| values.contains_key(case.id.as_str());
+    let is_left = |case: &&CaseRuns<'_>| runs_of.contains_key(case.id.as_str());
     let left = candidate.cases.iter().filter(is_left);
     matched.only_candidate = left.map(|case| case.id.clone()).collect();
     matched

@@ -107,7 +107,7 @@ fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let outcome = &row.outcome;
     let runs = outcome.data.runs();
     let reachable = fewest_runs(level, block).max(policy.fewest_runs());
-    let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block) as u32;
+    let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs()) as u32;
     if outcome.end == End::TooFew {
         return Some(in_blocks(reachable.saturating_sub(runs)));
     }

@@ -1,6 +1,7 @@
 //! What the analysis found, in plain figures. Reports turn findings into documents; nothing here
 //! is formatted.
 
+use crate::builds::LayoutSpread;
 use crate::disturbed::Exposure;
 use crate::validity::Finding;
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
@@ -19,6 +20,8 @@ pub struct Findings {
     pub warnings: Vec<String>,
     /// Figures that cannot be what they are said to be.
     pub validity: Vec<Finding>,
+    /// By how much builds of one source differ, in cases in which they have several runs.
+    pub layout: Vec<LayoutSpread>,
     /// Whether the sides come from different sessions, so that their slots have no common order.
     pub apart: bool,
     /// Runs after which measuring was cut short, if it was.
@@ -250,6 +253,19 @@ pub struct CalibratedCase {
     pub is_dependent: bool,
     /// The smallest change that 32 runs a side would find in 80 % of cases, as a share.
     pub detectable: Option<f64>,
+}
+
+/// How far runs of the same thing differed, before and after something on the machine was changed.
+#[derive(Debug, Clone)]
+pub struct SpreadChange {
+    /// The case.
+    pub case: Arc<Case>,
+    /// The median difference between two runs of a block, as a share.
+    pub before: f64,
+    /// The same afterwards.
+    pub after: f64,
+    /// The change of it as a share, with the interval of resampled blocks; `None` where nothing differed before.
+    pub change: Option<Estimate>,
 }
 
 /// A parameter study: how a metric depends on one parameter.

@@ -6,6 +6,7 @@
 //! analysing alike.
 
 mod between_sessions;
+mod builds;
 mod calibration;
 mod case_row;
 mod comparison;
@@ -32,13 +33,15 @@ mod stopping;
 mod study;
 mod summary;
 pub mod validity;
+pub mod warmup;
 mod warnings;
 
 #[cfg(test)]
 mod tests;
 
 pub use between_sessions::compare_sources;
-pub use calibration::calibrate;
+pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
+pub use calibration::{calibrate, compare_spreads};
 pub use disturbed::Exposure;
 pub use evidence::mann_whitney_p;
 pub use findings::*;

@@ -4,6 +4,7 @@
 //! looks and what counts as "no change". The design wins where it was fixed before measuring, as
 //! only then the error rate holds. It must not know data.
 
+use crate::builds::Unit;
 use crate::exact;
 use crate::paired::Matching;
 use crate::{Correction, Method};
@@ -22,6 +23,8 @@ pub(super) struct Policy {
     pub method: Method,
     /// How runs are matched.
     pub matching: Matching,
+    /// What counts once; wherever numbers of runs are meant to say how much is known, it is numbers of these.
+    pub unit: Unit,
     /// Whether the order of runs does not protect the test.
     pub indicative: bool,
     /// Error rate of the test.
@@ -84,7 +87,7 @@ impl Policy {
         let matching = if design.order == Order::Paired {
             Matching::Pairs
         } else if needs_blocks {
-            Matching::blocks(runs, planned_runs(&design.stopping))
+            Matching::blocks(runs, planned_units(design))
         } else {
             Matching::None
         };
@@ -96,9 +99,11 @@ impl Policy {
         let alpha = settings
             .confidence
             .map_or(alpha, |confidence| 1.0 - confidence);
+        let unit = Unit::new(design);
         Policy {
             method,
             matching,
+            unit,
             indicative: !design.order.is_randomised(),
             alpha,
             delta: match &design.counting {
@@ -107,7 +112,7 @@ impl Policy {
             },
             counts: design.counting.is_some(),
             threshold: threshold.unwrap_or(0.0),
-            looks: Looks::from_stopping(&design.stopping, alpha, runs),
+            looks: Looks::from_stopping(&design.stopping, alpha, runs, unit),
             seed: design.seed,
         }
     }
@@ -121,6 +126,7 @@ impl Policy {
         Policy {
             method,
             matching: Matching::None,
+            unit: Unit::Run,
             indicative: true,
             alpha: settings
                 .confidence
@@ -179,11 +185,17 @@ impl Policy {
 impl Looks {
     /// Looks at whole blocks, none before a p value may be claimed. `None` for a fixed number of
     /// runs, and for looks that make no sense.
-    fn from_stopping(stopping: &Stopping, alpha: f64, runs_per_block: usize) -> Option<Looks> {
+    fn from_stopping(
+        stopping: &Stopping,
+        alpha: f64,
+        runs_per_block: usize,
+        unit: Unit,
+    ) -> Option<Looks> {
         let Stopping::Sequential { looks, .. } = stopping else {
             return None;
         };
-        let whole = |runs: &u32| (*runs as usize).div_ceil(runs_per_block) * runs_per_block;
+        let units = |runs: &u32| *runs as usize / unit.runs();
+        let whole = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
         let mut looks: Vec<usize> = looks.iter().map(whole).collect();
         looks.retain(|&runs| runs >= MINIMUM_PER_SIDE);
         looks.dedup();
@@ -203,10 +215,11 @@ impl Looks {
     }
 }
 
-/// Runs of each variant, where they were fixed before measuring.
-fn planned_runs(stopping: &Stopping) -> Option<usize> {
-    match stopping {
-        Stopping::Fixed { runs } => Some(*runs as usize),
+/// Units of each variant, where they were fixed before measuring.
+pub(super) fn planned_units(design: &Design) -> Option<usize> {
+    match design.stopping {
+        Stopping::Fixed { .. } if design.shares_builds() => Some(design.layout.builds as usize),
+        Stopping::Fixed { runs } => Some(runs as usize),
         Stopping::Sequential { .. } => None,
     }
 }
@@ -288,6 +301,8 @@ mod tests {
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Default::default(),
         }
     }
 

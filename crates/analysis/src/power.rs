@@ -3,10 +3,10 @@
 //! Both follow from the normal approximation, with the standard error that the test's own interval implies: unlike the
 //! coefficient of variation it knows what blocks took away and what outliers could not add.
 
-use crate::policy::Policy;
-use crate::warnings::{counted, percent};
+use crate::policy::{Policy, planned_units};
+use crate::warnings::percent;
 use crate::{Correction, Method, Settings};
-use speedwell_model::{Design, Stopping};
+use speedwell_model::Design;
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 
@@ -77,10 +77,9 @@ pub(super) fn fewest_runs(level: f64, block: usize) -> usize {
 /// That the fixed number of runs in `design` cannot show a change among this many comparisons, whatever the runs will be;
 /// `None` if it can, or where the runs are not limited.
 pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) -> Option<String> {
-    let Stopping::Fixed { runs } = design.stopping else {
-        return None;
-    };
-    let (policy, runs) = (Policy::new(design, settings), runs as usize);
+    let runs = planned_units(design)?;
+    let policy = Policy::new(design, settings);
+    let unit = policy.unit;
     let block = match policy.method {
         Method::Rank | Method::SignedRank => policy.runs_per_block(),
         Method::MannWhitney => runs,
@@ -106,8 +105,9 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
     let why = match () {
         () if comparisons == 0 => return None,
         () if runs < MINIMUM_PER_SIDE => {
-            let show = counted(runs, "run a side shows", "runs a side show");
-            format!("{show} nothing: below {MINIMUM_PER_SIDE} nothing is claimed")
+            let show = if runs == 1 { "shows" } else { "show" };
+            let runs = unit.counted(runs);
+            format!("{runs} a side {show} nothing: below {MINIMUM_PER_SIDE} nothing is claimed")
         }
         () if at_once <= 1 => return None,
         () => {
@@ -118,13 +118,18 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
             };
             let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
             format!(
-                "{runs} runs a side cannot show {few} among {tests} comparisons: the smallest p value, \
+                "{} a side cannot show {few} among {tests} comparisons: the smallest p value, \
                  {smallest:.digits$}, times {tests} is above {} %",
+                unit.counted(runs),
                 percent(policy.alpha)
             )
         }
     };
-    Some(format!("{why}. --runs {} is enough.", enough()))
+    Some(format!(
+        "{why}. --{} {} is enough.",
+        unit.plural(),
+        enough()
+    ))
 }
 
 #[cfg(test)]

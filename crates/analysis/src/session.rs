@@ -4,6 +4,7 @@
 //! Decides which metrics and pairs of variants are looked at, and which threats to a session are worth a sentence. It
 //! must not know how any of them is judged. Start at [`analyse`].
 
+use crate::builds::{LayoutSpread, layout_spreads};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::disturbed::too_busy;
 use crate::grid::Grid;
@@ -11,7 +12,7 @@ use crate::policy::Policy;
 use crate::summary::summaries;
 use crate::validity::{self, Known};
 use crate::warnings::{counted, list};
-use crate::{Findings, Settings, snippet_runs, warnings};
+use crate::{Comparison, Findings, Settings, snippet_runs, warnings};
 use speedwell_model::{Metric, Session, Snippet, State, Step};
 
 /// Everything that can be said about one session.
@@ -34,9 +35,17 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     findings.summaries = summaries(&grid, &metrics, policy.confidence(), session.design.order);
     let shared = shared_notes(session);
     for summary in &mut findings.summaries {
-        summary
-            .notes
-            .retain(|note| !shared.contains(&note.as_str()));
+        (summary.notes).retain(|note| !shared.contains(&note.as_str()));
+    }
+    let spreads = layout_spreads(session, &metrics);
+    findings.layout.clone_from(&spreads);
+    if grid.variants.len() == 1 {
+        for summary in &mut findings.summaries {
+            let id = summary.case.id();
+            summary
+                .notes
+                .extend(sentence_of(&spreads, &id, &summary.metric));
+        }
     }
     let Some(baseline) = baseline(session, &grid, settings, &mut findings.warnings) else {
         return findings;
@@ -62,9 +71,20 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
     let mut compared = compare_matched(matched, settings);
     for found in &mut compared {
         snippet_runs::mark_folded(session, &mut found.comparison);
+        let Comparison { metric, rows, .. } = &mut found.comparison;
+        for row in rows {
+            row.notes
+                .extend(sentence_of(&spreads, &row.case.id(), metric));
+        }
     }
     conclude(compared, &mut findings);
     findings
+}
+
+/// What is known of the layout of a case.
+fn sentence_of(spreads: &[LayoutSpread], case: &str, metric: &Metric) -> Option<String> {
+    let is_own = |known: &&LayoutSpread| known.case == case && known.metric == metric.name;
+    spreads.iter().find(is_own).map(LayoutSpread::sentence)
 }
 
 /// The metrics to look at: those requested, or the primary one.

@@ -4,6 +4,7 @@
 //! ended the measuring is what will be reported. It must not know what a run costs. Start at
 //! [`StopRule::decided`].
 
+use crate::builds::independent_values;
 use crate::disturbed::keep_those_that_count;
 use crate::exact::is_exact;
 use crate::grid::{distinct, values_of};
@@ -187,7 +188,7 @@ impl Change {
             return;
         };
         for (name, new) in sides.iter().filter(|(name, _)| *name != self.baseline) {
-            let comparable = comparable(old, new, self.policy.matching);
+            let comparable = comparable(old, new, self.policy.matching) / self.policy.unit.runs();
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
                 let place = self.places.get(&key).copied();
@@ -195,9 +196,8 @@ impl Change {
                 if place.is_some_and(|place| !self.is_due(place, comparable)) {
                     continue;
                 }
-                let matching = self.policy.matching;
-                let pair =
-                    PairedRuns::new(values_of(old, metric), values_of(new, metric), matching);
+                let [old, new] = self.policy.unit.values([old, new], metric);
+                let pair = PairedRuns::new(old, new, self.policy.matching);
                 if pair.begins_in_block().is_none() {
                     continue;
                 }
@@ -287,10 +287,7 @@ fn are_exact(runs: &[Run]) -> bool {
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {
-    let values: Vec<f64> = values_of(runs, metric)
-        .iter()
-        .map(|run| run.value)
-        .collect();
+    let values = independent_values(runs, metric);
     values.len() >= FEWEST_RUNS
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }

@@ -4,6 +4,7 @@
 //! compare.
 
 use crate::CaseSummary;
+use crate::builds::independent_values;
 use crate::disturbed::Exposure;
 use crate::grid::{Grid, values_of};
 use crate::paired::{autocorrelation, is_marked};
@@ -49,12 +50,16 @@ fn summarise(
     if values.is_empty() {
         return None;
     }
+    let independent = independent_values(all, &metric.name);
     let mut summary = CaseSummary {
         case: case.clone(),
         variant: variant.clone(),
         metric: metric.clone(),
         // A mere point where even the extremes do not bound the median.
-        center: estimate(median(&values), median_binomial(&values, confidence)),
+        center: estimate(
+            median(&independent),
+            median_binomial(&independent, confidence),
+        ),
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         autocorrelation: autocorrelation(&values),

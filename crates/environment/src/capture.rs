@@ -5,7 +5,7 @@ use super::tree::{Tree, field};
 use crate::activity::{Resource, load, pressure_percent, steal_percent};
 use crate::programs::program;
 use crate::system::{self, Aslr};
-use crate::{control_group, processors};
+use crate::{control_group, processors, tune};
 use speedwell_model::Environment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,6 +77,7 @@ fn facts(tree: &Tree) -> BTreeMap<String, String> {
             "transparent_huge_pages",
             system::transparent_huge_pages(tree),
         ),
+        ("tuned", tune::knobs_set(tree)),
         (
             "huge_pages",
             system::reserved_huge_pages(tree).map(|count| count.to_string()),

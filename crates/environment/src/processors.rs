@@ -27,6 +27,21 @@ pub(super) fn numbers(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
+/// A set of processors as the kernel writes it: `0-3,8`.
+pub(super) fn list_of(cpus: &[u32]) -> String {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let runs = cpus.chunk_by(|one, next| one + 1 == *next);
+    let words: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.to_string(),
+            _ => format!("{}-{}", run[0], run[run.len() - 1]),
+        })
+        .collect();
+    words.join(",")
+}
+
 /// The processors that this process may run on, as the kernel writes them.
 pub(super) fn affinity(tree: &Tree) -> Option<String> {
     let status = tree.text("/proc/self/status")?;
@@ -115,6 +130,8 @@ mod tests {
         assert_eq!(numbers("5"), [5]);
         assert_eq!(numbers(""), [] as [u32; 0]);
         assert_eq!(numbers("3-x,7"), [7]);
+        assert_eq!(list_of(&[8, 0, 1, 2, 2, 3]), "0-3,8");
+        assert_eq!(list_of(&[]), "");
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub(super) mod fake {
     use super::Tree;
     use std::fs;
     use std::ops::Deref;
+    use std::path::Path;
     use tempfile::TempDir;
 
     /// Keeps the folder alive as long as the tree is in use.
@@ -83,7 +84,14 @@ pub(super) mod fake {
 
     /// A machine that shows exactly these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> Machine {
-        let folder = tempfile::tempdir().unwrap();
+        // Like the real ones, such files are in memory, where it costs nothing to wait until they are written.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
+        let folder = folder.unwrap();
         let tree = Tree::at(folder.path());
         for (path, text) in files {
             let path = tree.path(path);

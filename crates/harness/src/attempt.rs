@@ -1,6 +1,6 @@
 //! What one execution gave, and the rules by which it counts as failed.
 
-use super::{Description, Job, Setting, Source};
+use super::{Description, Job, Linking, Setting, Source};
 use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Usage};
 use speedwell_process::{Ended, Outcome, Spec, replay};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct Attempt {
     pub usage: Option<Usage>,
     /// What it wrote on stdout, for `-v`.
     pub stdout: String,
+    /// How its program was linked, where there are several builds.
+    pub linking: Option<Linking>,
 }
 
 /// What was reported for one case.
@@ -125,6 +127,7 @@ impl Attempt {
             wall_ns: outcome.wall_ns,
             usage: Some(outcome.usage),
             stdout: outcome.stdout.text(),
+            linking: None,
         }
     }
 
@@ -142,6 +145,16 @@ impl Attempt {
     /// The record of a job that cannot be performed on this machine.
     pub(super) fn refused(spec: &Spec, reason: &str, job: &Job, setting: &Setting<'_>) -> Attempt {
         Attempt::without_process(invalid(reason), spec, job, setting)
+    }
+
+    /// The attempt of a program that was linked for its run.
+    pub(super) fn linked(mut self, linking: Option<Linking>) -> Attempt {
+        let note = linking.as_ref().and_then(Linking::note);
+        for seen in &mut self.observations {
+            seen.notes.extend(note.clone());
+        }
+        self.linking = linking;
+        self
     }
 
     fn without_process(cause: Cause, spec: &Spec, job: &Job, setting: &Setting<'_>) -> Attempt {

@@ -359,17 +359,24 @@ impl Compilation {
     /// # Errors
     /// The compiler cannot be started, or refuses the sources.
     pub fn compile(&self) -> Result<PathBuf, Failed> {
+        self.compile_on(&cache_folder().join("code"))
+    }
+
+    /// The same in a folder of its own on a shelf.
+    ///
+    /// # Errors
+    /// As for [`Compilation::compile`].
+    pub fn compile_on(&self, cache: &Path) -> Result<PathBuf, Failed> {
         static DRAFTS: AtomicU32 = AtomicU32::new(0);
-        if let Some(folder) = self.find() {
+        if let Some(folder) = self.find_on(cache) {
             return Ok(folder);
         }
-        let cache = cache_folder().join("code");
         let name = self.name();
         let folder = cache.join(&name);
         // Written beside and moved into place in one step: others may make the same at once.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
-        let result = self.compile_in(&draft, &cache);
+        let result = self.compile_in(&draft, cache);
         if result.is_err() || fs::rename(&draft, &folder).is_err() {
             let _ = fs::remove_dir_all(&draft);
         }
@@ -378,7 +385,11 @@ impl Compilation {
 
     /// The folder, if it was made before.
     pub fn find(&self) -> Option<PathBuf> {
-        let folder = cache_folder().join("code").join(self.name());
+        self.find_on(&cache_folder().join("code"))
+    }
+
+    fn find_on(&self, cache: &Path) -> Option<PathBuf> {
+        let folder = cache.join(self.name());
         if !folder.is_dir() {
             return None;
         }
@@ -399,11 +410,17 @@ impl Compilation {
         for (name, content) in &self.files {
             fs::write(draft.join(name), content).map_err(cannot)?;
         }
+        let spec = self.spec(draft);
+        call(&spec, &spec)
+    }
+
+    /// The call of the compiler, with the sources in `folder`.
+    pub fn spec(&self, folder: &Path) -> Spec {
         let mut spec = Spec::new(&self.compiler).args(self.arguments.iter().cloned());
         spec.environment = self.environment.clone();
-        spec.directory = Some(draft.to_owned());
+        spec.directory = Some(folder.to_owned());
         spec.limit = LIMIT;
-        call(&spec, &spec)
+        spec
     }
 
     /// The name of the folder, which tells apart whatever goes into it.

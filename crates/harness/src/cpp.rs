@@ -5,6 +5,7 @@
 
 use super::compile::{self, Failed, Recipe, unpacked, words_of};
 use super::job::{Description, Job, Request, Setting, Source};
+use super::layout::{Linking, Objects, RunLayout};
 use super::protocol::{self, draft};
 use super::snippet::usual_program as usual_compiler;
 use super::{Attempt, Harness, program, sources};
@@ -22,8 +23,13 @@ pub struct Cpp;
 
 impl Harness for Cpp {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        match build(source, &request.program, &request.variant) {
-            Ok(built) => {
+        match build(
+            source,
+            &request.program,
+            &request.variant,
+            RunLayout::default(),
+        ) {
+            Ok((built, _)) => {
                 let mut plain = program::plain(&built, source);
                 plain.environment = request.variant.environment.clone();
                 let spec = program::speaking(plain.clone());
@@ -38,14 +44,36 @@ impl Harness for Cpp {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        match build(&job.source, &setting.program, setting.variant) {
-            Ok(built) => program::perform(job, setting, program::plain(&built, &job.source)),
+        match build(
+            &job.source,
+            &setting.program,
+            setting.variant,
+            setting.layout,
+        ) {
+            Ok((built, linking)) => {
+                let plain = program::plain(&built, &job.source);
+                let mut attempt = program::perform(job, setting, plain);
+                // The program is gone when somebody reads the failure.
+                if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
+                    failure.replay = linking.before(&failure.replay);
+                }
+                attempt.linked(linking)
+            }
             Err(failed) => Attempt {
                 interrupted: failed.interrupted,
                 failure: Some(failure(&job.source, failed, Some((job, setting)))),
                 ..Attempt::default()
             },
         }
+    }
+
+    fn prepare(&self, job: &Job, setting: &Setting<'_>) {
+        let _ = build(
+            &job.source,
+            &setting.program,
+            setting.variant,
+            setting.layout,
+        );
     }
 
     fn usual_program(&self, _source: &Source) -> PathBuf {
@@ -59,7 +87,12 @@ impl Harness for Cpp {
 
 /// The program of `source` under `variant`. The harness in it takes far longer to compile than most
 /// benchmarks, so it is an object of its own, which other files and later edits share.
-fn build(source: &Source, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+fn build(
+    source: &Source,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(PathBuf, Option<Linking>), Failed> {
     let header = unpacked(&sources::CPP)?;
     let usual = USUAL_FLAGS.map(str::to_owned).into_iter();
     // `CXX='ccache g++'`: what follows the first word belongs to every call.
@@ -71,6 +104,7 @@ fn build(source: &Source, compiler: &Path, variant: &Variant) -> Result<PathBuf,
     flags.extend(words_of("CXXFLAGS", &variant.environment));
     flags.extend(flags_of(&source.file));
     flags.extend(variant.arguments.iter().cloned());
+    flags.extend(layout.flags());
     let harness = Recipe {
         compiler: compiler.to_owned(),
         flags: [&flags[..], &["-c".to_owned()]].concat(),
@@ -79,14 +113,26 @@ fn build(source: &Source, compiler: &Path, variant: &Variant) -> Result<PathBuf,
         header,
         environment: variant.environment.clone(),
     };
-    let object = compile::build(&harness)?.to_string_lossy().into_owned();
-    flags.extend(["-DSPEEDWELL_NO_MAIN".to_owned(), object]);
-    compile::build(&Recipe {
-        flags,
+    let main = compile::build(&harness)?;
+    let mut own = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
+    own.push(match layout.build {
+        Some(_) => "-c".to_owned(),
+        None => main.to_string_lossy().into_owned(),
+    });
+    let built = compile::build(&Recipe {
+        flags: own,
         file: source.file.clone(),
         directory: source.directory.clone(),
         ..harness
-    })
+    })?;
+    let objects = Objects {
+        compiler,
+        files: vec![built.clone(), main],
+        flags: &flags,
+        directory: &source.directory,
+        environment: &variant.environment,
+    };
+    objects.program_of(layout.build, built)
 }
 
 /// Flags in the comments of a file.

@@ -111,6 +111,10 @@ fn observe_timed(
         add_metric(&mut seen, metric);
     }
     seen.add_cpu_times(&each_cpu_ns);
+    let reference = Metric::new(Metric::REFERENCE_TIME, "ns", Better::Lower);
+    for ns in numbers("reference_ns") {
+        seen.add(reference.clone(), ns as f64);
+    }
     (Some(seen), events.error().or(fault))
 }
 
@@ -254,8 +258,8 @@ mod tests {
             unavailable: None,
             case: None,
             snippet: None,
+            samples: None,
             measured: None,
-            iterations: None,
         };
         let (seen, fault) = observation(&job, &events);
         (seen.expect("something was reported"), fault)

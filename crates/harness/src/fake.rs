@@ -9,8 +9,10 @@
 //! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
 //! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
-//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `110~80` is a run of a
-//! second whose process was pushed off its processor 80 times, `100~80|101` the same with what its repetition gives.
+//! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `30x80/10x520` is a series of 80
+//! points with 30 ns an iteration and 520 with 10, which vary by some thousandths; in a run that is none, an iteration takes
+//! as long as in the last point. A line `builds` holds what the value is multiplied by in each build. `110~80` is a run
+//! of a second whose process was pushed off its processor 80 times, `100~80|101` the same with what its repetition gives.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -18,7 +20,7 @@ use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Metric, Usage};
+use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Usage};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -58,28 +60,21 @@ impl Harness for Fake {
         let started_unix_ms = speedwell_process::unix_ms();
         let words = word(job, setting).unwrap_or_else(|| "silent".into());
         let (word, others) = words.split_once(',').unwrap_or((&words, ""));
-        let number = |prefix| {
-            word.strip_prefix(prefix)
-                .and_then(|n| n.parse::<i32>().ok())
-        };
-        let cause = match word {
-            "silent" => Some(Cause::Silent),
-            "timeout" => Some(Cause::Timeout {
-                limit_ms: setting.limit.as_millis() as u64,
-            }),
-            _ => number("exit:")
-                .map(|code| Cause::Exit { code })
-                .or(number("signal:").map(|signal| Cause::Signal { signal })),
-        };
-        if let Some(ms) = number("sleep:") {
+        let cause = cause_of(word, setting);
+        if let Some(ms) = number(word, "sleep:") {
             sleep(begin + Duration::from_millis(ms as u64));
         }
         let (word, switches) = match word.split_once('~') {
             Some((word, switches)) => (word, switches.parse().ok()),
             None => (word, None),
         };
+        if let Some(levels) = levels(word).filter(|_| setting.is_series) {
+            return of_series(job, setting, &levels, started_unix_ms);
+        }
+        let rate = levels(word).map(|levels| (1e9 / levels[levels.len() - 1].0).to_string());
+        let word = rate.as_deref().unwrap_or(word);
         let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
-        let value: f64 = value.parse().unwrap_or(1.0);
+        let value = value.parse().unwrap_or(1.0) * factor_of_build(job, setting);
         let rate = Rate {
             rate: json!(value),
             elapsed_ns: elapsed_ns.parse().ok(),
@@ -112,11 +107,74 @@ impl Harness for Fake {
                 ..Usage::default()
             }),
             stdout: String::new(),
+            linking: None,
         }
     }
 
     fn usual_program(&self, _source: &Source) -> PathBuf {
         PathBuf::from("true")
+    }
+
+    fn records_series(&self) -> bool {
+        true
+    }
+}
+
+/// The levels of a series: the time of an iteration, and how many points there are.
+fn levels(word: &str) -> Option<Vec<(f64, usize)>> {
+    let level = |text: &str| {
+        let (time, count) = text.split_once('x')?;
+        Some((time.parse().ok()?, count.parse().ok()?))
+    };
+    word.split('/').map(level).collect()
+}
+
+fn of_series(
+    job: &Job,
+    setting: &Setting<'_>,
+    levels: &[(f64, usize)],
+    started_unix_ms: i64,
+) -> Attempt {
+    let case = job.case.clone();
+    let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut seen = Observation::new(case, vec![Metric::throughput()]);
+    let iterations = match setting.samples.length {
+        Length::Iterations(count) => count as f64,
+        Length::TimeNs(_) => 1.0,
+    };
+    let times = levels
+        .iter()
+        .flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
+    for (at, ns) in times.enumerate() {
+        let ns = ns * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][at % 7];
+        seen.samples.push(Sample {
+            metric: Metric::THROUGHPUT.into(),
+            value: 1e9 / ns,
+            elapsed_ns: Some((ns * iterations) as u64),
+            iterations: Some(iterations),
+        });
+    }
+    Attempt {
+        observations: vec![seen],
+        started_unix_ms,
+        ..Attempt::default()
+    }
+}
+
+fn number(word: &str, prefix: &str) -> Option<i32> {
+    word.strip_prefix(prefix)?.parse().ok()
+}
+
+/// The failure that a word stands for.
+fn cause_of(word: &str, setting: &Setting<'_>) -> Option<Cause> {
+    match word {
+        "silent" => Some(Cause::Silent),
+        "timeout" => Some(Cause::Timeout {
+            limit_ms: setting.limit.as_millis() as u64,
+        }),
+        _ => number(word, "exit:")
+            .map(|code| Cause::Exit { code })
+            .or(number(word, "signal:").map(|signal| Cause::Signal { signal })),
     }
 }
 
@@ -161,6 +219,21 @@ fn note_other(text: &str, seen: &mut Observation) {
 
 /// What the file says about this run.
 fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
+    let word = word_of(&setting.variant.name, setting.ordinal, job)?;
+    let attempts: Vec<&str> = word.split('|').collect();
+    let last = attempts.len() - 1;
+    Some(attempts[last.min(setting.repeated as usize)].to_owned())
+}
+
+/// By how much the values of this run's build differ, if the file says so.
+fn factor_of_build(job: &Job, setting: &Setting<'_>) -> f64 {
+    let build = setting.layout.build.map(|build| build.number);
+    let word = build.and_then(|build| word_of("builds", build, job));
+    word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
+}
+
+/// The word of that number in a line of a case.
+fn word_of(name: &str, number: u32, job: &Job) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {
         let values = line.strip_prefix("case");
@@ -173,12 +246,11 @@ fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
         .take_while(|line| !line.starts_with("case"))
         .filter_map(|line| {
             let mut words = line.split_whitespace();
-            let name = words.next()?;
-            (name == setting.variant.name || name == "*").then(|| words.collect::<Vec<_>>())
+            let first = words.next()?;
+            (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
         });
     let values = own.next()?;
-    let word = values.get(setting.ordinal as usize % values.len().max(1))?;
-    let attempts: Vec<&str> = word.split('|').collect();
-    let last = attempts.len() - 1;
-    Some(attempts[last.min(setting.repeated as usize)].to_owned())
+    values
+        .get(number as usize % values.len().max(1))
+        .map(|word| (*word).to_owned())
 }

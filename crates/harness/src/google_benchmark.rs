@@ -97,7 +97,7 @@ impl Harness for GoogleBenchmark {
         spec.channel = Channel::Pipe("SPEEDWELL_RESULTS");
         spec.pin = setting.pin.cloned();
         let mut written = Collected::default();
-        match run(&spec, &mut written) {
+        match run(&setting.layout.apply(&spec), &mut written) {
             Err(error) => Attempt::not_started(&plain, &error, job, setting),
             Ok(outcome) => {
                 let (seen, fault) = observation(job, name, &written.0);

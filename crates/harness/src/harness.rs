@@ -13,6 +13,10 @@ pub trait Harness: Sync {
     /// Executes one job in a fresh process.
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt;
 
+    /// Makes ready what [`Harness::perform`] would otherwise make at the beginning: runs that begin at the same time are
+    /// prepared one after the other. What goes wrong is said when the job is performed.
+    fn prepare(&self, _job: &Job, _setting: &Setting<'_>) {}
+
     /// The program used when a variant names none.
     fn usual_program(&self, source: &Source) -> PathBuf;
 
@@ -25,5 +29,10 @@ pub trait Harness: Sync {
     /// Whether the harness decides how long a sample is and how many a run has.
     fn divides_runs(&self) -> bool {
         false
+    }
+
+    /// Whether it can record a series from the first iteration on.
+    fn records_series(&self) -> bool {
+        self.divides_runs()
     }
 }

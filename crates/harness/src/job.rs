@@ -1,11 +1,13 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
+use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Case, Counting, Failure, Language, Samples, Snippet, Value, Variant};
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +49,11 @@ impl Kind {
             GoogleBenchmark | Cpp | Program | Python | Load | Experiment
         )
     }
+
+    /// Whether the file is a program that somebody has built.
+    pub fn is_program(self) -> bool {
+        matches!(self, Kind::GoogleBenchmark | Kind::Program)
+    }
 }
 
 /// A benchmark file and where it belongs.
@@ -80,6 +87,20 @@ impl Source {
             directory: directory.to_owned(),
             definition: None,
         }
+    }
+
+    /// The same file as the variant has it: that of its revision, where it is of one.
+    pub fn under(&self, variant: &Variant) -> Cow<'_, Source> {
+        if variant.worktree.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let own = |path: &Path| variant.path_of(path).into_owned();
+        Cow::Owned(Source {
+            file: own(&self.file),
+            root: own(&self.root),
+            directory: own(&self.directory),
+            ..self.clone()
+        })
     }
 
     /// What the definition file says.
@@ -182,16 +203,33 @@ pub struct Job {
     /// The snippet that is measured, where it is the same under every variant.
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
+    /// How its runs are divided, where it is otherwise than by the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// In a trial the same case with the values that are measured, where the trial's are smaller: a
     /// small value may contradict another parameter.
     #[serde(skip)]
     pub measured: Option<Box<Job>>,
-    /// Iterations of every run, where instructions are counted: as many for all variants, found by a trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<u64>,
 }
 
 impl Job {
+    /// The same job with the files of the variant.
+    pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
+        if variant.worktree.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let own = |path: PathBuf| variant.path_of(&path).into_owned();
+        let snippet = self.snippet.clone().map(|snippet| Snippet {
+            paths: snippet.paths.into_iter().map(own).collect(),
+            ..snippet
+        });
+        Cow::Owned(Job {
+            source: self.source.under(variant).into_owned(),
+            snippet,
+            ..self.clone()
+        })
+    }
+
     /// What the variant calls the case.
     pub fn name_under(&self, variant: &str) -> &str {
         let own = self.names.iter().find(|(known, _)| known == variant);
@@ -259,8 +297,12 @@ pub struct Setting<'a> {
     pub limit: Duration,
     /// How it is divided, where the harness owns the loop.
     pub samples: Samples,
+    /// Whether it is a series from the first iteration on: nothing is done between samples but the reference loop.
+    pub is_series: bool,
     /// Processors it may use.
     pub pin: Option<&'a CpuSet>,
+    /// How its program is laid out in memory.
+    pub layout: RunLayout,
     /// The experiment that the run belongs to.
     pub experiment: Option<&'a Experiment>,
     /// How instructions are counted, if they are and not time.

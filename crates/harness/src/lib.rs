@@ -16,6 +16,7 @@ mod fake;
 mod google_benchmark;
 mod harness;
 mod job;
+mod layout;
 mod node;
 pub mod plan;
 mod program;
@@ -34,9 +35,19 @@ pub use harness::Harness;
 pub use job::{
     Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial, UsualTool,
 };
+pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
 pub use wire::Message;
+
+use speedwell_model::Variant;
+use std::path::PathBuf;
+
+/// The program that performs a file under a variant.
+pub fn program_of(source: &Source, variant: &Variant) -> PathBuf {
+    let usual = || for_kind(source.kind).usual_program(&source.under(variant));
+    variant.program.clone().unwrap_or_else(usual)
+}
 
 /// The harness of that kind.
 pub fn for_kind(kind: Kind) -> &'static dyn Harness {

@@ -43,11 +43,6 @@ impl Shuffle {
     }
 }
 
-/// How many blocks `runs` runs need.
-pub(super) fn blocks_needed(runs: u32, runs_per_block: u32) -> u32 {
-    runs.div_ceil(runs_per_block.max(1))
-}
-
 /// Everything needed to execute a session, or to go on with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -88,6 +83,8 @@ pub struct Slot {
     pub is_at_once: bool,
     /// How often it was executed before: a plan has each slot once, and one whose run was disturbed is repeated.
     pub repeated: u32,
+    /// Which build of its source it executes, where there are several.
+    pub build: Option<u32>,
 }
 
 impl Slot {
@@ -117,10 +114,7 @@ impl Plan {
 
     /// Runs per variant that the plan may need.
     pub fn runs_per_variant(&self) -> u32 {
-        match &self.design.stopping {
-            Stopping::Fixed { runs } => *runs,
-            Stopping::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
-        }
+        self.design.most_runs()
     }
 
     /// All slots in order of execution: block by block, and within a block case by case, so that
@@ -129,27 +123,65 @@ impl Plan {
         if self.design.order == Order::Paired {
             return self.paired_slots();
         }
-        let runs = self.runs_per_variant();
         let mut shuffle = Shuffle::new(self.design.seed);
+        let mut shuffle_builds = Shuffle::new(!self.design.seed);
+        let variants = self.variants.len();
         let mut slots = Vec::new();
-        for block in 0..blocks_needed(runs, self.design.runs_per_block) {
-            let first = block * self.design.runs_per_block;
-            let repeats = self.design.runs_per_block.min(runs - first);
+        let mut first = 0;
+        for (builds, block) in self.builds_of_blocks().iter().zip(0..) {
+            let repeats = builds.len() as u32;
             for job in 0..self.jobs.len() {
                 let order = match self.design.order {
-                    Order::Blocks => shuffle.block(self.variants.len(), repeats),
-                    _ => (0..repeats).flat_map(|_| 0..self.variants.len()).collect(),
+                    Order::Blocks => shuffle.block(variants, repeats),
+                    _ => (0..repeats).flat_map(|_| 0..variants).collect(),
                 };
-                push_block(
-                    &mut slots,
-                    block,
-                    job,
-                    vec![first; self.variants.len()],
-                    &order,
-                );
+                let begin = slots.len();
+                push_block(&mut slots, block, job, vec![first; variants], &order);
+                // Which build comes first is drawn as well: the builds of a block are exchanged by its test.
+                for variant in 0..variants {
+                    let drawn = shuffle_builds.block(builds.len(), 1);
+                    let own = slots[begin..].iter_mut().filter(|s| s.variant == variant);
+                    own.zip(drawn)
+                        .for_each(|(slot, drawn)| slot.build = builds[drawn]);
+                }
             }
+            first += repeats;
         }
         slots
+    }
+
+    /// The builds of which every variant has a run in each block, in order of the blocks.
+    ///
+    /// Runs that share builds go round all of them, so that what changes with time changes all alike. Where measuring may
+    /// end early, the builds of a block get all their runs before the next ones: a look is at whole builds.
+    fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
+        let design = &self.design;
+        let together = design.runs_per_block.max(1) as usize;
+        let most = design.most_runs();
+        let numbers: Vec<u32> = match (&design.stopping, design.layout.builds) {
+            _ if !design.shares_builds() => (0..most).collect(),
+            (Stopping::Sequential { .. }, builds) => {
+                let all: Vec<u32> = (0..builds).collect();
+                let repeated = |builds: &[u32]| builds.repeat(design.runs_per_build() as usize);
+                return (all
+                    .chunks(together)
+                    .map(|builds| (builds.len(), repeated(builds))))
+                .flat_map(|(together, runs)| in_blocks(&runs, together))
+                .collect();
+            }
+            (Stopping::Fixed { .. }, builds) => {
+                let runs: Vec<u32> = (0..most).map(|run| run % builds).collect();
+                let rounds = runs.chunks(builds as usize);
+                return rounds
+                    .flat_map(|round| in_blocks(round, together))
+                    .collect();
+            }
+        };
+        let mut blocks = in_blocks(&numbers, together);
+        if design.layout.builds == 0 {
+            blocks.iter_mut().flatten().for_each(|build| *build = None);
+        }
+        blocks
     }
 
     /// Rounds of pairs, until every candidate has as many pairs at once as runs are wanted: slots 2k and 2k + 1 are a
@@ -168,11 +200,13 @@ impl Plan {
                 });
                 let order: Vec<usize> = order.collect();
                 let first = slots.len();
+                let builds = self.design.layout.builds;
                 let mut done = vec![block; self.variants.len()];
                 done[0] = block * (done.len() as u32 - 1);
                 push_block(&mut slots, block, job, done, &order);
                 for slot in &mut slots[first..] {
                     slot.is_at_once = !is_alone;
+                    slot.build = (builds > 0).then(|| at_once % builds);
                 }
             }
             block += 1;
@@ -180,6 +214,14 @@ impl Plan {
         }
         slots
     }
+}
+
+/// Blocks of so many builds, in this order.
+fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
+    let blocks = builds.chunks(together);
+    blocks
+        .map(|block| block.iter().copied().map(Some).collect())
+        .collect()
 }
 
 /// Adds the slots of one block of a job; `done` are the runs of each variant before it.
@@ -194,6 +236,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
             closes_block: at + 1 == order.len(),
             is_at_once: false,
             repeated: 0,
+            build: None,
         });
         done[variant] += 1;
     }
@@ -202,8 +245,8 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Route, Source};
-    use speedwell_model::{Clock, Rules, Runs, Samples};
+    use crate::{Kind, Route, RunLayout, Source};
+    use speedwell_model::{Clock, Layout, Rules, Runs, Samples};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
@@ -248,8 +291,8 @@ mod tests {
             unavailable: None,
             case: None,
             snippet: None,
+            samples: None,
             measured: None,
-            iterations: None,
         };
         Plan {
             jobs: vec![job; jobs],
@@ -266,6 +309,8 @@ mod tests {
                 conditions: Vec::new(),
                 reject: Rules::default(),
                 counting: None,
+                steady: None,
+                layout: Layout::default(),
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),
@@ -356,6 +401,97 @@ mod tests {
         assert_eq!(places.len(), 8, "the place is drawn");
         let blocks = plan(1, &["a", "b"], 32, Order::Blocks).design;
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
+    }
+
+    /// The builds of one variant's runs, in order of execution.
+    fn builds_of(plan: &Plan, variant: usize) -> Vec<u32> {
+        let slots = plan.slots();
+        let own = slots.iter().filter(|slot| slot.variant == variant);
+        own.filter_map(|slot| slot.build).collect()
+    }
+
+    fn with_builds(builds: u32, variants: &[&str], runs: u32, order: Order) -> Plan {
+        let mut plan = plan(1, variants, runs, order);
+        plan.design.layout.builds = builds;
+        plan
+    }
+
+    #[test]
+    fn runs_that_share_builds_go_round_them_all() {
+        let plan = with_builds(6, &["a", "b"], 15, Order::Blocks);
+        for round in builds_of(&plan, 1).chunks(6) {
+            let mut round = round.to_vec();
+            round.sort_unstable();
+            let all: Vec<u32> = (0..round.len() as u32).collect();
+            assert_eq!(round, all);
+        }
+        // A block has the same builds of both variants, and either may come first.
+        let slots = plan.slots();
+        let mut first: Vec<u32> = Vec::new();
+        for block in slots.chunk_by(|one, other| one.block == other.block) {
+            let builds = |variant| {
+                let own = block.iter().filter(move |slot| slot.variant == variant);
+                own.filter_map(|slot| slot.build).collect::<Vec<u32>>()
+            };
+            let (mut a, mut b) = (builds(0), builds(1));
+            first.push(a[0] % 2);
+            a.sort_unstable();
+            b.sort_unstable();
+            assert_eq!(a, b);
+        }
+        assert!(first.contains(&0) && first.contains(&1), "{first:?}");
+        assert_eq!(slots, plan.slots());
+    }
+
+    #[test]
+    fn where_measuring_may_end_early_the_builds_of_a_block_get_all_their_runs_first() {
+        let mut plan = with_builds(4, &["a", "b"], 0, Order::Blocks);
+        plan.design.stopping = Stopping::Sequential {
+            looks: vec![12],
+            alpha: 0.05,
+            delta: 0.02,
+        };
+        let builds: Vec<u32> = builds_of(&plan, 0).iter().map(|build| build / 2).collect();
+        assert_eq!(builds, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn every_run_has_a_build_of_its_own_where_there_are_enough() {
+        for order in [Order::Blocks, Order::Alternate, Order::Paired] {
+            let plan = with_builds(16, &["a", "b"], 10, order);
+            let at_once = |slot: &&Slot| order != Order::Paired || slot.is_at_once;
+            let slots = plan.slots();
+            let own = slots
+                .iter()
+                .filter(at_once)
+                .filter(|slot| slot.variant == 1);
+            let mut builds: Vec<u32> = own.filter_map(|slot| slot.build).collect();
+            builds.sort_unstable();
+            assert_eq!(builds, (0..10).collect::<Vec<u32>>(), "{order:?}");
+        }
+        let usual = plan(1, &["a", "b"], 10, Order::Blocks);
+        assert!(usual.slots().iter().all(|slot| slot.build.is_none()));
+    }
+
+    #[test]
+    fn layouts_differ_between_variants_and_follow_from_the_seed() {
+        let mut plan = with_builds(8, &["a", "b"], 8, Order::Blocks);
+        plan.design.layout.env = true;
+        plan.design.layout.stack = true;
+        let of_slot = |slot: &Slot| RunLayout::new(&plan, slot);
+        let layouts: Vec<RunLayout> = plan.slots().iter().map(of_slot).collect();
+        let seeds: std::collections::BTreeSet<u32> = layouts
+            .iter()
+            .filter_map(|layout| Some(layout.build?.seed))
+            .collect();
+        assert_eq!(seeds.len(), 16);
+        let pads: std::collections::BTreeSet<Option<u32>> =
+            layouts.iter().map(|layout| layout.pad_bytes).collect();
+        assert!(pads.len() > 12 && layouts.iter().all(|layout| layout.path_bytes <= Some(255)));
+        assert_eq!(
+            layouts,
+            plan.slots().iter().map(of_slot).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Sou
 use crate::own_program;
 use crate::remembered::{self, Depends, Origin};
 use crate::{Attempt, Message, Observation};
-use speedwell_model::{Case, Cause, Length, Value, ValueKind};
+use speedwell_model::{Case, Cause, Length, SteadyRule, Value, ValueKind};
 use speedwell_process::{Spec, run};
 
 /// Who calls start and end of the measured section.
@@ -99,8 +99,8 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         unavailable: None,
         case: None,
         snippet: None,
+        samples: None,
         measured: None,
-        iterations: None,
     }
 }
 
@@ -142,7 +142,7 @@ pub(super) fn perform(
         return counting::perform(&counted, &commands, &|events| observation(job, events));
     }
     let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
-    match run(spec, &mut events) {
+    match run(&setting.layout.apply(spec), &mut events) {
         Err(error) => Attempt::not_started(spec, &error, job, setting),
         Ok(outcome) => {
             let (seen, fault) = observation(job, &events);
@@ -194,10 +194,14 @@ fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
         return run.with("mode", "once");
     }
     let samples = &setting.samples;
-    let run = run
-        .with("mode", "timed")
-        .with("samples", samples.count)
-        .with("warmup_ns", samples.warmup_ns);
+    let run = run.with("samples", samples.count);
+    let run = if setting.is_series {
+        run.with("mode", "series")
+            .with("reference", SteadyRule::REFERENCE_EVERY)
+    } else {
+        run.with("mode", "timed")
+            .with("warmup_ns", samples.warmup_ns)
+    };
     match samples.length {
         Length::TimeNs(ns) => run.with("sample_ns", ns),
         Length::Iterations(count) => run.with("loop", count),

@@ -55,8 +55,13 @@ pub fn plans(
 ///
 /// # Errors
 /// No such session, or one that is no calibration.
-pub fn rest(store: &Store, session: &str, budget: Option<Duration>) -> anyhow::Result<Plans> {
-    let plans = resumed(store, session, budget)?;
+pub fn rest(
+    store: &Store,
+    session: &str,
+    budget: Option<Duration>,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Plans> {
+    let plans = resumed(store, session, budget, listener)?;
     ensure!(
         is_one_thing(&plans.plan.variants),
         "{session} compares different things, so it says nothing about the machine"

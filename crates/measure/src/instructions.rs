@@ -35,9 +35,8 @@ pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
         counting.tool = tool;
     }
     if let Length::Iterations(iterations) = plan.sampling.samples.length {
-        plan.jobs
-            .iter_mut()
-            .for_each(|job| job.iterations = Some(iterations));
+        let samples = Some(one_sample(iterations));
+        plan.jobs.iter_mut().for_each(|job| job.samples = samples);
         return Ok(());
     }
     let mut native = plan.clone();
@@ -61,9 +60,19 @@ pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
     }
     for job in &mut plan.jobs {
         let own = tried.iter().find(|tried| tried.run.case.id() == job.label);
-        job.iterations = Some(own.and_then(|own| iterations(&own.run)).unwrap_or(1));
+        let iterations = own.and_then(|own| iterations(&own.run)).unwrap_or(1);
+        job.samples = Some(one_sample(iterations));
     }
     Ok(())
+}
+
+/// One sample of so many iterations, from the first on.
+fn one_sample(iterations: u64) -> Samples {
+    Samples {
+        count: 1,
+        length: Length::Iterations(iterations),
+        warmup_ns: 0,
+    }
 }
 
 /// What is wrong with the plan whatever its programs do.

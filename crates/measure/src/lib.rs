@@ -9,25 +9,30 @@ pub mod eval;
 pub mod experiment;
 mod instructions;
 mod iterations;
+mod layout;
 pub mod load;
 mod pairs;
 mod plans;
+pub mod reference;
 mod request;
 mod resume;
+mod revisions;
 mod scripts;
 mod session;
 mod trial;
+mod warmup;
 
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
 
 pub use request::{
-    MeasureRequest, PlanRequest, Plans, Resumed, SamplingRequest, SearchRequest, SessionRequest,
-    VariantRequest, draw_seed,
+    BuildRequest, MeasureRequest, PlanRequest, Plans, Resumed, RevisionRequest, SamplingRequest,
+    SearchRequest, SessionRequest, VariantRequest, draw_seed,
 };
 pub use resume::resumed;
 pub use scripts::{Script, ScriptsRequest, execute_scripts};
 pub use session::{MeasuredSession, carry_out, header, measure, reach_warning, warn_if_busy};
 pub use trial::{Tried, try_out};
+pub use warmup::{SeriesLength, as_series};
 
 use speedwell_model::{Event, Observer};
 

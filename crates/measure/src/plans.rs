@@ -1,6 +1,6 @@
 //! From a request to what is executed.
 
-use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment};
+use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment, revisions};
 use speedwell_harness::discover::{self, Selection, Side};
 use speedwell_model::Event;
 use speedwell_process as process;
@@ -18,19 +18,25 @@ impl Plans {
         if let Some(file) = discover::experiment(&request.targets, &here)? {
             return experiment::plans(&file, request, listener);
         }
-        let sources = discover::all_sources(&request.targets, &here)?;
-        let declared = if request.variants.given.is_empty() {
+        let wanted = revisions::settled(&request.variants, listener)?;
+        let sources = revisions::sources(&request.targets, &here, &wanted.given)?;
+        let declared = if wanted.given.is_empty() {
             discover::declared_variants(&sources)?
         } else {
             Vec::new()
         };
-        let variants = request.variants.variants(declared)?;
+        let variants = wanted.variants(declared)?;
+        revisions::place(&variants, sources.iter())?;
         let listener = Mutex::new(listener);
-        let suite = discover::read(sources, &request.selection, &variants[0], &|done, all| {
+        let mut suite = discover::read(sources, &request.selection, &variants[0], &|done, all| {
             let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
             // A listener that fails here fails again when measuring begins.
             let _ = listener.observe(&Event::Described { done, all });
         })?;
+        revisions::keep_common(&mut suite, &variants, &request.selection)?;
+        suite
+            .warnings
+            .extend(revisions::sameness(&variants, &suite.jobs));
         Ok(Plans::new(request.plan.plan(variants, &suite), suite))
     }
 

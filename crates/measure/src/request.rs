@@ -1,16 +1,20 @@
 //! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
 
+use crate::layout;
 use anyhow::{Context, bail};
 use speedwell_analysis::Settings;
 use speedwell_analysis::scaling::Rules;
+use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Counting, Design, Length, Order, Run, Runs, Samples, Sampling, Stopping, Variant,
-    milliseconds,
+    Clock, Counting, Design, Layout, Length, Order, Origin, OriginRequest, Run, Runs, Samples,
+    Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The fewest runs whose smallest and largest value are a 95 % interval of the median
@@ -46,10 +50,36 @@ pub struct MeasureRequest {
 pub struct VariantRequest {
     /// The variants; none for those that files declare.
     pub given: Vec<Variant>,
+    /// Which of them are revisions of the user's repository.
+    pub revisions: Vec<RevisionRequest>,
+    /// How revisions are built.
+    pub build: BuildRequest,
     /// The variant that is the reference; the first if not given.
     pub baseline: Option<String>,
     /// Arguments for every measured program, before those of a variant's own.
     pub arguments: Vec<String>,
+}
+
+/// A revision whose code is a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionRequest {
+    /// Which of the given variants.
+    pub variant: usize,
+    /// What git knows it by.
+    pub typed: String,
+    /// The program that is built from it, from the current folder; if not given, it is the target that is the revision's.
+    pub program: Option<PathBuf>,
+    /// Whether the variant has no name of its own, so that it is called after the revision.
+    pub names_variant: bool,
+}
+
+/// How revisions are built.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildRequest {
+    /// What a shell executes in the current folder of a revision.
+    pub command: Option<String>,
+    /// How long that may take.
+    pub limit: Duration,
 }
 
 /// How runs are planned, whatever is measured.
@@ -75,6 +105,8 @@ pub struct PlanRequest {
     pub reject: speedwell_model::Rules,
     /// Counts instructions instead of measuring time.
     pub counting: Option<Counting>,
+    /// What of a program's layout in memory is varied between runs.
+    pub layout: Layout,
 }
 
 /// How much is measured.
@@ -116,10 +148,19 @@ pub struct SessionRequest {
     pub tags: Vec<String>,
     /// The words typed, which are kept with it.
     pub command: Vec<String>,
+    /// What the user says of the code that is measured; `None` asks nobody.
+    pub origin: Option<OriginRequest>,
     /// End at the first failure.
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+}
+
+impl SessionRequest {
+    /// The code that is measured in the current folder.
+    pub fn origin(&self) -> Option<Origin> {
+        environment::origin(Path::new("."), self.origin.as_ref()?)
+    }
 }
 
 impl SearchRequest {
@@ -193,12 +234,18 @@ impl PlanRequest {
             let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
             sampling.runs = Runs::Fixed(runs.max(2));
         }
+        let runs_per_block = match self.order {
+            Order::Paired => 1,
+            _ if variants.len() == 1 => 1,
+            _ => 2,
+        };
+        let layout = layout::whole_blocks(self.layout, runs_per_block);
         let stopping = match sampling.runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
                 looks: match self.order {
                     Order::Paired => LOOKS_AT_PAIRS.to_vec(),
-                    _ => Settings::DEFAULT_LOOKS.to_vec(),
+                    _ => layout::looks(&Settings::DEFAULT_LOOKS, layout.builds),
                 },
                 alpha: 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
                 delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
@@ -209,17 +256,15 @@ impl PlanRequest {
             stopping,
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
-            runs_per_block: if variants.len() > 1 && self.order != Order::Paired {
-                2
-            } else {
-                1
-            },
+            runs_per_block,
             threshold: self.threshold,
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
             reject: self.reject.clone(),
             counting: self.counting.clone(),
+            steady: None,
+            layout,
         };
         Plan {
             jobs: suite.jobs.clone(),

@@ -1,13 +1,14 @@
 //! The plan of an interrupted session, with what it has done.
 
-use super::{Plans, Resumed};
+use super::{Listener, Plans, Resumed, revisions};
+use crate::reference;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_model::{DefinitionFile, milliseconds};
 use speedwell_process as process;
-use speedwell_results::store::{Reference, Store};
+use speedwell_results::store::Store;
 use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,15 @@ use std::time::Duration;
 ///
 /// # Errors
 /// No such session, or one that was imported and so has no plan.
-pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyhow::Result<Plans> {
+pub fn resumed(
+    store: &Store,
+    reference: &str,
+    budget: Option<Duration>,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Plans> {
     process::adopt_orphans();
     process::on_interrupt()?;
-    let number = store.find(&reference.parse::<Reference>()?)?;
+    let number = reference::find(store, reference)?.number;
     let Some(text) = store.plan(number)? else {
         bail!("session @{number} was imported: there is nothing to resume");
     };
@@ -32,16 +38,18 @@ pub fn resumed(store: &Store, reference: &str, budget: Option<Duration>) -> anyh
     );
     plan.sampling.budget_ms = budget.map(milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
+    revisions::restore(&plan, listener)?;
     // The text of a definition file is kept with its plan.
     let is_kept =
         |job: &Job| job.source.kind == Kind::Experiment || job.source.definition.is_some();
-    let is_gone = |job: &&Job| !is_kept(job) && !job.source.file.exists();
-    let missing = plan.jobs.iter().find(is_gone);
-    if let Some(job) = missing {
-        bail!(
-            "'{}' of session @{number} is gone",
-            job.source.file.display()
-        );
+    for job in plan.jobs.iter().filter(|job| !is_kept(job)) {
+        let mut files = plan
+            .variants
+            .iter()
+            .map(|own| own.path_of(&job.source.file));
+        if let Some(gone) = files.find(|file| !file.exists()) {
+            bail!("'{}' of session @{number} is gone", gone.display());
+        }
     }
     let runs = store.session(number)?.runs;
     let done = store.finished_slots(number)?;

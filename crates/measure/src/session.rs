@@ -2,14 +2,16 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, instructions, pairs, warn};
+use super::{Listener, Plans, SessionRequest, instructions, layout, pairs, warn};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
-use speedwell_harness as harness;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
-use speedwell_model::{Environment, Event, Observer, Order, Run, Session, State, Variant};
+use speedwell_harness::{self as harness, Observation};
+use speedwell_model::{
+    Environment, Event, Observer, Order, Run, Session, State, SteadyRule, Variant,
+};
 use speedwell_process as process;
 use speedwell_results::store::Store;
 use speedwell_runner::{self as runner, Ended, Judge, Orders};
@@ -24,6 +26,8 @@ pub struct MeasuredSession {
     pub ended: anyhow::Result<Ended>,
     /// The largest number of runs that the plan needed.
     pub planned: usize,
+    /// How a later session may learn more in the same time.
+    pub advice: Option<String>,
 }
 
 /// Executes the plan, stored while it runs, and reads the session back.
@@ -36,6 +40,7 @@ pub fn measure(
     store: &mut Store,
     listener: &mut Listener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
+    layout::check(&plans.plan)?;
     if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
         pairs::check(&plans.plan)?;
     }
@@ -90,9 +95,13 @@ pub fn carry_out(
         let _ = listener.observe(&end);
     }
     drop(recorder);
+    harness::remove_builds();
     process::forget_interrupt();
+    let session = store.session(number)?;
+    layout::keep_spreads(&session, store)?;
     Ok(MeasuredSession {
-        session: store.session(number)?,
+        advice: layout::advice(&session),
+        session,
         ended,
         planned: plan.slots().len(),
     })
@@ -194,6 +203,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         variants: plan.variants.clone(),
         metrics: Vec::new(),
         environment: surroundings(plan, suite.versions),
+        origin: request.origin(),
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),
@@ -203,11 +213,11 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
 /// Machine and programs, asked once, before anything is measured. `known` are the versions of the
 /// baseline's program as it described its files; others are asked for theirs.
 fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
-    let usual = plan
-        .jobs
-        .first()
-        .map(|job| harness::for_kind(job.source.kind).usual_program(&job.source));
-    let program_of = |variant: &Variant| variant.program.clone().or_else(|| usual.clone());
+    let first = plan.jobs.first();
+    let program_of = |variant: &Variant| match first {
+        Some(job) => Some(harness::program_of(&job.source, variant)),
+        None => variant.program.clone(),
+    };
     let described = program_of(&plan.variants[0]);
     let harnesses = plan
         .jobs
@@ -240,19 +250,36 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
 }
 
 /// The analysis as judge of when a case is decided.
-struct Decider(analysis::StopRule);
+struct Decider {
+    rule: analysis::StopRule,
+    /// By what the steady part of every run is found, where its time is wanted as a metric.
+    steady: Option<SteadyRule>,
+}
 
 impl Decider {
     fn new(plan: &Plan, settings: &Settings) -> Decider {
-        Decider(match plan.sampling.precision {
-            Some(share) => analysis::StopRule::precision(share, &plan.design, settings),
-            None => analysis::StopRule::new(&plan.design, settings),
-        })
+        Decider {
+            rule: match plan.sampling.precision {
+                Some(share) => analysis::StopRule::precision(share, &plan.design, settings),
+                None => analysis::StopRule::new(&plan.design, settings),
+            },
+            steady: plan.design.steady.filter(|rule| rule.is_metric),
+        }
     }
 }
 
 impl Judge for Decider {
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        self.0.decided(cases)
+        self.rule.decided(cases)
+    }
+
+    fn complete(&self, seen: &mut Observation) {
+        let Some(rule) = &self.steady else { return };
+        let [steady_time, ..] = analysis::warmup::metrics();
+        seen.metrics.insert(0, steady_time);
+        match analysis::warmup::steady_time(&seen.samples, rule) {
+            Ok(sample) => seen.samples.insert(0, sample),
+            Err(class) => seen.notes.push(format!("It has no steady part: {class}.")),
+        }
     }
 }

@@ -9,9 +9,11 @@ mod case;
 mod disturbance;
 mod environment;
 mod failure;
+mod layout;
 pub mod load_run;
 pub mod load_spec;
 mod metric;
+mod origin;
 pub mod performed;
 mod profile;
 mod run;
@@ -23,12 +25,14 @@ pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
 pub use disturbance::{Figure, Rule, Rules, Surroundings};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
+pub use layout::Layout;
 pub use metric::{Better, Estimate, Metric, Verdict};
+pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{
     Clock, Counting, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session,
-    State, Stopping, seed_of_step,
+    State, SteadyRule, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
-pub use variant::{Language, Nodes, Snippet, Variant};
+pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};

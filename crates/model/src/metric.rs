@@ -51,6 +51,10 @@ impl Metric {
     /// of iterations contain it.
     pub const SHELL_TIME: &'static str = "shell_time";
 
+    /// What the reference loop of the harness takes, which does the same work whenever it is performed: what changes it is
+    /// the machine.
+    pub const REFERENCE_TIME: &'static str = "reference_time";
+
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
         Metric::new(Metric::THROUGHPUT, "1/s", Better::Higher)

@@ -16,6 +16,9 @@ pub struct Run {
     pub slot: u32,
     /// The randomised block of its case that the run belongs to, from 0.
     pub block: u32,
+    /// Which build of the variant's source was executed, from 0, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
     /// When the process was started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
     /// How long the process lived, start-up included.
@@ -159,8 +162,11 @@ pub struct SnippetTiming {
     pub per_s: Option<f64>,
     /// What single batches took; absent if there was none after the warm-up.
     pub batches: Option<Batches>,
-    /// Processor time per iteration in nanoseconds, of all workers together; absent where the harness has no clock for it.
-    pub cpu_ns: Option<f64>,
+    /// Processor time per iteration in nanoseconds, of all workers together: one for each sample of fixed length, else one
+    /// for all windows; none where the harness has no clock for it.
+    pub cpu_ns: Vec<f64>,
+    /// What the reference loop took between samples, in nanoseconds, where it was asked for.
+    pub reference_ns: Vec<f64>,
 }
 
 /// One interval.

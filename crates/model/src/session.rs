@@ -1,7 +1,9 @@
 //! Everything that one invocation measured, and its experimental design: what the analysis must know about how it was
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
-use crate::{Environment, Failure, Metric, Recording, Rules, Run, RunValue, Series, Variant};
+use crate::{
+    Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue, Series, Variant,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -46,6 +48,9 @@ pub struct Session {
     pub metrics: Vec<Metric>,
     /// What it was measured on.
     pub environment: Environment,
+    /// The code that was measured, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Finished runs in order of execution.
     pub runs: Vec<Run>,
     /// Steps that gave nothing.
@@ -71,6 +76,7 @@ impl Session {
             variants: self.variants.clone(),
             metrics: self.metrics.clone(),
             environment: self.environment.clone(),
+            origin: self.origin.clone(),
             runs: runs.cloned().collect(),
             failures: Vec::new(),
             profiles: Vec::new(),
@@ -205,6 +211,45 @@ pub struct Design {
     /// How instructions were counted, where they were and not time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting: Option<Counting>,
+    /// Every run is a series of points from its first iteration on, in which the steady part is looked for by this rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyRule>,
+    /// What of a program's layout in memory is varied between runs.
+    #[serde(default, skip_serializing_if = "Layout::is_usual")]
+    pub layout: Layout,
+}
+
+/// What counts as the steady part of a series, fixed before measuring.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SteadyRule {
+    /// Levels that differ by no more than this share are one.
+    pub delta: f64,
+    /// The least share of a series that its steady part must be.
+    pub least_share: f64,
+    /// The time that is looked at; processor time where all runs have it if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    /// Whether the time of the steady part is a metric of its own, first among the others of a run; else the whole session
+    /// is about warm-up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_metric: bool,
+}
+
+impl SteadyRule {
+    /// The reference loop is performed after so many points.
+    pub const REFERENCE_EVERY: u32 = 16;
+}
+
+impl Default for SteadyRule {
+    /// 2 % is what `same` means elsewhere. A quarter: the last 500 of 2000 iterations of Barrett et al., OOPSLA 2017.
+    fn default() -> SteadyRule {
+        SteadyRule {
+            delta: 0.02,
+            least_share: 0.25,
+            clock: None,
+            is_metric: false,
+        }
+    }
 }
 
 /// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.
@@ -217,6 +262,27 @@ impl Design {
         let (group, place) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
         self.order == Order::Paired && u64::from(place) == drawn
+    }
+
+    /// The most runs that a variant of a case gets.
+    pub fn most_runs(&self) -> u32 {
+        match &self.stopping {
+            Stopping::Fixed { runs } => *runs,
+            Stopping::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// The most runs of one build; 1 where every run has a build of its own, or all have the same.
+    pub fn runs_per_build(&self) -> u32 {
+        match self.layout.builds {
+            0 => 1,
+            builds => self.most_runs().div_ceil(builds).max(1),
+        }
+    }
+
+    /// Whether several runs share a build. Then they share its layout as well, and what is independent is the build.
+    pub fn shares_builds(&self) -> bool {
+        self.runs_per_build() > 1
     }
 }
 

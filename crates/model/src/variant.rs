@@ -1,9 +1,10 @@
-//! The thing compared: program, flags, environment, or a snippet with what happens around it. Start at [`Variant`] and
-//! [`Snippet`].
+//! The thing compared: program, flags, environment, the revision it is built from, or a snippet with what happens
+//! around it. Start at [`Variant`] and [`Snippet`].
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One side of a comparison. The baseline is the reference, all others are candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Variant {
     /// The snippet that is measured, where snippets are what is compared.
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
+    /// The revision whose code it is, where that is not the code of the user's checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
 }
 
 impl Variant {
@@ -32,8 +36,61 @@ impl Variant {
             arguments: Vec::new(),
             environment: Vec::new(),
             snippet: None,
+            worktree: None,
         }
     }
+
+    /// Where the file or folder is that this variant uses for one of the user's checkout.
+    pub fn path_of<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
+        let own = self.worktree.as_ref().and_then(|own| own.path_of(path));
+        own.map_or(Cow::Borrowed(path), Cow::Owned)
+    }
+}
+
+/// One revision of a repository in a folder of its own, as somebody builds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// The commit, whole.
+    pub revision: String,
+    /// What was typed for it: `main`.
+    pub typed: String,
+    /// The root of the user's checkout.
+    pub checkout: PathBuf,
+    /// The folder that has the files of the revision.
+    pub folder: PathBuf,
+    /// What builds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+    /// Whether the program alone is the revision's: benchmark files and working folders are those of the checkout.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_program_only: bool,
+}
+
+impl Worktree {
+    /// The commit as people write it.
+    pub fn short_revision(&self) -> &str {
+        self.revision.get(..7).unwrap_or(&self.revision)
+    }
+
+    /// What stands here for a path of the checkout; `None` where the checkout's own is used.
+    pub fn path_of(&self, path: &Path) -> Option<PathBuf> {
+        if self.is_program_only {
+            return None;
+        }
+        let inside = path.strip_prefix(&self.checkout).ok()?;
+        Some(self.folder.join(inside))
+    }
+}
+
+/// How a revision is built.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Build {
+    /// What a shell executes.
+    pub command: String,
+    /// In which folder of the worktree, from its root.
+    pub directory: PathBuf,
+    /// After this time it is ended, in milliseconds.
+    pub limit_ms: u64,
 }
 
 /// The languages whose code can be measured.

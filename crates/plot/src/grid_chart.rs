@@ -11,7 +11,7 @@ use crate::scale::Extent;
 use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::{elide, wrap};
 use crate::value_data::ValueData;
-use crate::{Axis, HistogramSeries, Size};
+use crate::{Axis, HistogramSeries, Sequence, Size};
 
 /// Width of a sheet with four columns; with fewer the usual one is enough.
 const WIDE_PX: u32 = 1280;
@@ -55,6 +55,8 @@ pub enum GridMarks {
     Points(Vec<PointSeries>),
     /// How often values occur, or the values themselves where they are few.
     Values(Vec<HistogramSeries>),
+    /// Values in order.
+    Sequence(Sequence),
 }
 
 /// The parts of both axes that a panel shows; values have no left axis that could be shared.
@@ -64,6 +66,7 @@ type Extents = (Extent, Option<Extent>);
 enum PanelData<'a> {
     Points(PointData<'a>),
     Values(ValueData<'a>),
+    Sequence(&'a Sequence, [&'a Axis; 2]),
 }
 
 impl PanelData<'_> {
@@ -71,6 +74,7 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.names(),
             Self::Values(data) => data.names(),
+            Self::Sequence(..) => Vec::new(),
         }
     }
 
@@ -79,6 +83,7 @@ impl PanelData<'_> {
             Self::Points(data) => data.legend(Swatch::Points),
             Self::Values(data) if data.are_few() => Key::list(&data.names(), Swatch::Points),
             Self::Values(data) => Key::list(&data.names(), Swatch::Area),
+            Self::Sequence(..) => Vec::new(),
         }
     }
 
@@ -86,6 +91,7 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.count_shown(),
             Self::Values(data) => data.count_shown(),
+            Self::Sequence(data, [_, y]) => data.count_shown(y),
         }
     }
 
@@ -93,6 +99,7 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.count_omitted(),
             Self::Values(data) => data.count_omitted(),
+            Self::Sequence(data, [_, y]) => data.values.len() - data.count_shown(y),
         }
     }
 
@@ -100,21 +107,22 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.extents(false).map(|(x, y)| (x, Some(y))),
             Self::Values(data) => data.extent().map(|x| (x, None)),
+            Self::Sequence(data, [x, y]) => data.extents(x, y).map(|(x, y)| (x, Some(y))),
         }
     }
 
     fn draw(&self, svg: &mut Svg, area: Rect, (x, y): Extents) {
         match self {
             Self::Values(data) => data.draw(svg, area, x, Labels::OfSheet),
+            Self::Sequence(data, axes) => {
+                if let Some(plane) = bare_plane(*axes, area, (x, y)) {
+                    data.draw(svg, &plane, axes[1]);
+                }
+            }
             Self::Points(data) => {
-                let bare = [data.x, data.y].map(|axis| Axis {
-                    label: String::new(),
-                    scale: axis.scale.clone(),
-                });
-                let Some(y) = y else {
+                let Some(plane) = bare_plane([data.x, data.y], area, (x, y)) else {
                     return;
                 };
-                let plane = Plane::lay_out(area, (&bare[0], x), (&bare[1], y));
                 plane.draw_axes(svg);
                 let radius = if data.count_shown() < 60 { 3.2 } else { 2.2 };
                 for (at, series) in data.series.iter().enumerate() {
@@ -123,6 +131,15 @@ impl PanelData<'_> {
             }
         }
     }
+}
+
+/// The plane of a panel, whose axes are labelled once for all.
+fn bare_plane(axes: [&Axis; 2], area: Rect, (x, y): Extents) -> Option<Plane> {
+    let bare = axes.map(|axis| Axis {
+        label: String::new(),
+        scale: axis.scale.clone(),
+    });
+    Some(Plane::lay_out(area, (&bare[0], x), (&bare[1], y?)))
 }
 
 impl GridChart {
@@ -134,6 +151,7 @@ impl GridChart {
                 series,
             }),
             GridMarks::Values(series) => PanelData::Values(ValueData::new(&self.x, series)),
+            GridMarks::Sequence(sequence) => PanelData::Sequence(sequence, [&self.x, &self.y]),
         })
     }
 
@@ -160,7 +178,7 @@ impl GridChart {
     /// The label above all panels.
     fn top_label(&self) -> Option<String> {
         match self.data().next()? {
-            PanelData::Points(_) => Some(self.y.described()),
+            PanelData::Points(_) | PanelData::Sequence(..) => Some(self.y.described()),
             PanelData::Values(data) => data.height_unit().map(str::to_owned),
         }
     }
@@ -244,8 +262,12 @@ impl Figure for GridChart {
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
         let series = self.data().next();
         let series = series.map_or(String::new(), |data| list(&data.names()));
+        let of_series = match series.as_str() {
+            "" => String::new(),
+            names => format!(" of {names}"),
+        };
         format!(
-            "{panels} with {} of {series}: {}.",
+            "{panels} with {}{of_series}: {}.",
             count(values, "value", "s"),
             list(&titles)
         )

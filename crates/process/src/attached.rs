@@ -1,20 +1,21 @@
-//! A child that talks to the user itself: it has our own streams, and we only wait for its end.
+//! Children that nobody listens to: one that talks to the user itself, and one that outlives us.
 //!
-//! Such a child stays in our process group, so that the terminal treats it like us. Nothing is captured and
-//! there is no time limit. Start at [`run_attached`].
+//! The first has our own streams and stays in our process group, so that the terminal treats it like us; we only wait
+//! for its end. The second has a session of its own and another parent. Nothing is captured and there is no time
+//! limit. Start at [`run_attached`] and [`spawn_detached`].
 
 use crate::interrupt::interrupted;
 use crate::process_tree;
 use crate::spec::Ended;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal, setsid,
 };
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How often we look up while nothing happens: often enough for Ctrl-C, too rare to disturb.
@@ -23,10 +24,8 @@ const PULSE: Timespec = Timespec {
     tv_nsec: 250_000_000,
 };
 
-/// How long a child may take to end itself after the user asked us to stop.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// Starts `program` in `directory` and waits until it has ended.
+/// Starts `program` in `directory` and waits until it has ended. When the user asks us to stop, it is asked once, and
+/// killed after `grace`.
 ///
 /// # Errors
 /// The program could not be started or waited for.
@@ -34,6 +33,7 @@ pub fn run_attached<S: AsRef<OsStr>>(
     program: &Path,
     arguments: &[S],
     directory: &Path,
+    grace: Duration,
 ) -> io::Result<Ended> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory);
@@ -46,15 +46,15 @@ pub fn run_attached<S: AsRef<OsStr>>(
         });
     }
     let mut child = process_tree::spawn(&mut command)?;
-    let ended = wait(&mut child);
+    let ended = wait(&mut child, grace);
     process_tree::forget(Pid::from_child(&child));
     ended
 }
 
-fn wait(child: &mut Child) -> io::Result<Ended> {
+fn wait(child: &mut Child, grace: Duration) -> io::Result<Ended> {
     let pid = Pid::from_child(child);
     let end = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut kill_at: Option<Instant> = None;
+    let mut asked: Option<Instant> = None;
     loop {
         // Whatever it says, the child is looked at.
         let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&PULSE));
@@ -65,24 +65,57 @@ fn wait(child: &mut Child) -> io::Result<Ended> {
                 status.into()
             });
         }
-        if interrupted() {
-            let deadline = kill_at.get_or_insert_with(|| Instant::now() + GRACE);
-            let signal = if Instant::now() < *deadline {
-                Signal::TERM
-            } else {
-                Signal::KILL
-            };
-            let _ = kill_process(pid, signal);
+        match asked {
+            // A second signal would be taken for a second wish, which ends a process at once.
+            None if interrupted() => {
+                asked = Some(Instant::now());
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            Some(since) if since.elapsed() >= grace => {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            _ => {}
         }
     }
+}
+
+/// Starts a command in a session of its own, as a child of the process that takes orphans: no signal of our terminal
+/// reaches it, and our end is not its end. Returns its output.
+///
+/// # Errors
+/// It could not be started.
+pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .current_dir("/");
+    // SAFETY: the calls are async-signal-safe and touch no memory; the process between us and the command ends at once.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
+            match libc::fork() {
+                0 => Ok(()),
+                -1 => Err(io::Error::last_os_error()),
+                _ => libc::_exit(0),
+            }
+        });
+    }
+    let mut between = command.spawn()?;
+    between.wait()?;
+    between
+        .stdout
+        .take()
+        .ok_or_else(|| io::Error::other("the command has no output"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const GRACE: Duration = Duration::from_secs(2);
+
     fn run(script: &str) -> Ended {
-        run_attached(Path::new("/bin/sh"), &["-c", script], Path::new("/")).unwrap()
+        run_attached(Path::new("/bin/sh"), &["-c", script], Path::new("/"), GRACE).unwrap()
     }
 
     #[test]
@@ -94,7 +127,23 @@ mod tests {
 
     #[test]
     fn what_cannot_be_started_is_an_error() {
-        let error = run_attached::<&str>(Path::new("/nowhere/x"), &[], Path::new("/"));
+        let error = run_attached::<&str>(Path::new("/nowhere/x"), &[], Path::new("/"), GRACE);
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_detached_child_has_a_session_of_its_own_and_another_parent() {
+        use std::io::Read;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "cut -d ' ' -f 1,4,6 /proc/$$/stat"]);
+        let mut said = String::new();
+        let mut output = spawn_detached(&mut command).unwrap();
+        output.read_to_string(&mut said).unwrap();
+        let numbers: Vec<i32> = said.split(' ').map(|n| n.trim().parse().unwrap()).collect();
+        let [pid, parent, session] = numbers[..] else {
+            panic!("{said}")
+        };
+        let ours = std::process::id() as i32;
+        assert!(parent != ours && session != pid && session != 0, "{said}");
     }
 }

@@ -18,7 +18,7 @@ mod service;
 mod spec;
 mod stopwatch;
 
-pub use attached::run_attached;
+pub use attached::{run_attached, spawn_detached};
 pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next, Stream};
 pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};

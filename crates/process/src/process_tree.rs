@@ -11,6 +11,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
     waitpid,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::process::{Child, Command};
@@ -304,7 +305,7 @@ pub(super) fn forget(pid: Pid) {
 }
 
 /// A process, unmistakable on its machine: numbers of processes are used again, but not with the same start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The machine, where it has an identity (machine-id(5)).
     pub machine: Option<String>,

@@ -177,7 +177,7 @@ fn runs(session: &Session) -> String {
 
 /// The model's own form is the contract; it has no value that JSON lacks.
 fn data((name, session): &(Option<&str>, &Session)) -> Value {
-    json!({
+    let mut data = json!({
         "source": name,
         "session": session.id,
         "number": session.number,
@@ -187,7 +187,11 @@ fn data((name, session): &(Option<&str>, &Session)) -> Value {
         "command": session.command,
         "design": session.design,
         "variants": session.variants,
-    })
+    });
+    if let Some(origin) = &session.origin {
+        data["origin"] = json!(origin);
+    }
+    data
 }
 
 /// The block with the environment, of the source of that name where there are several; for machines
@@ -309,6 +313,8 @@ mod tests {
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Default::default(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -342,6 +348,8 @@ mod tests {
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -1,16 +1,16 @@
 //! The reports of `doctor`: sources of noise on this machine and their remedies; and whether it gives the false alarms
 //! that are expected when a thing is compared with itself, and how noisy each case is (`doctor --calibrate`).
 //!
-//! Start at [`checks`] and [`calibration`].
+//! Start at [`checks`], [`calibration`] and [`tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters};
 use crate::document::{Block, Document};
 use crate::failures::failures;
-use crate::figure::{count, moment, setting, share};
+use crate::figure::{change, change_interval, count, moment, setting, share};
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind, Name, Row, Table};
 use serde_json::json;
-use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings};
+use speedwell_analysis::{Calibrated, CalibratedCase, CalibrationFindings, Findings, SpreadChange};
 use speedwell_model::Calibration;
 use std::sync::Arc;
 
@@ -39,6 +39,44 @@ pub fn checks(checks: &[CheckLine]) -> Document {
     }
     let mut document = Document::new("checks");
     document.push(Block::Table(columns.table_of_rows("checks", rows)));
+    document
+}
+
+/// Spreads below this share are of no account: `same` without a threshold is said of larger changes.
+const HARDLY: f64 = 0.02;
+
+/// Whether the layout of builds matters, in a line for each case.
+pub fn layouts(findings: &Findings) -> Document {
+    let mut document = Document::new("layouts");
+    document.push_warnings(&findings.warnings);
+    for known in &findings.layout {
+        let interval = known.components.interval;
+        let answer = match () {
+            () if interval.low > 0.0 => "layout matters, so compare builds (--builds 32)",
+            () if interval.high < HARDLY => "layout hardly matters",
+            () => "whether layout matters cannot be said",
+        };
+        let sentence = known.sentence();
+        document.push(Block::Headline(format!(
+            "{}: {answer}. {sentence}",
+            known.case
+        )));
+    }
+    let data = findings.layout.iter().map(|known| {
+        let found = &known.components;
+        json!({
+            "case": known.case,
+            "metric": known.metric,
+            "builds": found.groups,
+            "between": found.between,
+            "between_low": found.interval.low,
+            "between_high": found.interval.high,
+            "within": found.within,
+            "slowest_to_fastest": known.range,
+        })
+    });
+    document.attach("layout", data.collect());
+    document.append(failures(&findings.failures, Verbosity::Normal));
     document
 }
 
@@ -111,6 +149,116 @@ pub fn calibration_check(known: Option<&Calibration>) -> CheckLine {
         state: state.to_owned(),
         found,
         remedy,
+    }
+}
+
+/// What tuning the machine changed of the noise: the same thing measured against itself before and after.
+pub fn tuned_calibration(
+    spreads: &[SpreadChange],
+    knobs: &str,
+    [before, after]: [&CalibrationFindings; 2],
+    output: &Output,
+) -> Document {
+    let mut document = Document::new("tuned_calibration");
+    document.push_warnings(&before.warnings);
+    document.push(Block::Headline(tuned_headline(spreads)));
+    let mut table = Table {
+        caption: vec![format!("set: {knobs}")],
+        ..spread_columns().table("spreads", spreads)
+    };
+    table
+        .caption
+        .extend(before.metric.iter().map(|metric| metric.name.clone()));
+    document.push(Block::Table(table));
+    if output.verbosity != Verbosity::Quiet {
+        document.push(Block::Note(
+            "spread: the median difference between two runs of the same thing in one block. The interval resamples \
+             blocks. Before and after were measured one after the other, so other work that came or went in between counts as well."
+                .into(),
+        ));
+        let alarms = [("before", before), ("after", after)];
+        let alarms = alarms.map(|(when, found)| format!("{when}: {}", counts(&found.counts)));
+        document.push(Block::Note(alarms.join("; ")));
+    }
+    document.attach("before", data(before));
+    document.attach("after", data(after));
+    for found in [before, after] {
+        document.append(failures(&found.failures, output.verbosity));
+    }
+    document
+}
+
+fn tuned_headline(spreads: &[SpreadChange]) -> String {
+    let number = |word: &str| {
+        spreads
+            .iter()
+            .filter(|one| spread_word(one) == word)
+            .count()
+    };
+    let cases = count(spreads.len(), "case", "cases");
+    match (number("less"), number("more")) {
+        _ if spreads.is_empty() => "nothing was compared".into(),
+        (0, 0) => format!(
+            "tuned, runs of the same thing differ as before, as far as can be seen in {cases}."
+        ),
+        (less, more) => format!(
+            "tuned, runs of the same thing differ less in {less} and more in {more} of {cases}."
+        ),
+    }
+}
+
+/// Whether there is less noise, as far as the interval says.
+fn spread_word(one: &SpreadChange) -> &'static str {
+    match one.change {
+        Some(change) if change.high < 0.0 => "less",
+        Some(change) if change.low > 0.0 => "more",
+        _ => "unclear",
+    }
+}
+
+fn spread_columns() -> Columns<SpreadChange> {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("case", "case", Kind::Label),
+        |one: &SpreadChange| Cell::words(one.case.id()),
+    );
+    columns.add(Column::figure("before", "spread before"), |one| {
+        Cell::shown_figure(Some(one.before), share)
+    });
+    columns.add(Column::figure("after", "after"), |one| {
+        Cell::shown_figure(Some(one.after), share)
+    });
+    columns.add(Column::figure("change", "change").for_people(), |one| {
+        Cell::text(one.change.as_ref().map(change).unwrap_or_default())
+    });
+    columns.add(
+        Column::figure("interval", "95 % interval").for_people(),
+        |one| Cell::text(one.change.as_ref().map(change_interval).unwrap_or_default()),
+    );
+    columns.add(Column::words("noise", "noise"), |one| {
+        Cell::words(spread_word(one))
+    });
+    columns.add_figure("change", |one| one.change.map(|change| change.value));
+    columns.add_figure("change_low", |one| one.change.map(|change| change.low));
+    columns.add_figure("change_high", |one| one.change.map(|change| change.high));
+    columns
+}
+
+/// The line of a machine's knobs among the checks of `doctor`; `None` where nothing is tuned.
+pub fn tuned_check(knobs: Option<String>) -> CheckLine {
+    let (state, found, remedy) = match knobs {
+        Some(knobs) => ("ok", knobs, ""),
+        None => (
+            "unknown",
+            "no knob is set".to_owned(),
+            "speedwell tune --dry-run",
+        ),
+    };
+    CheckLine {
+        name: "tuned".to_owned(),
+        state: state.to_owned(),
+        found,
+        remedy: remedy.to_owned(),
     }
 }
 

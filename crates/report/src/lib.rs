@@ -28,13 +28,17 @@ pub mod snippet;
 mod study;
 mod summary;
 mod table;
+mod tune;
 mod unit;
 mod validity;
+mod warmup;
 mod watch;
 
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
-pub use doctor::{CheckLine, calibration, calibration_check, checks};
+pub use doctor::{
+    CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
+};
 pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
 pub use failures::failures;
@@ -50,8 +54,10 @@ pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use sessions::{Page, sessions};
 pub use study::study;
 pub use table::{Audience, Cell, Column, Emphasis, Kind, Name, Row, Table, mark};
+pub use tune::{KnobLine, SettingLine, TunedMachine, knobs, not_restored, restored, tuned};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
+pub use warmup::warmup;
 pub use watch::{WatchLine, WatchLines};
 
 use anyhow::bail;
@@ -125,6 +131,8 @@ pub enum Subject {
     Iterations,
     /// A snippet with more and more workers.
     SnippetSearch,
+    /// Series from the first iteration on.
+    Warmup,
     /// HTTP loads.
     Loads,
     /// HTTP loads of more and more concurrency.
@@ -146,6 +154,7 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
         Subject::Iterations => iterations::sort_keys(),
         Subject::SnippetSearch => snippet::search_sort_keys(),
+        Subject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),

@@ -72,6 +72,24 @@ fn columns() -> Columns<Overview> {
             .shown(if is_usual { "" } else { word })
             .emphasised(emphasis)
     });
+    columns.add(
+        Column::words("revision", "revision").expendable(4),
+        |session| match &session.origin {
+            Some(origin) => {
+                let changed = if origin.dirty.is_some() { "+" } else { "" };
+                Cell::words(&origin.revision).shown(format!("{}{changed}", origin.short()))
+            }
+            None => Cell::words(""),
+        },
+    );
+    columns.add(Column::words("branch", "branch").expendable(5), |session| {
+        let origin = session.origin.as_ref();
+        Cell::words(
+            origin
+                .and_then(|origin| origin.branch.as_deref())
+                .unwrap_or_default(),
+        )
+    });
     columns.add(Column::words("tags", "tags").expendable(1), |session| {
         Cell::words(session.tags.join(" ")).emphasised(Emphasis::Strong)
     });
@@ -144,6 +162,7 @@ mod tests {
     fn session(number: i64, state: State, failures: usize) -> Overview {
         Overview {
             number,
+            origin: None,
             id: format!("id-{number}"),
             started_unix_ms: 1_769_868_300_000,
             elapsed_ms: 245_000,

@@ -9,9 +9,9 @@ use crate::document::{Block, Document};
 use crate::figure::{quantity, uncertainty_of};
 use crate::scaling;
 use crate::table::{Cell, Column, Columns, Kind, Table};
-use speedwell_analysis::Findings;
 use speedwell_analysis::scaling::Standing;
 use speedwell_analysis::snippet::{MOST_DISTURBANCE, SnippetFigures, SnippetLevels};
+use speedwell_analysis::{Findings, LayoutSpread};
 
 /// Said below the table of figures.
 const EXPLANATION: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
@@ -51,6 +51,8 @@ pub fn document(
             document.blocks = aside(warned, is_quiet);
             let sentences = figures.iter().map(sentence).map(Block::Headline);
             document.extend(sentences);
+            let layout = findings.layout.iter().map(LayoutSpread::sentence);
+            document.extend(aside(layout.map(Block::Note).collect(), is_quiet));
         }
     }
     if has_times || findings.comparisons.is_empty() {

@@ -4,10 +4,8 @@ use crate::pairs;
 use speedwell_environment::Sensors;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
-use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
-use speedwell_model::{
-    Cause, Clock, Event, Failure, Length, Observer, Order, Run, Samples, Step, Surroundings,
-};
+use speedwell_harness::{self as harness, Attempt, Kind, Observation, RunLayout, Setting};
+use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step, Surroundings};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
@@ -20,6 +18,9 @@ pub trait Judge {
     /// Which of the cases that are still open are decided. Each is given by all its finished runs, in order of execution.
     /// A judge remembers what it was shown of the others: cases may be corrected for each other.
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool>;
+
+    /// Adds figures that follow from others to what a run reported, before it is kept.
+    fn complete(&self, _seen: &mut Observation) {}
 }
 
 /// What is asked of an execution besides its plan.
@@ -263,7 +264,10 @@ impl<'a, 'o> Execution<'a, 'o> {
         match (together, &mut self.shared) {
             ([slot], Some(shared)) => vec![shared.perform(&plan.jobs[slot.job], &setting(slot))],
             ([slot], None) => vec![perform(plan, slot, &setting(slot))],
-            _ => pairs::at_once(together, |slot| perform(plan, slot, &setting(slot))),
+            _ => {
+                (together.iter()).for_each(|slot| prepare(plan, slot, &setting(slot)));
+                pairs::at_once(together, |slot| perform(plan, slot, &setting(slot)))
+            }
         }
     }
 
@@ -286,6 +290,7 @@ impl<'a, 'o> Execution<'a, 'o> {
                 failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
                 continue;
             }
+            self.judge.complete(&mut seen);
             if let Some(cause) = self.answers.check(&seen, &variant) {
                 failure = failure.or_else(|| Some(self.contradiction(slot, cause)));
                 continue;
@@ -306,7 +311,10 @@ impl<'a, 'o> Execution<'a, 'o> {
             None => *failures = 0,
             Some(_) => *failures += 1,
         }
-        if let Some(failure) = &failure {
+        if let Some(failure) = &mut failure {
+            if let Some(linking) = &attempt.linking {
+                linking.explain(failure);
+            }
             self.tell(&Event::Failed(failure))?;
         }
         Ok(failure.is_some_and(|failure| !failure.cause.is_skip()))
@@ -324,6 +332,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             variant: variant.clone(),
             slot: slot.index,
             block: slot.block,
+            build: slot.build,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
@@ -447,40 +456,31 @@ fn setting<'a>(
     experiment: Option<&'a Experiment>,
 ) -> Setting<'a> {
     let variant = &plan.variants[slot.variant];
-    let source = &plan.jobs[slot.job].source;
-    let usual = || harness::for_kind(source.kind).usual_program(source);
     Setting {
         variant,
-        program: variant.program.clone().unwrap_or_else(usual),
+        program: harness::program_of(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
         repeated: slot.repeated,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
-        samples: samples(plan, slot),
+        samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
+        is_series: plan.design.steady.is_some(),
         pin,
+        layout: RunLayout::new(plan, slot),
         experiment,
         counting: plan.design.counting.as_ref(),
     }
 }
 
-/// How a run is divided. Instructions are counted of one sample with as many iterations under every variant.
-fn samples(plan: &Plan, slot: &Slot) -> Samples {
-    let usual = plan.sampling.samples;
-    let iterations = plan.jobs[slot.job].iterations;
-    match (&plan.design.counting, iterations) {
-        (Some(_), Some(iterations)) => Samples {
-            count: 1,
-            length: Length::Iterations(iterations),
-            warmup_ns: 0,
-        },
-        _ => usual,
-    }
+fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
+    let job = &plan.jobs[slot.job];
+    harness::for_kind(job.source.kind).prepare(job, setting);
 }
 
 fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
-    let job = &plan.jobs[slot.job];
-    harness::for_kind(job.source.kind).perform(job, setting)
+    let job = plan.jobs[slot.job].under(setting.variant);
+    harness::for_kind(job.source.kind).perform(&job, setting)
 }
 
 /// The runs of one job by case.

@@ -8,6 +8,7 @@ pub mod profile;
 mod server;
 mod trial;
 mod verify;
+pub mod worktree;
 
 pub use execute::{Ended, Judge, Orders, execute};
 pub use trial::try_all;

@@ -2,7 +2,7 @@
 
 use super::execute::Ended;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Attempt, Harness, Job, Setting};
+use speedwell_harness::{self as harness, Attempt, Job, RunLayout, Setting};
 use speedwell_model::{Cause, Event, Failure, Observer, Run};
 use speedwell_process::interrupted;
 use speedwell_suite::experiment::Experiment;
@@ -89,12 +89,10 @@ fn work(
         let Some(job) = plan.jobs.get(at / variants) else {
             return;
         };
-        let harness = harness::for_kind(job.source.kind);
         let variant = &plan.variants[at % variants];
-        let usual = || harness.usual_program(&job.source);
         let setting = Setting {
             variant,
-            program: variant.program.clone().unwrap_or_else(usual),
+            program: harness::program_of(&job.source, variant),
             slot: at as u32,
             ordinal: 0,
             repeated: 0,
@@ -102,16 +100,15 @@ fn work(
             seed: plan.design.seed,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,
+            is_series: false,
             pin: plan.pin.as_ref(),
+            layout: RunLayout::default(),
             experiment,
         };
         // A closed channel means that nobody wants to know any more.
         if sender.send(TrialEvent::Begins(at)).is_err()
             || sender
-                .send(TrialEvent::Ended(
-                    at,
-                    Box::new(tried(harness, job, &setting)),
-                ))
+                .send(TrialEvent::Ended(at, Box::new(tried(job, &setting))))
                 .is_err()
         {
             return;
@@ -121,12 +118,14 @@ fn work(
 
 /// Performs a job with the small values of a trial; if it fails, with those that are measured. Small
 /// values are ours: one that contradicts another parameter says nothing about the file.
-fn tried(harness: &dyn Harness, job: &Job, setting: &Setting<'_>) -> Attempt {
-    let attempt = harness.perform(job, setting);
+fn tried(job: &Job, setting: &Setting<'_>) -> Attempt {
+    let harness = harness::for_kind(job.source.kind);
+    let perform = |job: &Job| harness.perform(&job.under(setting.variant), setting);
+    let attempt = perform(job);
     let broken = |failure: &Failure| !failure.cause.is_skip();
     match &job.measured {
         Some(measured) if attempt.failure.as_ref().is_some_and(broken) && !interrupted() => {
-            harness.perform(measured, setting)
+            perform(measured)
         }
         _ => attempt,
     }
@@ -164,6 +163,7 @@ fn pass_on(
             variant: Arc::from(name(at).as_str()),
             slot: at as u32,
             block: 0,
+            build: None,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,

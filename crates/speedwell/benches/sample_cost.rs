@@ -11,7 +11,7 @@
 #![allow(clippy::expect_used)]
 
 use speedwell_harness::discover::{Selection, read, sources};
-use speedwell_harness::{self as harness, Job, Setting};
+use speedwell_harness::{self as harness, Job, RunLayout, Setting};
 use speedwell_model::{Samples, Variant, median};
 use speedwell_process::{Ended, Spec, run};
 use std::path::{Path, PathBuf};
@@ -204,8 +204,10 @@ fn sample(job: &Job) -> Cost {
         counting: None,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
+        is_series: false,
         pin: None,
         seed: 1,
+        layout: RunLayout::default(),
         experiment: None,
     };
     let attempt = harness::for_kind(job.source.kind).perform(job, &setting);

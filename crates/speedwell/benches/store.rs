@@ -5,7 +5,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{
-    Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
+    Case, Design, Event, Layout, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
     Surroundings, Usage, Value, Variant,
 };
 use speedwell_results::store::Store;
@@ -78,6 +78,7 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
         variant,
         slot,
         block: slot / 4,
+        build: None,
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 50_000_000 + u64::from(slot),
         usage: Some(Usage {
@@ -120,10 +121,13 @@ fn session() -> Session {
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Layout::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],
         environment: Default::default(),
+        origin: None,
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),

@@ -22,7 +22,7 @@ use std::path::Path;
 ///
 /// A SOURCE is a result file (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine,
 /// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored
-/// session (@latest, @prev, @NUMBER, @TAG), or a google/benchmark program, which is measured in
+/// session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a google/benchmark program, which is measured in
 /// randomised blocks of fresh processes. The first is the baseline. One source that holds several
 /// variants is compared within itself.
 ///
@@ -40,12 +40,14 @@ use std::path::Path;
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
+  speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
   speedwell compare before.csv after.csv
   speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
   speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1
   speedwell compare ./bench::BM_memcpy ./bench::BM_copy
   speedwell compare before.folded after.folded -o flame.html
   speedwell compare @prev @latest --fail-on worse --threshold 5%
+  speedwell compare @base @latest
   speedwell compare '@latest[old]::memcpy' '@latest[new]::copy'")]
 pub struct CompareArgs {
     #[command(flatten)]
@@ -72,6 +74,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
         !args.profile,
         "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
          'speedwell compare a.folded b.folded' compares profiles that exist"
+    );
+    ensure!(
+        !args.targets.iter().any(|target| target.starts_with("rev:")),
+        "a revision is no result\nhint: --old rev:main --new rev:HEAD measures two of them on the targets"
     );
     let operands = operand::parse_all(&args.targets)?;
     if let Some(recorded) = profiles::read_sides(&operands)? {
@@ -110,12 +116,7 @@ fn measure_sides(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::
 
 fn plans(sides: &[Side], word: Option<&str>, args: &RunArgs) -> anyhow::Result<Plans> {
     let selection = args.selection.selection(&[], args.execution.trial())?;
-    let request = args.execution.plan(
-        &args.sampling,
-        &args.comparison,
-        &args.selection.metric.names,
-    );
-    Plans::of_sides(sides, word, &selection, &request)
+    Plans::of_sides(sides, word, &selection, &args.plan()?)
 }
 
 /// Measures the programs, then compares them with the results.

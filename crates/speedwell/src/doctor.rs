@@ -6,51 +6,68 @@ use super::options::{
     VariantArgs, parse,
 };
 use super::run;
+use super::tune::{Place, Tuner};
 use super::{Status, calibrated, status};
-use anyhow::bail;
-use clap::Args;
+use anyhow::{bail, ensure};
+use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, Calibrated};
+use speedwell_environment::tune;
 use speedwell_environment::{self as environment, Check, State};
-use speedwell_measure::{MeasureRequest, calibration};
+use speedwell_measure::{MeasureRequest, Plans, calibration};
+use speedwell_model::Layout;
 use speedwell_report::{self as report, CheckLine};
-use std::path::Path;
 
 /// Check this machine for sources of measurement noise: scaling, limits, other work, missing tools
 ///
 /// With --calibrate, measure the same thing against itself: how often does a comparison here find a
 /// difference where there is none, and how noisy is each case? --runs is then the number of runs a
 /// side of one comparison (10). The result is kept, and marks later comparisons on a machine that is
-/// out of range.
+/// out of range. With --tuned as well, it is measured a second time with the settings of 'speedwell tune', which needs root.
+///
+/// With --builds, link each target 8 times with functions and data in another order, measure each build 4 times, and say
+/// in a line whether its layout matters.
 ///
 /// Exit status 1 if a problem was found, or the machine is not calibrated.
 #[derive(Debug, Args)]
 #[command(
-    mut_group("SelectionArgs", |group| group.requires("calibrate")),
-    mut_group("SamplingArgs", |group| group.requires("calibrate")),
-    mut_group("ExecutionArgs", |group| group.requires("calibrate")),
+    group(ArgGroup::new("measures").args(["calibrate", "builds"])),
+    mut_group("SelectionArgs", |group| group.requires("measures")),
+    mut_group("SamplingArgs", |group| group.requires("measures")),
+    mut_group("ExecutionArgs", |group| group.requires("measures")),
     mut_arg("order", |arg| arg.hide(true)),
-    mut_arg("reject", |arg| arg.hide(true).conflicts_with("calibrate")),
-    mut_arg("with_cache_model", |arg| arg.hide(true).conflicts_with("calibrate")),
-    mut_arg("precision", |arg| arg.hide(true).conflicts_with("calibrate")),
+    mut_arg("reject", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_arg("with_cache_model", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_arg("precision", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_arg("steady", |arg| arg.hide(true).conflicts_with("measures")),
     after_help = "Examples:
   speedwell doctor
   speedwell doctor --calibrate benchmarks/buffers/copy.js len=1024
-  speedwell doctor --calibrate ./bench -f memcpy -t 2ms -n 1 --pin 1"
+  speedwell doctor --calibrate ./bench -f memcpy -t 2ms -n 1 --pin 1
+  sudo speedwell doctor --calibrate ./bench --tuned --pin 1
+  speedwell doctor --builds memory/copy.cpp"
 )]
 pub struct DoctorArgs {
-    /// With --calibrate: files, folders, group names; and NAME=VALUE to set a parameter
-    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", requires = "calibrate")]
+    /// With --calibrate or --builds: files, folders, group names; and NAME=VALUE to set a parameter
+    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", requires = "measures")]
     targets: Vec<String>,
     /// After '--': arguments for every measured program
-    #[arg(index = 2, last = true, value_name = "ARG", requires = "calibrate")]
+    #[arg(index = 2, last = true, value_name = "ARG", requires = "measures")]
     arguments: Vec<String>,
     /// Measure the targets against themselves, and count the false alarms
     #[arg(long)]
     calibrate: bool,
+    /// Measure builds of the targets in 8 layouts, and say whether they differ
+    #[arg(long, conflicts_with = "resume")]
+    builds: bool,
     /// Comparisons in all, spread evenly over the cases
     #[arg(long, value_name = "N", default_value = "200", value_parser = parse::count,
           requires = "calibrate")]
     comparisons: u32,
+    /// Measure before and after 'speedwell tune', and compare the noise
+    #[arg(long, requires = "calibrate", conflicts_with_all = ["resume", "list", "test", "budget"])]
+    tuned: bool,
+    #[command(flatten)]
+    place: Place,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -71,11 +88,18 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     if args.calibrate {
         return calibrate(&args);
     }
-    let mut checks = environment::checks(Path::new("/"));
+    if args.builds {
+        return builds(&args);
+    }
+    let mut checks = environment::checks(&args.place.root);
     checks.push(environment::free_disk(&args.store.path()?));
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
     let known = calibrated::of_this_machine(&args.store);
     lines.push(report::calibration_check(known.as_ref()));
+    let tuned = tune::status(&args.place.machine()?).unwrap_or_default();
+    lines.push(report::tuned_check(
+        tuned.map(|journal| journal.knobs.join(", ")),
+    ));
     args.output.print(&report::checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == State::Bad);
     Ok(if bad { Status::NO } else { Status::DONE })
@@ -93,10 +117,15 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
         bail!("a calibration is about runs in randomised blocks: --order cannot be changed");
     }
     let runs = calibration::runs(args.sampling.runs)?;
+    if args.tuned {
+        return calibrate_tuned(args, runs);
+    }
     let task = args.task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => calibration::rest(&store, session, args.execution.budget)?,
+        Some(session) => {
+            calibration::rest(&store, session, args.execution.budget, &mut task.progress())?
+        }
         None => calibration::plans(
             args.request()?,
             runs,
@@ -119,6 +148,81 @@ fn calibrate(args: &DoctorArgs) -> anyhow::Result<Status> {
         Calibrated::TooManyAlarms | Calibrated::TooFewAlarms => Status::NO,
     };
     Ok(ended.or(answer).or(status::of_failures(&found.failures)))
+}
+
+/// Measures the targets against themselves, changes the settings of the machine, and measures them again.
+fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<Status> {
+    let pinned = args.execution.pin.as_ref();
+    let Some(tuner) = Tuner::new(&args.place, pinned)? else {
+        status::warn(
+            "Nothing can be changed on this machine: 'speedwell tune --dry-run' says why.",
+        );
+        return Ok(Status::NO);
+    };
+    let task = args.task();
+    let mut store = task.open_store()?;
+    let mut measure = || {
+        let request = args.request()?;
+        let plans = calibration::plans(request, runs, args.comparisons, &mut task.progress())?;
+        let (session, ended) = run::measure(plans, &mut store, &task)?;
+        let found = analysis::calibrate(&session, runs as usize, &task.settings);
+        anyhow::Ok((session, ended, found))
+    };
+    let (before, ended, found) = measure()?;
+    if ended != Status::DONE {
+        return Ok(ended);
+    }
+    let knobs = tuner.tune()?;
+    let again = measure();
+    tuner.put_back()?;
+    let (after, ended, found_after) = again?;
+    if found.outcome != Calibrated::Unknown {
+        store.keep_calibration(&before.environment, &found.counts)?;
+    }
+    let spreads = analysis::compare_spreads(&before, &after, &task.settings);
+    let both = [&found, &found_after];
+    let document = report::tuned_calibration(&spreads, &knobs, both, &args.output.settings());
+    args.output.print(&document)?;
+    let failed = both.map(|found| status::of_failures(&found.failures));
+    Ok(ended.or(failed[0]).or(failed[1]))
+}
+
+/// Builds of a target, and runs of each: twice the fewest of which a comparison says anything, in about a minute.
+/// Builds of a target, and runs of each.
+const BUILDS: u32 = 8;
+const RUNS_OF_BUILD: u32 = 4;
+
+/// Measures builds of the targets in several layouts, and says by how much they differ.
+fn builds(args: &DoctorArgs) -> anyhow::Result<Status> {
+    ensure!(
+        !args.targets.is_empty(),
+        "nothing to build\nhint: name a C++ file, for example speedwell doctor --builds memory/copy.cpp"
+    );
+    ensure!(
+        args.sampling.runs.is_none(),
+        "--builds measures {BUILDS} builds {RUNS_OF_BUILD} times each\nhint: speedwell run FILE --builds N --runs N"
+    );
+    let mut request = args.request()?;
+    request.plan.sampling.runs = Some(BUILDS * RUNS_OF_BUILD);
+    request.plan.layout = Layout {
+        builds: BUILDS,
+        env: true,
+        stack: true,
+        align: false,
+    };
+    let task = Task {
+        store: args.store.clone(),
+        ..args.task()
+    };
+    let mut store = task.open_store()?;
+    let plans = Plans::read(&request, &mut task.progress())?;
+    if args.execution.list || args.execution.test {
+        return run::execute(plans, &mut store, &task);
+    }
+    let (session, ended) = run::measure(plans, &mut store, &task)?;
+    let findings = analysis::analyse(&session, &task.settings);
+    args.output.print(&report::layouts(&findings))?;
+    Ok(ended.or(status::of_failures(&findings.failures)))
 }
 
 impl DoctorArgs {

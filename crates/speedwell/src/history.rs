@@ -14,6 +14,9 @@ pub struct HistoryArgs {
     /// Show page N, counted from the newest sessions
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     page: u32,
+    /// Only sessions that were measured on this branch
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -39,14 +42,15 @@ impl HistoryArgs {
 pub fn run(args: HistoryArgs) -> anyhow::Result<Status> {
     let store = args.store.open_to_read()?;
     let output = args.output.settings();
+    let branch = args.branch.as_deref();
     let sessions = match args.limit(output.format) {
-        Some(limit) => store.page(limit, args.page - 1)?,
-        None => store.list()?,
+        Some(limit) => store.page(branch, limit, args.page - 1)?,
+        None => store.list(branch)?,
     };
     let page = Page {
         sessions: &sessions,
         number: args.page,
-        all: store.count()?,
+        all: store.count(branch)?,
     };
     args.output.print(&report::sessions(&page))?;
     Ok(Status::DONE)

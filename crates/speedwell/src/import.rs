@@ -1,6 +1,6 @@
 //! `speedwell import`: foreign or exported results into the store.
 
-use super::options::{OutputArgs, StoreArgs};
+use super::options::{OriginArgs, OutputArgs, StoreArgs};
 use super::results_file::{self, Remarks};
 use super::{Status, status};
 use anyhow::Context;
@@ -34,6 +34,8 @@ pub struct ImportArgs {
     output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    origin: OriginArgs,
 }
 
 /// Imports.
@@ -57,6 +59,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     for mut session in sessions {
         formats::set(&mut session, &values);
         session.tags.extend(args.store.tag.iter().cloned());
+        args.origin.say(&mut session);
         let number = store.insert(&session)?;
         if !args.output.quiet {
             status::note(&format!(

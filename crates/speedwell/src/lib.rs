@@ -24,14 +24,19 @@ mod results_file;
 mod run;
 mod source;
 mod status;
+mod steady;
 mod trial;
+mod tune;
+mod warmup;
 
 pub use status::Status;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
 use speedwell_runner::load::WORKER_COMMAND;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Is this faster, by how much, and how sure are we?
 #[derive(Debug, Parser)]
@@ -52,12 +57,14 @@ enum Command {
     Run(options::RunArgs),
     Eval(Box<options::EvalArgs>),
     Iterations(iterations::IterationsArgs),
+    Warmup(Box<warmup::WarmupArgs>),
     Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
     History(history::HistoryArgs),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
+    Tune(Box<tune::TuneArgs>),
     New(new::NewArgs),
     As(as_tool::AsArgs),
     /// Generates one part of a load.
@@ -66,6 +73,14 @@ enum Command {
     /// Performs one run of an experiment.
     #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
+    /// Puts the settings of a machine back when their tuner has ended.
+    #[command(name = GUARD_COMMAND, hide = true)]
+    TuneGuard {
+        /// The folder that stands for the machine.
+        root: PathBuf,
+        /// After this time they are put back in any case.
+        limit_ms: Option<u64>,
+    },
     /// The harness for commands of a shell.
     #[command(name = snippet::sh::COMMAND, hide = true)]
     HarnessSh {
@@ -91,12 +106,15 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Run(args) => run::run(args),
         Command::Eval(args) => eval::run(*args),
         Command::Iterations(args) => iterations::run(args),
+        Command::Warmup(args) => warmup::run(*args),
         Command::Load(args) => load::run(&args),
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Tune(args) => tune::run(*args),
+        Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(args)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
         Command::As(args) => as_tool::run(args),
@@ -111,7 +129,11 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     }
     done.unwrap_or_else(|error| {
         status::tell(&error);
-        Status::COULD_NOT
+        if speedwell_process::interrupted() {
+            Status::INTERRUPTED
+        } else {
+            Status::COULD_NOT
+        }
     })
 }
 

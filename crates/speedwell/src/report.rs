@@ -175,6 +175,14 @@ pub fn document_of(
         );
         return Ok(report::experiment(&found, &experiment, output));
     }
+    if let Some(rule) = session
+        .design
+        .steady
+        .filter(|rule| is_whole && !rule.is_metric)
+    {
+        let found = analysis::warmup::analyse(session, &rule, settings);
+        return Ok(report::warmup(&found, &session.environment, output));
+    }
     match &study.x_axis {
         Some(x_axis) => {
             let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;

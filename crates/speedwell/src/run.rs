@@ -2,13 +2,13 @@
 
 use super::options::{ClockName, OrderName, RunArgs, Task};
 use super::report::document_of;
-use super::{Status, calibrated, experiment, status, trial};
+use super::{Status, calibrated, experiment, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_measure::{self as measure, MeasuredSession, Plans};
+use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
 use speedwell_report::{self as report, ChartKind, Subject};
@@ -26,7 +26,9 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
     let task = args.task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => measure::resumed(&store, session, args.execution.budget)?,
+        Some(session) => {
+            measure::resumed(&store, session, args.execution.budget, &mut task.progress())?
+        }
         None => Plans::read(&args.request()?, &mut task.progress())?,
     };
     execute(plans, &mut store, &task)
@@ -57,6 +59,12 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     if task.execution.test {
         return trial::test(&plans, task);
     }
+    let plans = match &task.steady {
+        Some(rule) if plans.resumed.is_none() => {
+            measure::as_series(plans, SeriesLength::Usual, *rule, &mut task.progress())?
+        }
+        _ => plans,
+    };
     check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
     let (mut session, ended) = measure(plans, store, task)?;
@@ -91,6 +99,9 @@ pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(
     if status != Status::DONE && !task.store.no_save {
         status::note(&how_to_resume(status, &measured, store, task)?);
     }
+    if let Some(advice) = &measured.advice {
+        status::hint(advice);
+    }
     Ok((measured.session, status))
 }
 
@@ -105,6 +116,12 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
         && settings.metrics.is_empty()
     {
         return experiment::conclude(session, written, task);
+    }
+    if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
+        && task.study.x_axis.is_none()
+        && settings.metrics.is_empty()
+    {
+        return steady::conclude(session, rule, task);
     }
     let mut findings = analysis::analyse(session, settings);
     calibrated::mark(&mut findings, [session], &task.store);
@@ -126,6 +143,9 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
 fn check_report(plan: &Plan, task: &Task) -> anyhow::Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check(Subject::Study);
+    }
+    if plan.design.steady.is_some_and(|rule| !rule.is_metric) {
+        return task.output.check(Subject::Warmup);
     }
     let runs = if plan.variants.len() > 1 {
         Subject::Comparison

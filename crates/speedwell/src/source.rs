@@ -9,9 +9,10 @@ use super::status;
 use anyhow::{Context, bail};
 use speedwell_harness as harness;
 use speedwell_harness::discover::{Part, Selection, Side};
+use speedwell_measure::reference;
 use speedwell_model::{Session, Variant};
 use speedwell_results::formats;
-use speedwell_results::store::{Reference, Store};
+use speedwell_results::store::Store;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -182,7 +183,11 @@ fn sessions_of(
 ) -> anyhow::Result<(String, Vec<Session>)> {
     if place.starts_with('@') {
         let store = store()?;
-        let number = store.find(&place.parse::<Reference>()?)?;
+        let found = reference::find(&store, place)?;
+        if let Some(sentence) = &found.taken_for {
+            status::note(sentence);
+        }
+        let number = found.number;
         return Ok((format!("@{number}"), vec![store.session(number)?]));
     }
     let sessions = results_file::read(place.as_ref(), remarks)?;

@@ -3,6 +3,7 @@
 //! Prints the median of several rounds and the ratio to Welch's test. Without `--bench` (as under
 //! `cargo test --benches`) it does one round of few calls and only shows that everything runs.
 
+use speedwell_stats::changepoint::segments;
 use speedwell_stats::describe::median;
 use speedwell_stats::sequential::{Design, decide};
 use speedwell_stats::test::mann_whitney::{Method, hodges_lehmann, mann_whitney};
@@ -20,6 +21,30 @@ fn main() {
     unblocked(&mut bench, 16);
     blocked(&mut bench, 16);
     large(&mut bench);
+    change_points(&mut bench);
+}
+
+/// Long series of values that depend on nothing: without a change, when plain PELT takes time in proportion to n², and with.
+fn change_points(bench: &mut Bench) {
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as f64 / f64::from(1u32 << 31)
+    };
+    let flat: Vec<f64> = (0..100_000).map(|_| noise()).collect();
+    let steps: Vec<f64> = (0..100_000)
+        .map(|at| noise() + f64::from(at / 1000 % 2))
+        .collect();
+    let penalty = 15.0 * 100_000f64.ln();
+    for (name, values, calls) in [
+        ("change points, 2000 values, flat", &flat[..2000], 20),
+        ("change points, 100 000 values, flat", &flat, 1),
+        ("change points, 100 000 values, 99 steps", &steps, 1),
+    ] {
+        bench.time(name, calls, || segments(black_box(values), penalty, 5));
+    }
 }
 
 /// Tests that know no blocks; Welch's comes first, as the reference.

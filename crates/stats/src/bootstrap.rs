@@ -63,6 +63,41 @@ pub fn ratio_of_means(observations: &[Observation], options: &Options) -> Option
     })
 }
 
+/// Ratio of two medians of grouped values, `after` over `before`, with a percentile interval over the groups: what is in
+/// one group depends on each other. The two sides have groups of their own.
+///
+/// None where a side has no values, or the first median is 0.
+pub fn ratio_of_medians(
+    before: &[Vec<f64>],
+    after: &[Vec<f64>],
+    options: &Options,
+) -> Option<RatioEstimate> {
+    let mut pool = Vec::new();
+    let mut median_of = |groups: &mut dyn Iterator<Item = &Vec<f64>>| {
+        pool.clear();
+        groups.for_each(|group| pool.extend_from_slice(group));
+        let middle = pool.len() / 2;
+        // Of an even number it is the upper of the two in the middle: resamples are large, and sorting them is not free.
+        (!pool.is_empty()).then(|| *pool.select_nth_unstable_by(middle, f64::total_cmp).1)
+    };
+    let first = median_of(&mut before.iter()).filter(|median| *median > 0.0)?;
+    let ratio = median_of(&mut after.iter())? / first;
+    let mut indices = Indices::new(options.seed);
+    let mut resample = || {
+        let mut side = |groups: &[Vec<f64>]| {
+            let mut picks = (0..groups.len()).map(|_| &groups[indices.below(groups.len())]);
+            median_of(&mut picks)
+        };
+        let (first, second) = (side(before)?, side(after)?);
+        Some(second / first).filter(|ratio| !ratio.is_nan())
+    };
+    let resamples: Vec<f64> = (0..options.draws).filter_map(|_| resample()).collect();
+    Some(RatioEstimate {
+        ratio,
+        interval: percentile(resamples, options.confidence),
+    })
+}
+
 /// Geometric mean of the ratios of a suite, each member a blocked comparison of its own.
 ///
 /// Both the members and the blocks within each are resampled: the suite counts as a sample of all

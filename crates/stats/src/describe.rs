@@ -94,8 +94,16 @@ pub fn quantile(sorted: &[f64], p: f64) -> f64 {
 /// The median; NaN when there is no value.
 pub fn median(values: &[f64]) -> f64 {
     let mut copy = values.to_vec();
-    copy.sort_unstable_by(f64::total_cmp);
-    quantile(&copy, 0.5)
+    if copy.is_empty() {
+        return f64::NAN;
+    }
+    let middle = copy.len() / 2;
+    let (below, &mut upper, _) = copy.select_nth_unstable_by(middle, f64::total_cmp);
+    if !values.len().is_multiple_of(2) {
+        return upper;
+    }
+    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    lower + 0.5 * (upper - lower)
 }
 
 /// Median of the absolute deviations from the median, not scaled; NaN when there is no value.

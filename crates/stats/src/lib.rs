@@ -26,12 +26,15 @@
 //! ```
 
 pub mod bootstrap;
+pub mod changepoint;
 pub mod describe;
 pub mod distribution;
 pub mod effect;
 pub mod fit;
 pub mod interval;
+pub mod levels;
 pub mod multiple;
+pub mod posterior;
 pub mod power;
 pub mod rank;
 pub mod rate_search;
@@ -39,6 +42,7 @@ pub mod ratio;
 pub mod saturation_search;
 pub mod sequential;
 pub mod test;
+pub mod trend;
 pub mod usl;
 
 pub use interval::Interval;

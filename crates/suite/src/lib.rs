@@ -10,6 +10,7 @@ pub mod experiment;
 pub mod expression;
 mod part;
 mod placeholders;
+pub mod project;
 mod reader;
 mod tree;
 mod value;

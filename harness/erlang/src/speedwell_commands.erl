@@ -48,7 +48,7 @@ hello(Context = #context{fields = Fields, jobs = Jobs}) ->
                 {system, speedwell_machine:system()}, {dynamic_trace, erlang:system_info(dynamic_trace)},
                 {cpus, erlang:system_info(logical_processors_available)}, {clock, "erlang:monotonic_time"},
                 {clock_res_ns, speedwell_machine:clock_resolution_ns()},
-                {caps, {list, [continuous, timed, workers, monitor, parallel]}},
+                {caps, {list, [continuous, timed, series, workers, monitor, parallel]}},
                 {gauges, {list, [[atom_to_list(Name), ":", Unit] || {Name, Unit} <- speedwell_gauges:schema()]}}
                 | Warned]),
             Jobs;

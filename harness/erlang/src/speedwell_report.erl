@@ -17,8 +17,8 @@ run(Fields, Jobs, Send) ->
     Clocks = clocks(),
     {Outcomes, End} = case maps:get(<<"mode">>, Fields, <<>>) of
         <<"continuous">> -> continuous(Known, Pids, Workers, Fields, Send);
-        <<"timed">> -> timed(Known, Pids, Workers, Fields, Send);
-        Mode -> throw({refused, ["code is measured continuous or timed, not '", Mode, "'"]})
+        Mode when Mode =:= <<"timed">>; Mode =:= <<"series">> -> timed(Known, Pids, Workers, Fields, Send);
+        Mode -> throw({refused, ["code is measured continuous, timed or as a series, not '", Mode, "'"]})
     end,
     compare(Clocks, clocks(), Send),
     Failed = [Name || {Name, {_, {failed, Reason}}} <- lists:zip(Known, Outcomes), failed(Name, Reason, Send)],

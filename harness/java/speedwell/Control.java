@@ -213,7 +213,7 @@ final class Control<S, T> {
         .with("cpus", Runtime.getRuntime().availableProcessors())
         .with("clock", "System.nanoTime")
         .with("clock_res_ns", Empty.clockStepNs())
-        .with("caps", "continuous,timed,workers,monitor")
+        .with("caps", "continuous,timed,series,workers,monitor")
         .with("gauges", Gauges.NAMES);
     if (Runtime.version().feature() < 17) {
       event.with("warn0", "before Java 17 a result that nobody uses may be optimised away");

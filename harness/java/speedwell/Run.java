@@ -30,19 +30,28 @@ final class Run {
   private final long[] sampleNs;
   private final long[] sampleCpuNs;
   private int sampled;
+  /** The reference loop is performed after so many samples; 0: never. */
+  private final long reference;
+  private final long referenceTurns;
+  private final long[] referenceNs;
+  private int referred;
+  /** The result of the reference loop, which must be computed. */
+  private static volatile long kept;
 
   Run(Command command, List<? extends Worker<?, ?>> team) {
     String mode = command.text("mode");
     long count = command.number("samples", 3);
     this.command = command;
     this.team = new ArrayList<>(team);
-    timed = mode.equals("timed");
+    boolean isSeries = mode.equals("series");
+    timed = isSeries || mode.equals("timed");
+    reference = isSeries ? Math.max(command.number("reference", 0), 0) : 0;
     stream = command.text("stream").equals("1");
     intervalNs = command.number("interval_ns", 1_000_000_000);
     warmupNs = command.number("warmup_ns", 0);
     loop = command.number("loop", 1);
     if (!timed && !mode.equals("continuous")) {
-      throw new IllegalArgumentException("only the modes 'continuous' and 'timed' are offered");
+      throw new IllegalArgumentException("only the modes 'continuous', 'timed' and 'series' are offered");
     }
     if (count < 1 || count > 100_000_000 || intervalNs < 1 || loop < 1 || warmupNs < 0) {
       throw new IllegalArgumentException("a number of 'run' is out of its range");
@@ -51,9 +60,36 @@ final class Run {
     sampleNs = new long[timed ? samples : 0];
     // Asked now, because whoever asks first waits; continuous runs have no processor time for that reason.
     sampleCpuNs = new long[timed && Gauges.haveClocks() ? samples : 0];
+    referenceNs = new long[reference > 0 ? (int) (samples / reference) : 0];
+    referenceTurns = reference > 0 ? referenceTurns() : 0;
     warm = warmupNs == 0;
     // Several workers take some time to wake, and begin together.
     epochNs = System.nanoTime() + (team.size() > 1 ? 200_000 : 0);
+  }
+
+  /** The reference loop: the same work whenever it is performed, so what changes its time is the machine. */
+  private static long referenceLoopNs(long turns) {
+    long begin = System.nanoTime();
+    long state = 88172645463325252L;
+    for (long turn = 0; turn < turns; turn++) {
+      state ^= state << 13;
+      state ^= state >>> 7;
+      state ^= state << 17;
+    }
+    kept = state;
+    return System.nanoTime() - begin;
+  }
+
+  /** Turns of the reference loop that take about 200 µs, once it is compiled. */
+  private static long referenceTurns() {
+    long turns = 1000;
+    for (int round = 0; round < 2000; round++) {
+      referenceLoopNs(turns);
+    }
+    while (referenceLoopNs(turns) < 200_000) {
+      turns *= 2;
+    }
+    return turns;
   }
 
   boolean ends() {
@@ -90,6 +126,9 @@ final class Run {
         sampleCpuNs[sampled] = cpuNs;
       }
       sampleNs[sampled++] = endNs - beginNs;
+      if (reference > 0 && sampled % reference == 0) {
+        referenceNs[referred++] = referenceLoopNs(referenceTurns);
+      }
     }
     over = ends() || sampled == samples;
     warm = warm || endNs - epochNs >= warmupNs;
@@ -160,6 +199,9 @@ final class Run {
       event.with("loop", loop);
       if (begin == 0) {
         event.with("batches", all.total).list("q_ps", all.summary());
+        if (referred > 0) {
+          event.list("reference_ns", referenceNs, 0, referred);
+        }
       }
       event.list("ns", sampleNs, begin, end);
       if (sampleCpuNs.length > 0) {

@@ -87,9 +87,11 @@ class Files:
             if job not in self.jobs:
                 raise Refused("protocol", "UnknownJob", f"no job '{job}'")
         usual = Order()
+        series = mode == "series"
         order = Order(1, 0, 0, 1) if mode == "once" else Order(
             command.number("samples", usual.samples), command.number("sample_ns", usual.sample_ns),
-            command.number("warmup_ns", usual.warmup_ns), command.number("loop", 0))
+            command.number("warmup_ns", 0 if series else usual.warmup_ns), command.number("loop", 0), series,
+            command.number("reference", 0) if series else 0)
         begin_ns = perf_counter_ns()
         for job in jobs:
             self._run_job(command, job, order, mode)
@@ -142,7 +144,8 @@ class Files:
             same = len(set(figures.iterations)) == 1
             self.channel.send("timed", **common, workers=figures.workers, ns=figures.elapsed_ns,
                               loop=figures.iterations[:1] if same else figures.iterations,
-                              **({"cpu_ns": cpu_ns} if cpu_ns else {}))
+                              **({"cpu_ns": cpu_ns} if cpu_ns else {}),
+                              **({"reference_ns": figures.reference_ns} if figures.reference_ns else {}))
         for name, (unit, better, given) in figures.metrics.items():
             self.channel.send("metric", **common, name=name, unit=unit, better=better, value=given)
         if figures.answer is not None:

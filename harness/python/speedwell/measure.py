@@ -8,6 +8,7 @@ from itertools import repeat
 from time import perf_counter_ns, thread_time_ns
 
 from .bench import Bench
+from .reference import Reference
 
 MOST_ITERATIONS = 10**12
 
@@ -21,13 +22,16 @@ class Misused(Exception):
 
 
 class Order:
-    """What is asked of a run. Without `iterations`, so many that a sample takes `sample_ns`."""
+    """What is asked of a run. Without `iterations`, so many that a sample takes `sample_ns`. In a series nothing is done
+    between samples, but for the reference loop after every `reference` of them."""
 
-    def __init__(self, samples=5, sample_ns=50_000_000, warmup_ns=100_000_000, iterations=0):
+    def __init__(self, samples=5, sample_ns=50_000_000, warmup_ns=100_000_000, iterations=0, series=False, reference=0):
         self.samples = samples
         self.sample_ns = sample_ns
         self.warmup_ns = warmup_ns
         self.iterations = iterations
+        self.series = series
+        self.reference = Reference(reference)
 
 
 class Figures:
@@ -40,6 +44,7 @@ class Figures:
         self.iterations = []
         self.metrics = {}
         self.answer = None
+        self.reference_ns = []
 
 
 class Sampler:
@@ -55,8 +60,9 @@ class Sampler:
 
     def take(self):
         count = self._warm_up()
-        for _ in range(self.order.samples):
+        for number in range(self.order.samples):
             elapsed_ns = self._sample(count)
+            self.order.reference.after(number + 1, self.figures.reference_ns)
             # What was fast while warming up may be slow now, or the other way round.
             aim = self._aim(count, elapsed_ns)
             if not self.order.iterations and not 0.5 <= aim <= 2:
@@ -111,9 +117,10 @@ class Sampler:
         # A collection that falls into one sample and not into the next is no property of the code,
         # and its length is that of this process's heap. So it is done before.
         was_on = gc.isenabled()
-        gc.collect()
-        if not declared.gc:
-            gc.disable()
+        if not self.order.series:
+            gc.collect()
+            if not declared.gc:
+                gc.disable()
         try:
             if declared.is_async:
                 asyncio.run(_all(_call_async(declared, bench, self.values) for bench in benches))

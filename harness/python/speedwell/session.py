@@ -10,7 +10,7 @@ from time import perf_counter_ns
 
 from .refused import Refused
 
-CAPS = ["once", "timed", "async", "continuous", "workers", "monitor", "parallel"]
+CAPS = ["once", "timed", "series", "async", "continuous", "workers", "monitor", "parallel"]
 
 # What `monitor` shows, named as in the standard library.
 GAUGES = ["rss:B", "threads:count", "gc_collections:count", "gc_collected:objects",
@@ -144,11 +144,11 @@ class Session:
 
     def _run(self, command):
         mode = command.text("mode")
-        if mode not in ("once", "timed", "continuous"):
+        if mode not in ("once", "timed", "series", "continuous"):
             raise Refused("protocol", "Mode", f"mode '{mode}' is not offered, only 'continuous', "
-                                              "'timed' and 'once'")
+                                              "'timed', 'series' and 'once'")
         of_code = self._host and all(job in self._host.jobs for job in command.list("jobs"))
-        if mode == "continuous" or of_code and mode == "timed":
+        if mode == "continuous" or of_code and mode in ("timed", "series"):
             self.host.run(command)
         else:
             self.files.run(command)

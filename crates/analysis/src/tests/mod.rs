@@ -1,5 +1,6 @@
 //! Stories of whole sessions: what was measured, and what must be said about it.
 
+mod builds;
 mod designs;
 mod looks;
 mod many_cases;

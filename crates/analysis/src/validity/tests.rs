@@ -3,8 +3,8 @@
 use crate::Settings;
 use crate::validity::*;
 use speedwell_model::{
-    Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
-    Verdict,
+    Better, Case, Design, Environment, Layout, Metric, Order, Run, Sample, State, Stopping, Value,
+    Variant, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub(super) fn published(variants: &[&str]) -> Session {
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Layout::default(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [
@@ -45,6 +47,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         .map(|(name, unit)| Metric::new(name, unit, Better::Higher))
         .into(),
         environment: Environment::default(),
+        origin: None,
         runs: Vec::new(),
         profiles: Vec::new(),
         failures: Vec::new(),
@@ -63,6 +66,7 @@ pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(
         variant: variant.into(),
         slot: session.runs.len() as u32,
         block: 0,
+        build: None,
         started_unix_ms: 0,
         wall_ns: 1,
         usage: None,

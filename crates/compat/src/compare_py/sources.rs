@@ -15,6 +15,10 @@ use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a program may take to end itself after the user asked us to stop.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The flag for the format of the file with the results.
 const OUT_FORMAT: &str = "--benchmark_out_format=";
@@ -304,7 +308,7 @@ fn run_program(
     writeln!(console.stdout, "RUNNING: {line}")?;
     // What the program writes must come behind this line also where nobody reads line by line.
     console.stdout.flush()?;
-    let ended = process::run_attached(program, &arguments, &console.directory);
+    let ended = process::run_attached(program, &arguments, &console.directory, GRACE);
     let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
         Ended::Exit(0) => return results(&out, label, request, filter).map(Ok),
         Ended::Interrupted => return Ok(Err(INTERRUPTED)),

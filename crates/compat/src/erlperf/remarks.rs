@@ -133,7 +133,7 @@ mod tests {
             windows: vec![window],
             per_s: Some(window.per_s),
             batches: Some(batches),
-            cpu_ns: None,
+            ..SnippetTiming::default()
         };
         Taken {
             windows: vec![window],

@@ -303,6 +303,7 @@ mod tests {
             variant: "old".into(),
             slot,
             block: 0,
+            build: None,
             started_unix_ms: 0,
             wall_ns: 0,
             usage: None,

@@ -18,7 +18,7 @@ pub(super) fn checks(tree: &Tree) -> Vec<Check> {
 }
 
 /// On battery the firmware lowers frequencies as it sees fit.
-fn battery(tree: &Tree) -> Option<Check> {
+pub(crate) fn battery(tree: &Tree) -> Option<Check> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
         let kind = tree.text(format!("{SUPPLIES}/{name}/type"))?;
@@ -108,8 +108,8 @@ fn zones(tree: &Tree) -> Vec<Zone> {
     names.filter_map(zone).collect()
 }
 
-/// How often the processors have slowed themselves down, on hardware that counts it.
-fn throttling(tree: &Tree) -> Option<Check> {
+/// How often a core has slowed itself down since the machine was started, at most, on hardware that counts it.
+pub(crate) fn throttled(tree: &Tree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
     let names = tree.names(CPU);
     let counts = names
@@ -118,7 +118,11 @@ fn throttling(tree: &Tree) -> Option<Check> {
         .filter_map(|name| {
             tree.value::<u64>(format!("{CPU}/{name}/thermal_throttle/core_throttle_count"))
         });
-    let most = counts.max()?;
+    counts.max()
+}
+
+fn throttling(tree: &Tree) -> Option<Check> {
+    let most = throttled(tree)?;
     let state = if most == 0 {
         State::Good
     } else {

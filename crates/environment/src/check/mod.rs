@@ -10,6 +10,7 @@ mod load;
 mod processor;
 mod state;
 
+pub(crate) use hardware::{battery, throttled};
 pub use limits::free_disk;
 pub use state::{Check, State};
 

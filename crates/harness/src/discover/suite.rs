@@ -150,17 +150,22 @@ pub fn describe(
 fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> Description {
     let harness = crate::for_kind(source.kind);
     let request = Request {
-        program: baseline
-            .program
-            .clone()
-            .unwrap_or_else(|| harness.usual_program(source)),
+        program: crate::program_of(source, baseline),
         variant: baseline.clone(),
         sets: selection.sets_of(&source.name, &source.file),
         trial: selection.trial,
         usual_tool: selection.usual_tool,
         limit: LIMIT,
     };
-    let mut description = harness.describe(source, &request);
+    // A benchmark file is the user's; a program may be nowhere but where its revision was built.
+    let mut description = if source.kind.is_program() {
+        let mut described = harness.describe(&source.under(baseline), &request);
+        let own = |job: &mut Job| job.source = source.clone();
+        described.jobs.iter_mut().for_each(own);
+        described
+    } else {
+        harness.describe(source, &request)
+    };
     if let Some(reason) = unfit_name(&description) {
         description.jobs.clear();
         description.parameters.clear();

@@ -48,7 +48,7 @@ impl Harness for NodeCore {
         let expected = (job.route == Route::Direct).then_some(1);
         let mut reports = Reports::new(expected, Some(job.source.name.clone()), job.test);
         reports.shim = shim;
-        match run(&spec, &mut reports) {
+        match run(&setting.layout.apply(&spec), &mut reports) {
             Err(error) => Attempt::not_started(&bare, &error, job, setting),
             Ok(outcome) => {
                 let mut fault = reports.verdict();

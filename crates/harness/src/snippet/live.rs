@@ -8,7 +8,7 @@ use crate::Message;
 use crate::attempt::{invalid, start_reason};
 use crate::compile::Failed;
 use crate::snippet::timing::timing;
-use speedwell_model::{Cause, Length, Nodes, Samples, Snippet, SnippetTiming};
+use speedwell_model::{Cause, Length, Nodes, Samples, Snippet, SnippetTiming, SteadyRule};
 use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -181,7 +181,7 @@ impl Live {
         limit: Option<Duration>,
         hear: &mut dyn FnMut(&Message),
     ) -> Result<Answer, Gone> {
-        let mut message = run_command(jobs, samples);
+        let mut message = run_command(jobs, samples, false);
         if stream {
             message = message.with("stream", 1);
         }
@@ -461,9 +461,13 @@ pub fn calibrate_command(job: &str) -> Message {
 }
 
 /// `run` of `jobs`, divided as `samples` says.
-pub fn run_command(jobs: &[String], samples: &Samples) -> Message {
+pub fn run_command(jobs: &[String], samples: &Samples, is_series: bool) -> Message {
     let run = Message::new("run").with("id", 5).with_list("jobs", jobs);
     let run = match samples.length {
+        Length::Iterations(count) if is_series => run
+            .with("mode", "series")
+            .with("reference", SteadyRule::REFERENCE_EVERY)
+            .with("loop", count),
         Length::TimeNs(ns) => run.with("mode", "continuous").with("interval_ns", ns),
         Length::Iterations(count) => run.with("mode", "timed").with("loop", count),
     };

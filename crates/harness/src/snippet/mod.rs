@@ -5,6 +5,7 @@
 //! are compiled get a program of their own first (`built/`). Start at [`harness`].
 
 use crate::compile::{Compilation, unpacked, which};
+use crate::layout::{Linking, RunLayout};
 use crate::sources::{self, Sources};
 use crate::{cache_folder, own_program};
 use speedwell_model::{Language, Snippet, Variant};
@@ -42,16 +43,31 @@ pub fn usual_program(language: Language) -> PathBuf {
 /// # Errors
 /// Our files cannot be unpacked; a compiler refuses the code.
 pub fn start(snippet: &Snippet, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+    laid_out(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
+}
+
+/// The same in a layout, with how its program was linked for that.
+fn laid_out(
+    snippet: &Snippet,
+    program: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(Spec, Option<Linking>), Failed> {
+    let mut linking = None;
     let mut spec = match snippet.language {
         Language::Node => script(&sources::NODE, "harness.cjs", program, variant)?,
         Language::Python => script(&sources::PYTHON, "harness.py", program, variant)?,
         Language::Sh => own(program),
         Language::Erlang | Language::Elixir => start_beam(snippet.language, program, variant)?,
-        _ => built::build(snippet, program, variant)?,
+        _ => {
+            let built = built::build(snippet, program, variant, layout)?;
+            linking = built.1;
+            built.0
+        }
     };
     spec.environment.extend(variant.environment.iter().cloned());
     spec.channel = Channel::Harness;
-    Ok(spec)
+    Ok((layout.apply(&spec), linking))
 }
 
 /// A script of ours that an interpreter performs.

@@ -3,7 +3,7 @@
 
 use super::live::{Gone, calibrate_command, cause, load_command, run_command, workers_command};
 use super::timing::timing;
-use super::{start, usual_program};
+use super::{laid_out, usual_program};
 use crate::attempt::failure;
 use crate::compile::Failed;
 use crate::counting::{self, Counted};
@@ -54,9 +54,15 @@ impl Harness for OneLiner {
             let spec = Spec::new("speedwell").args(["eval"]);
             return Attempt::refused(&spec, "there is no code to measure", job, setting);
         };
-        match start(snippet, &setting.program, setting.variant) {
-            Ok(spec) => perform(snippet, spec, job, setting),
+        match laid_out(snippet, &setting.program, setting.variant, setting.layout) {
+            Ok((spec, linking)) => perform(snippet, spec, job, setting).linked(linking),
             Err(failed) => refused(failed, snippet, job, setting),
+        }
+    }
+
+    fn prepare(&self, job: &Job, setting: &Setting<'_>) {
+        if let Some(snippet) = setting.variant.snippet.as_ref().or(job.snippet.as_ref()) {
+            let _ = laid_out(snippet, &setting.program, setting.variant, setting.layout);
         }
     }
 
@@ -84,7 +90,7 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
         load_command(JOB, snippet),
         calibrate_command(JOB),
         workers_command(JOB, concurrency(job)),
-        run_command(&[JOB.to_owned()], &setting.samples),
+        run_command(&[JOB.to_owned()], &setting.samples, setting.is_series),
     ]);
     let mut plain = by_hand(snippet, setting);
     plain.limit = setting.limit;
@@ -138,7 +144,7 @@ fn count(
         Events::after([
             load_command(JOB, snippet),
             workers_command(JOB, 1),
-            run_command(&[JOB.to_owned()], &samples),
+            run_command(&[JOB.to_owned()], &samples, false),
         ])
     };
     let observe = |events: &Events| {
@@ -185,7 +191,10 @@ pub fn observation(timing: &SnippetTiming, job: &Job) -> Observation {
     if let Some(time_ns) = timing.time_ns() {
         seen.add(time(Metric::TIME), time_ns);
     }
-    seen.add_cpu_times(timing.cpu_ns.as_slice());
+    seen.add_cpu_times(&timing.cpu_ns);
+    let reference = time(Metric::REFERENCE_TIME);
+    let times = timing.reference_ns.iter();
+    times.for_each(|&value| seen.add(reference.clone(), value));
     seen
 }
 

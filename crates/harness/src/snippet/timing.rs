@@ -44,19 +44,17 @@ fn of_timed(event: &Message) -> Option<SnippetTiming> {
     let windows: Option<Vec<Window>> = times.iter().enumerate().map(window).collect();
     let windows = windows?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
-    let iterations: f64 = windows.iter().map(|window| window.iterations).sum();
+    let cpu_times = cpu_times.unwrap_or_default().into_iter().zip(&windows);
+    let cpu_ns = cpu_times.map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
+    let reference_ns = numbers("reference_ns").unwrap_or_default().into_iter();
     Some(SnippetTiming {
         workers,
         per_s: rate(&windows),
+        cpu_ns: cpu_ns.collect(),
+        reference_ns: reference_ns.map(|ns| ns as f64).collect(),
         windows,
         batches: batches(&[event]),
-        cpu_ns: cpu_times.and_then(|own| each(own.iter().sum(), iterations)),
     })
-}
-
-/// A total for each of so many iterations.
-fn each(total_ns: u64, iterations: f64) -> Option<f64> {
-    (iterations > 0.0).then(|| total_ns as f64 / iterations)
 }
 
 fn of_workers(events: &[&Message], samples: &Samples) -> Option<SnippetTiming> {
@@ -71,7 +69,12 @@ fn of_workers(events: &[&Message], samples: &Samples) -> Option<SnippetTiming> {
         per_s: rate(&windows),
         windows,
         batches: batches(events),
-        cpu_ns: cpu_times.and_then(|total_ns| each(total_ns, counts)),
+        cpu_ns: cpu_times
+            .filter(|_| counts > 0.0)
+            .map(|total_ns| total_ns as f64 / counts)
+            .into_iter()
+            .collect(),
+        reference_ns: Vec::new(),
     })
 }
 
@@ -255,20 +258,20 @@ mod tests {
         let timing = timing(&timed).unwrap();
         assert_eq!(timing.windows[0].per_s, 1e8);
         assert_eq!(timing.windows[1].iterations, 200.0);
-        assert_eq!(timing.cpu_ns, None);
+        assert!(timing.cpu_ns.is_empty());
     }
 
     #[test]
     fn processor_time_is_divided_by_the_iterations_that_it_was_taken_of() {
         let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tcpu_ns=3000,5000"];
-        assert_eq!(timing(&timed).unwrap().cpu_ns, Some(20.0));
+        assert_eq!(timing(&timed).unwrap().cpu_ns, [15.0, 25.0]);
         let workers = [
             "worker\tjob=a\tw=0\tt_ns=5,1000,3000\tcount=4,10,34\tcpu_ns=900",
             "worker\tjob=a\tw=1\tt_ns=5,2000,3000\tcount=4,10,14\tcpu_ns=300",
         ];
-        assert_eq!(timing(&workers).unwrap().cpu_ns, Some(30.0));
+        assert_eq!(timing(&workers).unwrap().cpu_ns, [30.0]);
         let one_is_silent = [workers[0], "worker\tjob=a\tw=1\tt_ns=5,9\tcount=4,9"];
-        assert_eq!(timing(&one_is_silent).unwrap().cpu_ns, None);
+        assert!(timing(&one_is_silent).unwrap().cpu_ns.is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod search;
 
 pub use search::{search, search_plans};
 
-use super::{PlanRequest, Plans, VariantRequest};
+use super::{Listener, PlanRequest, Plans, VariantRequest, revisions};
 use anyhow::ensure;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::{Job, Kind, Route, Source};
@@ -51,7 +51,7 @@ pub struct EvalRequest {
 ///
 /// # Errors
 /// Variants that contradict each other or what else is requested.
-pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
+pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
     let named = !request.variants.given.is_empty();
     let shared = request.shares_process && request.snippets.len() > 1;
     ensure!(
@@ -63,6 +63,7 @@ pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
         "{} is compiled, so every snippet is a program of its own\nhint: leave out --shared and --order parallel",
         request.language
     );
+    request.variants = revisions::settled(&request.variants, listener)?;
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {
         [] => vec![None],
         levels => levels.iter().copied().map(Some).collect(),
@@ -86,8 +87,10 @@ pub fn plans(request: EvalRequest) -> anyhow::Result<Plans> {
         Vec::new()
     };
     let variants = request.variants.variants(compared)?;
+    revisions::place(&variants, std::iter::empty())?;
     let suite = Suite {
         files: jobs.len(),
+        warnings: revisions::sameness(&variants, &jobs),
         jobs,
         ..Suite::default()
     };
@@ -141,7 +144,7 @@ fn job(
         unavailable: None,
         case: Some(case),
         snippet: snippet.map(|named| named.snippet.clone()),
+        samples: None,
         measured: None,
-        iterations: None,
     })
 }

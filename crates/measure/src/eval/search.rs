@@ -8,7 +8,7 @@ use crate::{Listener, Plans, SessionRequest, header};
 use anyhow::ensure;
 use speedwell_analysis::scaling::{self, Level, Next, Rules};
 use speedwell_harness::snippet::{self, Gone, Live, expected};
-use speedwell_harness::{self as harness, Job, Setting};
+use speedwell_harness::{self as harness, Job, RunLayout, Setting};
 use speedwell_model::SnippetTiming;
 use speedwell_model::{Case, Event, Length, Observer, Run, Samples, Session, Value, Variant};
 use speedwell_process::{interrupted, unix_ms};
@@ -29,7 +29,7 @@ const VISIT: Samples = Samples {
 ///
 /// # Errors
 /// What contradicts a search.
-pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
+pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::Result<Plans> {
     let sampling = request.plan.sampling.clone();
     ensure!(
         !matches!(sampling.length, Some(Length::Iterations(_))),
@@ -39,9 +39,10 @@ pub fn search_plans(request: EvalRequest) -> anyhow::Result<Plans> {
         !request.shares_process,
         "a search measures each snippet in a process of its own\nhint: leave out --shared and --order parallel"
     );
-    let mut plans = plans(request)?;
+    let mut plans = plans(request, listener)?;
     plans.plan.sampling.samples = sampling.samples(VISIT);
     plans.plan.is_search = true;
+    crate::layout::check(&plans.plan)?;
     Ok(plans)
 }
 
@@ -71,22 +72,22 @@ pub fn search(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let program = variant.program.clone();
-            let usual = || harness::for_kind(job.source.kind).usual_program(&job.source);
             let setting = Setting {
                 variant,
-                program: program.unwrap_or_else(usual),
+                program: harness::program_of(&job.source, variant),
                 slot: search.slot,
                 ordinal: 0,
                 repeated: 0,
                 counting: None,
                 seed: 0,
+                layout: RunLayout::default(),
                 experiment: None,
                 limit: search.limit,
                 samples: search.samples,
+                is_series: false,
                 pin: plan.pin.as_ref(),
             };
-            failed |= !search.climb(job, variant, &setting)?;
+            failed |= !search.climb(&job.under(variant), variant, &setting)?;
         }
     }
     let is_interrupted = interrupted();
@@ -202,6 +203,7 @@ impl Search<'_, '_> {
             variant: Arc::from(variant.name.as_str()),
             slot: self.slot,
             block,
+            build: None,
             started_unix_ms,
             wall_ns: begin.elapsed().as_nanos() as u64,
             usage: None,

@@ -9,7 +9,7 @@ use speedwell_analysis::Settings;
 use speedwell_analysis::experiment::{WantedProfile, analyse, requests_of, wanted_profiles};
 use speedwell_harness::experiment::{self as harness, ProfileOrder};
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Setting, own_program};
+use speedwell_harness::{RunLayout, Setting, own_program};
 use speedwell_model::assignment::{Profiling, ProfilingTool};
 use speedwell_model::{Case, Event, Recording, Session};
 use speedwell_process::interrupted;
@@ -164,7 +164,9 @@ fn recorded(
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,
+        is_series: false,
         pin: plan.pin.as_ref(),
+        layout: RunLayout::default(),
         experiment: Some(experiment),
     };
     let profile = harness::record(&plan.jobs[at], &setting, order);

@@ -58,6 +58,7 @@ pub fn session(
         tags: kept.tags.clone(),
         command: kept.command.clone(),
         environment: environment::capture(&[]),
+        origin: kept.origin(),
         design: Design {
             // Every round holds each address once, shuffled: blocks with one run of each variant.
             order: Order::Blocks,
@@ -66,6 +67,7 @@ pub fn session(
             },
             seed: request.seed,
             conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            steady: None,
             runs_per_block: 1,
             baseline: baseline.unwrap_or_default(),
             ..session.design
@@ -122,6 +124,7 @@ pub fn load_with_tools(
         tags: kept.tags.clone(),
         command: kept.command.clone(),
         environment: environment::capture(&programs),
+        origin: kept.origin(),
         ..formats::merge(tool, sessions)?
     })
 }

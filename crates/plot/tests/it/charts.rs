@@ -3,7 +3,7 @@
 use speedwell_plot::{
     Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
     FlameFrame, FlamePart, ForestChart, ForestRow, GridChart, GridMarks, GridPanel, HistogramChart,
-    HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart, ScatterChart,
+    HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart, ScatterChart, Sequence,
 };
 
 pub const LONG_LABEL: &str =
@@ -223,6 +223,29 @@ pub fn grid_of_values(labels: &[&str], names: &[&str], count: usize) -> GridChar
     }
 }
 
+/// A panel of values that fall to a lower level for each label.
+pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
+    let value = |at: usize| if at < 12 { 3.0 } else { 2.0 } + (at % 5) as f64 / 50.0;
+    let panel = |label: &&str| GridPanel {
+        title: (*label).into(),
+        marks: GridMarks::Sequence(Sequence {
+            values: (0..40)
+                .map(|at| if at == 30 { 9.0 } else { value(at) })
+                .collect(),
+            step: 10.0,
+            spikes: vec![30],
+            levels: vec![(0..12, 3.04), (12..40, 2.04)],
+            shaded_from: Some(12),
+        }),
+    };
+    GridChart {
+        x: Axis::linear("iteration"),
+        y: Axis::linear("time, ms"),
+        panels: labels.iter().map(panel).collect(),
+        ..grid_of_points(&[], &[], 0)
+    }
+}
+
 /// One small chart of every kind, with the name of its kind.
 pub fn one_of_each() -> Vec<(&'static str, Chart)> {
     vec![
@@ -258,6 +281,10 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
         (
             "grid-of-values",
             Chart::Grid(grid_of_values(&["ascii", "utf8"], &["old", "new"], 40)),
+        ),
+        (
+            "grid-of-sequences",
+            Chart::Grid(grid_of_sequences(&["ascii", "utf8"])),
         ),
     ]
 }

@@ -136,6 +136,7 @@ fn every_mark_says_its_figures() {
             ("use", "point"),
             ("rect", "bar"),
             ("path", "estimate"),
+            ("line", "level"),
             ("g", "frame"),
         ];
         let marks: Vec<_> = classes

@@ -16,7 +16,7 @@ mod panel;
 mod runs;
 mod study;
 
-pub use panel::{Compared, labels, point_series};
+pub use panel::{Compared, axis, labels, point_series};
 pub use runs::{Lane, bars, every_run};
 
 use crate::document::Chart;

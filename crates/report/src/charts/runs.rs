@@ -232,6 +232,16 @@ impl<M: Fn(&Category<'_>) -> plot::GridMarks> Sheets<'_, M> {
                     x,
                     series,
                 }),
+                marks @ plot::GridMarks::Sequence(_) => plot::Chart::Grid(plot::GridChart {
+                    title,
+                    subtitle,
+                    x,
+                    y,
+                    panels: vec![plot::GridPanel {
+                        title: only.label.clone(),
+                        marks,
+                    }],
+                }),
             };
         }
         let panel = |case: &Category<'_>| plot::GridPanel {

@@ -7,8 +7,8 @@
 
 use anyhow::{Result, bail, ensure};
 use speedwell_model::{
-    Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
-    Stopping, Value, Variant,
+    Case, Cause, Design, Environment, Failure, Layout, Metric, Order, Run, Sample, Session, State,
+    Step, Stopping, Value, Variant,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -89,6 +89,7 @@ impl Imported {
             variant: self.variant.get_or_insert_with(|| VARIANT.into()).clone(),
             slot,
             block,
+            build: None,
             started_unix_ms: 0,
             // A cast of floats saturates, so odd values in a file do no harm.
             wall_ns: process.wall_ns as u64,
@@ -187,10 +188,13 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Layout::default(),
         },
         variants,
         metrics: Vec::new(),
         environment: Environment::default(),
+        origin: None,
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),

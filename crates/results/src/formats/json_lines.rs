@@ -12,8 +12,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
-    Case, Design, Environment, Failure, Metric, Recorded, Recording, Run, Sample, Session, State,
-    Surroundings, Usage, Value, Variant,
+    Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run, Sample, Session,
+    State, Surroundings, Usage, Value, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -41,6 +41,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         variants: session.variants.clone(),
         metrics: session.metrics.clone(),
         environment: session.environment.clone(),
+        origin: session.origin.clone(),
         runs: Some(session.runs.len()),
         failures: Some(session.failures.len()),
         profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
@@ -80,6 +81,7 @@ fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         variant: Cow::Borrowed(&run.variant),
         slot: run.slot,
         block: run.block,
+        build: run.build,
         started_unix_ms: run.started_unix_ms,
         wall_ns: run.wall_ns,
         usage: run.usage,
@@ -213,6 +215,7 @@ impl Reading {
             variants: header.variants,
             metrics: header.metrics,
             environment: header.environment,
+            origin: header.origin,
             runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
             failures: Vec::new(),
             profiles: Vec::new(),
@@ -249,6 +252,7 @@ impl Reading {
             variant: self.name(&line.variant),
             slot: line.slot,
             block: line.block,
+            build: line.build,
             started_unix_ms: line.started_unix_ms,
             wall_ns: line.wall_ns,
             usage: line.usage,
@@ -336,6 +340,8 @@ struct HeaderLine {
     pub metrics: Vec<Metric>,
     #[serde(default)]
     pub environment: Environment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// How many lines of each kind belong to the session, so that a file cut short is noticed.
     /// A program that writes while it measures leaves them out.
     pub runs: Option<usize>,
@@ -357,6 +363,9 @@ struct RunLine<'a> {
     pub slot: u32,
     #[serde(default)]
     pub block: u32,
+    /// Which build of the variant's source was executed, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
     #[serde(default)]
     pub started_unix_ms: i64,
     #[serde(default)]

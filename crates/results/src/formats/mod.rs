@@ -12,6 +12,7 @@ pub mod http_tools;
 pub mod hyperfine;
 mod imported;
 pub mod json_lines;
+pub mod krun;
 mod load_report;
 pub mod markdown_tables;
 pub mod measured;
@@ -23,7 +24,10 @@ use crate::foreign::{beginning, json, utf8};
 pub use imported::{Skipped, merge, set};
 
 use anyhow::{Context, Result, bail};
+use flate2::read::GzDecoder;
 use speedwell_model::{Case, Session};
+use std::borrow::Cow;
+use std::io::Read;
 
 /// A kind of file that can be read.
 pub struct Format {
@@ -46,6 +50,11 @@ pub const FORMATS: &[Format] = &[
         name: "JSON of pyperf",
         recognises: pyperf::recognises,
         read: |label, bytes, _| sole(pyperf::read(label, bytes)),
+    },
+    Format {
+        name: "JSON of Krun",
+        recognises: krun::recognises,
+        read: |label, bytes, _| sole(krun::read(label, bytes)),
     },
     Format {
         name: "JSON of google/benchmark",
@@ -125,6 +134,22 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
+/// The first bytes of a file packed by gzip (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// More than any result file has; a packed file can be a thousand times as large as it looks.
+const MOST_UNPACKED_BYTES: u64 = 1 << 30;
+
+/// The bytes without gzip's packing, at most so many, and what is wrong with the rest of them.
+fn unpacked(bytes: &[u8], most: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
+    if !bytes.starts_with(&GZIP) {
+        return (bytes.into(), None);
+    }
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(bytes).take(most).read_to_end(&mut plain);
+    (plain.into(), read.err())
+}
+
 fn sole(session: Result<Session>) -> Result<Vec<Session>> {
     session.map(|session| vec![session])
 }
@@ -142,6 +167,10 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
 /// # Errors
 /// As for [`read`].
 pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let bytes = &*match unpacked(bytes, MOST_UNPACKED_BYTES) {
+        (bytes, None) => bytes,
+        (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
+    };
     // Editors and shells of Windows put a mark of the byte order in front.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(format) = FORMATS.iter().find(|format| (format.recognises)(bytes)) else {
@@ -172,7 +201,9 @@ fn check_names(sessions: &[Session]) -> Result<()> {
 
 /// Whether bytes are of a kind that can be read. Their beginning is enough.
 pub fn is_known(bytes: &[u8]) -> bool {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    // The beginning of a packed file ends somewhere, which is no mistake.
+    let (bytes, _) = unpacked(bytes, BEGINNING_BYTES);
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     FORMATS.iter().any(|format| (format.recognises)(bytes))
 }
 

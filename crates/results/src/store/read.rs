@@ -132,6 +132,8 @@ impl Store {
                 ))
             })
             .map_err(|error| self.explain(error))?;
+        let sql = "SELECT detail FROM origin WHERE session = ?1";
+        let origin: Option<String> = self.first_row(sql, [number], |row| row.get(0))?;
         let (id, started_unix_ms, [state, command, design, variants, environment]) = texts;
         Ok(Session {
             id,
@@ -148,6 +150,7 @@ impl Store {
             variants: from_json(&variants)?,
             metrics: metrics(&self.connection, number)?,
             environment: from_json(&environment)?,
+            origin: origin.as_deref().map(from_json).transpose()?,
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
@@ -197,7 +200,7 @@ fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result
 
     let mut statement = file.prepare_cached(
         "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
-                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail,
+                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
                 voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed
          FROM run LEFT JOIN load USING (session, place) WHERE session = ?1 ORDER BY place",
     )?;
@@ -263,24 +266,25 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
             system_ns: unsigned(8)?,
             max_rss_bytes: unsigned(9)?,
             involuntary_switches: unsigned(10)?,
-            voluntary_switches: known(13)?,
-            minor_faults: known(14)?,
-            major_faults: known(15)?,
-            migrations: known(16)?,
+            voluntary_switches: known(14)?,
+            minor_faults: known(15)?,
+            major_faults: known(16)?,
+            migrations: known(17)?,
         }),
     };
     let notes = row.get_ref(11)?.as_str_or_null()?;
-    let surroundings = row.get_ref(17)?.as_str_or_null()?;
+    let surroundings = row.get_ref(18)?.as_str_or_null()?;
     Ok(Run {
         case: names.case(row.get(1)?)?,
         variant: names.variant(row.get_ref(2)?.as_str()?),
         slot: row.get(3)?,
         block: row.get(4)?,
+        build: row.get(13)?,
         started_unix_ms: row.get(5)?,
         wall_ns: unsigned(6)?,
         usage,
         surroundings: surroundings.map(from_json).transpose()?,
-        disturbed: row.get(18)?,
+        disturbed: row.get(19)?,
         samples,
         notes: notes.map(from_json).transpose()?.unwrap_or_default(),
         load: row.get_ref(12)?.as_str_or_null()?.map(Arc::from),

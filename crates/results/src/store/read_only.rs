@@ -153,7 +153,7 @@ mod tests {
         let path = results(folder.path(), schema::STEPS.len());
         let store = read_only(&path).unwrap();
         assert_eq!(store.find(&Reference::Latest).unwrap(), 1);
-        assert_eq!(store.list().unwrap().len(), 1);
+        assert_eq!(store.list(None).unwrap().len(), 1);
         assert!(store._copy.is_none());
         let written = store.connection.execute("DELETE FROM session", []);
         assert!(written.is_err(), "it is only read");
@@ -165,7 +165,7 @@ mod tests {
         let path = results(folder.path(), 2);
         let before = fs::read(&path).unwrap();
         let store = read_only(&path).unwrap();
-        assert_eq!(store.list().unwrap().len(), 1);
+        assert_eq!(store.list(None).unwrap().len(), 1);
         let copy = store._copy.as_ref().map(|copy| copy.folder().to_owned());
         drop(store);
         assert!(copy.is_some_and(|copy| !copy.exists()));

@@ -1,7 +1,8 @@
 //! How a stored session is named on the command line, and which one is meant.
 
 use super::Store;
-use anyhow::{anyhow, bail};
+use anyhow::{anyhow, bail, ensure};
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,7 +17,16 @@ pub enum Reference {
     Number(i64),
     /// `@TAG`: the last session that carries the tag.
     Tag(String),
+    /// `@rev:REVISION`: the last session of that revision without uncommitted changes, by its id or the beginning of it.
+    Revision(String),
+    /// `@branch:NAME`: the last session of that branch without uncommitted changes.
+    Branch(String),
+    /// `@base` or `@base:BRANCH`: the newest measured revision that the checkout and the branch have in common.
+    Base(Option<String>),
 }
+
+/// Letters of an id that tell a revision.
+const SHORTEST: usize = 4;
 
 /// Why a text names no session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +35,10 @@ pub enum ReferenceError {
     #[error("'{0}' does not begin with '@'")]
     NoAt(String),
     /// The word behind the `@` cannot be a tag.
-    #[error("'@{0}' names no session: {1}\nhint: use @latest, @prev, @NUMBER or @TAG")]
+    #[error(
+        "'@{0}' names no session: {1}\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or \
+             @base"
+    )]
     BadName(String, &'static str),
 }
 
@@ -39,6 +52,21 @@ impl FromStr for Reference {
         match name {
             "latest" => Ok(Reference::Latest),
             "prev" => Ok(Reference::Previous),
+            "base" => Ok(Reference::Base(None)),
+            _ if let Some((kind @ ("rev" | "branch" | "base"), of)) = name.split_once(':') => {
+                if of.is_empty() {
+                    return Err(ReferenceError::BadName(
+                        name.to_owned(),
+                        "nothing follows the colon",
+                    ));
+                }
+                let of = of.to_owned();
+                Ok(match kind {
+                    "rev" => Reference::Revision(of),
+                    "branch" => Reference::Branch(of),
+                    _ => Reference::Base(Some(of)),
+                })
+            }
             _ if is_number(name) => name
                 .parse()
                 .map(Reference::Number)
@@ -58,6 +86,10 @@ impl fmt::Display for Reference {
             Reference::Previous => out.write_str("@prev"),
             Reference::Number(number) => write!(out, "@{number}"),
             Reference::Tag(name) => write!(out, "@{name}"),
+            Reference::Revision(revision) => write!(out, "@rev:{revision}"),
+            Reference::Branch(name) => write!(out, "@branch:{name}"),
+            Reference::Base(None) => out.write_str("@base"),
+            Reference::Base(Some(branch)) => write!(out, "@base:{branch}"),
         }
     }
 }
@@ -72,7 +104,7 @@ fn unfit_tag(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("the name is empty");
     }
-    if is_number(name) || name == "latest" || name == "prev" {
+    if is_number(name) || ["latest", "prev", "base"].contains(&name) {
         return Some("the name has a meaning of its own");
     }
     let separates = |c: char| c.is_whitespace() || c.is_control() || "@[]:,'\"".contains(c);
@@ -104,11 +136,52 @@ impl Store {
                 "SELECT max(session) FROM tag WHERE name = ?1 HAVING count(*) > 0",
                 name,
             ),
+            Reference::Revision(revision) => self.of_revision(revision),
+            Reference::Branch(name) => self.number_of(
+                "SELECT max(session) FROM origin WHERE branch = ?1 AND NOT dirty HAVING count(*) > 0",
+                name,
+            ),
+            Reference::Base(_) => bail!("'{reference}' needs a repository"),
         };
         match found? {
             Some(number) => Ok(number),
             None => Err(self.not_found(reference)?),
         }
+    }
+
+    /// The last session of a revision; the beginning of an id must be that of one revision only.
+    fn of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
+        let sql =
+            "SELECT max(session) FROM origin WHERE revision = ?1 AND NOT dirty HAVING count(*) > 0";
+        let exact = self.number_of(sql, revision)?;
+        let is_beginning =
+            revision.len() >= SHORTEST && revision.bytes().all(|b| b.is_ascii_hexdigit());
+        if exact.is_some() || !is_beginning {
+            return Ok(exact);
+        }
+        let sql = "SELECT revision, max(session) FROM origin
+                   WHERE revision LIKE ?1 || '%' AND NOT dirty GROUP BY revision";
+        let found: Vec<(String, i64)> =
+            self.rows(sql, [revision], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        ensure!(
+            found.len() < 2,
+            "'@rev:{revision}' may be {}",
+            found
+                .iter()
+                .map(|(id, _)| id.as_str())
+                .collect::<Vec<_>>()
+                .join(" or ")
+        );
+        Ok(found.first().map(|(_, number)| *number))
+    }
+
+    /// The last session of every measured revision, those with uncommitted changes aside.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
+        let sql = "SELECT revision, max(session) FROM origin WHERE NOT dirty GROUP BY revision";
+        self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
@@ -139,6 +212,11 @@ impl Store {
                 tags if tags.is_empty() => "no session is tagged; see speedwell history".to_owned(),
                 tags => format!("there are {}", tags.join(", ")),
             },
+            Reference::Revision(_) | Reference::Branch(_) => {
+                "speedwell history shows which revisions and branches were measured; sessions with uncommitted \
+                 changes do not count"
+                    .to_owned()
+            }
             _ if first == last => format!("the only session is @{first}"),
             _ => format!("sessions reach from @{first} to @{last}; see speedwell history"),
         };
@@ -160,13 +238,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_forms_are_read_and_printed() {
+    fn all_forms_are_read_and_printed() {
         for (text, meant) in [
             ("@latest", Reference::Latest),
             ("@prev", Reference::Previous),
             ("@12", Reference::Number(12)),
             ("@nightly-7", Reference::Tag("nightly-7".into())),
             ("@v1.2/x", Reference::Tag("v1.2/x".into())),
+            ("@rev:main~2", Reference::Revision("main~2".into())),
+            ("@branch:fix/a", Reference::Branch("fix/a".into())),
+            ("@base", Reference::Base(None)),
+            ("@base:release", Reference::Base(Some("release".into()))),
         ] {
             assert_eq!(text.parse(), Ok(meant.clone()));
             assert_eq!(meant.to_string(), text);
@@ -179,7 +261,15 @@ mod tests {
             "latest".parse::<Reference>(),
             Err(ReferenceError::NoAt("latest".into()))
         );
-        for wrong in ["@", "@a b", "@99999999999999999999", "@a[b]", "@a::b"] {
+        for wrong in [
+            "@",
+            "@a b",
+            "@99999999999999999999",
+            "@a[b]",
+            "@a::b",
+            "@rev:",
+            "@base:",
+        ] {
             let error = wrong.parse::<Reference>().unwrap_err().to_string();
             assert!(
                 error.contains(wrong) && error.contains("hint: use @latest"),
@@ -190,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_tag_that_could_not_be_found_again_is_refused() {
-        for wrong in ["", "12", "latest", "prev", "a b", "x@y"] {
+        for wrong in ["", "12", "latest", "prev", "base", "rev:1", "a b", "x@y"] {
             assert!(check_tag(wrong).is_err(), "{wrong}");
         }
         assert!(check_tag("12a").is_ok());

@@ -147,6 +147,7 @@ mod tests {
             variant: "a".into(),
             slot: 0,
             block: 0,
+            build: None,
             started_unix_ms: 0,
             wall_ns: 0,
             usage: None,

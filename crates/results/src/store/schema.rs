@@ -17,6 +17,8 @@ pub(super) const STEPS: &[&str] = &[
     PROFILE,
     COUNTS,
     RECORDER,
+    ORIGIN,
+    BUILDS,
     DISTURBANCE,
 ];
 
@@ -45,8 +47,15 @@ const COUNTS: &str = include_str!("steps/5-counts.sql");
 /// measured.
 const RECORDER: &str = include_str!("steps/6-recorder.sql");
 
+/// The code that a session measured, where that is known.
+const ORIGIN: &str = include_str!("steps/7-origin.sql");
+
+/// Which build of a source each run executed, and by how much builds of one source differ: later sessions with one build
+/// are compared with that.
+const BUILDS: &str = include_str!("steps/8-builds.sql");
+
 /// What the kernel said of each run, and the rule by which it was put aside.
-const DISTURBANCE: &str = include_str!("steps/7-disturbance.sql");
+const DISTURBANCE: &str = include_str!("steps/9-disturbance.sql");
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

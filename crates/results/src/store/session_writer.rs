@@ -6,7 +6,9 @@ use crate::formats::json_lines;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
-use speedwell_model::{Better, Case, Failure, Metric, Recording, Run, Session, State, Usage};
+use speedwell_model::{
+    Better, Case, Failure, Metric, Origin, Recording, Run, Session, State, Usage,
+};
 use speedwell_process::Identity;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,7 +72,26 @@ impl SessionWriter {
         for metric in &session.metrics {
             writer.declare(file, metric)?;
         }
+        if let Some(origin) = &session.origin {
+            writer.origin(file, origin)?;
+        }
         Ok(writer)
+    }
+
+    fn origin(&self, file: &Connection, origin: &Origin) -> anyhow::Result<()> {
+        file.execute(
+            "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                self.session,
+                origin.revision,
+                origin.tree,
+                origin.branch,
+                origin.dirty.is_some(),
+                to_json("origin", origin)?,
+            ],
+        )?;
+        Ok(())
     }
 
     /// Notes the process that records the session.
@@ -212,10 +233,10 @@ impl SessionWriter {
             .prepare_cached(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
-                     involuntary_switches, notes, slot_done, voluntary_switches, minor_faults,
-                     major_faults, migrations, surroundings, disturbed)
+                     involuntary_switches, notes, slot_done, build, voluntary_switches,
+                     minor_faults, major_faults, migrations, surroundings, disturbed)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-                         ?17, ?18, ?19, ?20)
+                         ?17, ?18, ?19, ?20, ?21)
                  ON CONFLICT DO NOTHING",
             )?
             .execute(params![
@@ -233,6 +254,7 @@ impl SessionWriter {
                 count(|usage| Some(usage.involuntary_switches)),
                 notes,
                 done,
+                run.build,
                 count(|usage| usage.voluntary_switches),
                 count(|usage| usage.minor_faults),
                 count(|usage| usage.major_faults),

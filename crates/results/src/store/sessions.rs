@@ -7,7 +7,7 @@ use crate::store::reference::check_tag;
 use crate::store::session_writer::SessionWriter;
 use anyhow::ensure;
 use rusqlite::{OptionalExtension, Row, params};
-use speedwell_model::{Calibration, Environment, Recording, Session, State, Variant};
+use speedwell_model::{Calibration, Environment, Origin, Recording, Session, State, Variant};
 use speedwell_process::Identity;
 
 impl Store {
@@ -102,6 +102,8 @@ pub struct Overview {
     pub tags: Vec<String>,
     /// The words typed.
     pub command: Vec<String>,
+    /// The code that was measured, where that is known.
+    pub origin: Option<Origin>,
     /// Names of the variants in the order given.
     pub variants: Vec<String>,
     /// The names of its loads, where it is one of loads.
@@ -135,48 +137,60 @@ SELECT number, session.id, started_unix_ms, state, command, variants,
                 started_unix_ms) - started_unix_ms,
        (SELECT json_group_array(DISTINCT benchmark) FROM session_case
         JOIN benchmark_case AS known ON known.number = benchmark_case
-        WHERE session = session.number AND session IN (SELECT session FROM load))
+        WHERE session = session.number AND session IN (SELECT session FROM load)),
+       (SELECT detail FROM origin WHERE session = number)
 FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
+      WHERE ?3 IS NULL OR number IN (SELECT session FROM origin WHERE branch = ?3)
       ORDER BY number DESC LIMIT ?1 OFFSET ?2) AS session
 ORDER BY number
 "#;
 
 impl Store {
-    /// All sessions, the oldest first.
+    /// All sessions, or those of a branch, the oldest first.
     ///
     /// # Errors
     /// The file fails or holds something that this program cannot read.
-    pub fn list(&self) -> anyhow::Result<Vec<Overview>> {
+    pub fn list(&self, branch: Option<&str>) -> anyhow::Result<Vec<Overview>> {
         // For SQLite, a negative number means no limit.
-        self.listed(-1, 0)
+        self.listed(branch, -1, 0)
     }
 
-    /// A page of sessions, the oldest of them first; page 0 holds the `size` newest ones.
+    /// A page of them, the oldest first; page 0 holds the `size` newest ones.
     ///
     /// # Errors
     /// The file fails or holds something that this program cannot read.
-    pub fn page(&self, size: u32, page: u32) -> anyhow::Result<Vec<Overview>> {
-        self.listed(size.into(), i64::from(size) * i64::from(page))
+    pub fn page(
+        &self,
+        branch: Option<&str>,
+        size: u32,
+        page: u32,
+    ) -> anyhow::Result<Vec<Overview>> {
+        self.listed(branch, size.into(), i64::from(size) * i64::from(page))
     }
 
-    /// How many sessions there are.
+    /// How many there are.
     ///
     /// # Errors
     /// The file fails.
-    pub fn count(&self) -> anyhow::Result<usize> {
-        let counted = self.first_row("SELECT count(*) FROM session", [], |row| {
-            row.get::<_, i64>(0)
-        })?;
+    pub fn count(&self, branch: Option<&str>) -> anyhow::Result<usize> {
+        let sql = "SELECT count(*) FROM session
+                   WHERE ?1 IS NULL OR number IN (SELECT session FROM origin WHERE branch = ?1)";
+        let counted = self.first_row(sql, [branch], |row| row.get::<_, i64>(0))?;
         Ok(counted.unwrap_or(0).max(0) as usize)
     }
 
-    fn listed(&self, limit: i64, offset: i64) -> anyhow::Result<Vec<Overview>> {
+    fn listed(
+        &self,
+        branch: Option<&str>,
+        limit: i64,
+        offset: i64,
+    ) -> anyhow::Result<Vec<Overview>> {
         let mut statement = self
             .connection
             .prepare_cached(LIST)
             .map_err(|error| self.explain(error))?;
         let mut rows = statement
-            .query([limit, offset])
+            .query(params![limit, offset, branch])
             .map_err(|error| self.explain(error))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.explain(error))? {
@@ -215,7 +229,9 @@ fn overview(row: &Row<'_>) -> anyhow::Result<Overview> {
     let text = |at| row.get::<_, String>(at);
     let count = |at| row.get::<_, i64>(at).map(|count| count.max(0) as usize);
     let variants: Vec<Variant> = from_json(&text(5)?)?;
+    let origin: Option<String> = row.get(14)?;
     Ok(Overview {
+        origin: origin.as_deref().map(from_json).transpose()?,
         number: row.get(0)?,
         id: text(1)?,
         started_unix_ms: row.get(2)?,
@@ -291,5 +307,37 @@ impl Store {
                 })
             },
         )
+    }
+
+    /// Keeps by how much builds of one source differed in a session: case, metric, builds, and the standard deviation
+    /// between them, of logarithms.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn keep_layout_spread(
+        &mut self,
+        session: i64,
+        (case, metric): (&str, &str),
+        (builds, sd): (usize, f64),
+    ) -> anyhow::Result<()> {
+        self.change(|file| {
+            let sql = "INSERT OR REPLACE INTO layout_spread (session, case_id, metric, builds, sd)
+                       VALUES (?1, ?2, ?3, ?4, ?5)";
+            file.execute(sql, params![session, case, metric, builds as i64, sd])?;
+            Ok(())
+        })
+    }
+
+    /// The number of the newest session that showed how much builds of this case differ, with their standard deviation;
+    /// `None` if no session did.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn layout_spread(&self, case: &str, metric: &str) -> anyhow::Result<Option<(i64, f64)>> {
+        let sql = "SELECT session, sd FROM layout_spread WHERE case_id = ?1 AND metric = ?2
+                   ORDER BY session DESC LIMIT 1";
+        self.first_row(sql, params![case, metric], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
     }
 }

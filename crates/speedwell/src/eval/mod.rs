@@ -3,7 +3,7 @@
 //! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
 //! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
 
-mod snippets;
+pub mod snippets;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
@@ -24,18 +24,23 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
     process::on_interrupt()?;
     if let Some(session) = &args.execution.resume {
         let mut store = args.store.open()?;
-        let plans = measure::resumed(&store, session, args.execution.budget)?;
-        return measuring::execute(plans, &mut store, &args.task());
+        let (task, budget) = (args.task(), args.execution.budget);
+        let plans = measure::resumed(&store, session, budget, &mut task.progress())?;
+        return measuring::execute(plans, &mut store, &task);
     }
-    let request = args.request(snippets::read(&args)?)?;
+    let request = args.request(snippets::read(
+        args.language(),
+        &args.snippets,
+        &args.snippet,
+    )?)?;
     if args.watch {
         return watch::run(&args, request);
     }
     if args.search.squeeze || args.concurrency == Some(Concurrency::Max) {
         return search(&args, request);
     }
-    let plans = eval::plans(request)?;
     let task = args.task();
+    let plans = eval::plans(request, &mut task.progress())?;
     let mut store = task.open_store()?;
     measuring::execute(plans, &mut store, &task)
 }
@@ -47,9 +52,9 @@ fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
         args.execution.reject.is_none(),
         "--reject repeats runs at the end of their block, and a search has none"
     );
-    let plans = eval::search_plans(request)?;
     let task = args.task();
     let mut progress = task.progress();
+    let plans = eval::search_plans(request, &mut progress)?;
     warn_if_busy(&mut progress)?;
     let mut store = task.open_store()?;
     let rules = args.search.request(args.sampling.runs);

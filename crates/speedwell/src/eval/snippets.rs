@@ -1,6 +1,6 @@
 //! From words to snippets: which hook belongs to which, and what each is called.
 
-use crate::options::EvalArgs;
+use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::snippet;
 use speedwell_measure::eval::NamedSnippet;
@@ -11,27 +11,31 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Hooks or names that are neither one nor one for each; files that cannot be read.
-pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedSnippet>> {
-    let count = args.snippets.len();
-    let inits = spread("--init", &args.snippet.init, count)?;
-    let init_workers = spread("--init-worker", &args.snippet.init_worker, count)?;
-    let prepares = spread("--prepare", &args.snippet.prepare, count)?;
+pub fn read(
+    language: Language,
+    texts: &[String],
+    args: &SnippetArgs,
+) -> anyhow::Result<Vec<NamedSnippet>> {
+    let count = texts.len();
+    let inits = spread("--init", &args.init, count)?;
+    let init_workers = spread("--init-worker", &args.init_worker, count)?;
+    let prepares = spread("--prepare", &args.prepare, count)?;
     ensure!(
-        args.snippet.prepare.is_empty() || args.language() == Language::Sh,
+        args.prepare.is_empty() || language == Language::Sh,
         "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
     );
-    let dones = spread("--done", &args.snippet.done, count)?;
-    let given = &args.snippet.name;
+    let dones = spread("--done", &args.done, count)?;
+    let given = &args.name;
     ensure!(
         given.is_empty() || given.len() == count,
         "--name is given {} for {count} snippets\nhint: one name for each snippet, in their order",
         times(given.len())
     );
-    let paths = args.snippet.path.iter().map(|path| folder(path));
+    let paths = args.path.iter().map(|path| folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
-    let nodes = nodes(args)?;
+    let nodes = nodes(language, args)?;
     let mut named: Vec<NamedSnippet> = Vec::new();
-    for (at, text) in args.snippets.iter().enumerate() {
+    for (at, text) in texts.iter().enumerate() {
         let runner = text_of(text)?;
         ensure!(
             !runner.trim().is_empty(),
@@ -53,7 +57,7 @@ pub fn read(args: &EvalArgs) -> anyhow::Result<Vec<NamedSnippet>> {
                 done: dones[at].clone(),
                 paths: paths.clone(),
                 nodes: nodes.clone(),
-                ..Snippet::new(args.language(), runner)
+                ..Snippet::new(language, runner)
             },
         });
     }
@@ -78,20 +82,19 @@ pub fn on_one_line(text: &str) -> String {
 }
 
 /// The other nodes that snippets need.
-fn nodes(args: &EvalArgs) -> anyhow::Result<Option<Nodes>> {
-    let nodes = match (args.snippet.nodes, &args.snippet.node) {
+fn nodes(language: Language, args: &SnippetArgs) -> anyhow::Result<Option<Nodes>> {
+    let nodes = match (args.nodes, &args.node) {
         (Some(count), _) => Some(Nodes::Local(count)),
         (_, Some(name)) => Some(Nodes::Remote {
             name: name.clone(),
-            cookie: args.snippet.node_cookie.clone(),
+            cookie: args.node_cookie.clone(),
         }),
         _ => None,
     };
-    let is_distributed = matches!(args.language(), Language::Erlang | Language::Elixir);
+    let is_distributed = matches!(language, Language::Erlang | Language::Elixir);
     ensure!(
         nodes.is_none() || is_distributed,
-        "--nodes and --node are for Erlang and Elixir, not for {}",
-        args.language()
+        "--nodes and --node are for Erlang and Elixir, not for {language}"
     );
     Ok(nodes)
 }

@@ -45,7 +45,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
             .warmup
             .map_or(0, |warmup| warmup.as_nanos() as u64),
     };
-    let Plans { plan, .. } = plans(request)?;
+    let Plans { plan, .. } = plans(request, &mut args.task().progress())?;
     let snippets = snippets(&plan.jobs, &plan.variants);
     if snippets.len() > 1 && args.language().is_compiled() {
         bail!(

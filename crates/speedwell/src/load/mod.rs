@@ -107,7 +107,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
 /// Loads with another tool, keeps what it gave, and shows it.
 fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     let mut teller = Teller { args, live: None };
-    let session = load_with_tools(request, &args.store.session(), &mut |event| {
+    let session = load_with_tools(request, &args.store.session(&args.origin), &mut |event| {
         teller.hear(event)
     })?;
     // What cannot be kept is shown all the same: it has been measured.

@@ -125,7 +125,7 @@ pub fn conclude(
     decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
 ) -> anyhow::Result<Status> {
     write(args, runs)?;
-    let session = session(request, runs, &args.store.session())?;
+    let session = session(request, runs, &args.store.session(&args.origin))?;
     // What cannot be kept is shown all the same: it has been measured.
     let kept = args
         .store

@@ -1,12 +1,13 @@
 //! The options of `eval`.
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, MetricArgs, OrderName, OutputArgs, SamplingArgs,
-    SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    ComparisonArgs, Concurrency, ExecutionArgs, LayoutArgs, MetricArgs, OrderName, OriginArgs,
+    OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
 use clap::Args;
 use speedwell_compat::erlperf::style::Style;
+use speedwell_measure::PlanRequest;
 use speedwell_measure::eval::{EvalRequest, NamedSnippet};
 use speedwell_model::Language;
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ pub struct EvalArgs {
     #[command(flatten)]
     pub search: SearchArgs,
     /// Print a line per second, with gauges of the runtime and the machine, until Ctrl-C
-    #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume"])]
+    #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume", "builds", "layout"])]
     pub watch: bool,
     /// A process for every snippet: the default, unless --shared is given
     #[arg(long, help_heading = "Execution", conflicts_with = "shared")]
@@ -73,6 +74,8 @@ pub struct EvalArgs {
     #[command(flatten)]
     pub execution: ExecutionArgs,
     #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
     pub metric: MetricArgs,
     #[command(flatten)]
     pub comparison: ComparisonArgs,
@@ -86,6 +89,8 @@ pub struct EvalArgs {
     pub style: Option<Style>,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
 }
 
 impl EvalArgs {
@@ -97,7 +102,7 @@ impl EvalArgs {
     /// What is to be measured.
     ///
     /// # Errors
-    /// Variants that cannot be read.
+    /// Variants that cannot be read, a layout that contradicts itself.
     pub fn request(&self, snippets: Vec<NamedSnippet>) -> anyhow::Result<EvalRequest> {
         Ok(EvalRequest {
             language: self.language(),
@@ -107,9 +112,12 @@ impl EvalArgs {
                 _ => Vec::new(),
             },
             variants: self.variants.request(&self.arguments)?,
-            plan: self
-                .execution
-                .plan(&self.sampling, &self.comparison, &self.metric.names),
+            plan: PlanRequest {
+                layout: self.layout.layout()?,
+                ..self
+                    .execution
+                    .plan(&self.sampling, &self.comparison, &self.metric.names)
+            },
             shares_process: self.shared || self.execution.order == OrderName::Parallel,
             is_trial: self.execution.test,
         })
@@ -123,11 +131,13 @@ impl EvalArgs {
                 .settings(&self.execution.metrics(&self.metric.names), None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
+            steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
+            origin: self.origin.clone(),
             style: self.style,
             // What is stored tells the snippets, so that any session is resumed alike.
             resumed_by: "run",
@@ -144,7 +154,11 @@ fn style(word: &str) -> Result<Style, String> {
     }
 }
 
-fn language(word: &str) -> Result<Language, String> {
+/// The language of that name.
+///
+/// # Errors
+/// There is none, and the message names those that there are.
+pub fn language(word: &str) -> Result<Language, String> {
     Language::of_word(&word.to_lowercase()).ok_or_else(|| {
         let all: Vec<&str> = Language::ALL.into_iter().map(Language::word).collect();
         let meant = match word.to_lowercase().as_str() {

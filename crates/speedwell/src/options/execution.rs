@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
 use speedwell_measure::{PlanRequest, SamplingRequest};
-use speedwell_model::{Clock, Counting, Length, Metric, Order, Rules};
+use speedwell_model::{Clock, Counting, Layout, Length, Metric, Order, Rules, SteadyRule};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -89,6 +89,7 @@ impl ExecutionArgs {
                 tool: String::new(),
                 cache_model: self.with_cache_model,
             }),
+            layout: Layout::default(),
         }
     }
 }
@@ -116,12 +117,24 @@ pub struct SamplingArgs {
     /// Time of iterations that are thrown away before the first sample; 0 for none [default: 100ms]
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
+    /// Record every run from its first iteration on and report its steady part as the metric 'steady_time', beside the others
+    #[arg(long, conflicts_with_all = ["samples", "time", "iterations", "warmup", "precision"])]
+    pub steady: bool,
     /// Time limit of a run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Duration,
 }
 
 impl SamplingArgs {
+    /// By what the steady part of every run is found, where that is asked for.
+    pub fn steady_rule(&self, clock: Option<ClockName>) -> Option<SteadyRule> {
+        self.steady.then(|| SteadyRule {
+            clock: clock.map(Clock::from),
+            is_metric: true,
+            ..SteadyRule::default()
+        })
+    }
+
     /// The same as data.
     pub fn request(&self) -> SamplingRequest {
         let ns = |time: Duration| time.as_nanos() as u64;

@@ -1,6 +1,6 @@
 //! Everything that `load` can be asked for.
 
-use super::{Concurrency, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse};
+use super::{Concurrency, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::load::gate::Condition;
@@ -63,6 +63,8 @@ pub struct LoadArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
     /// Be the tool of an HTTP benchmark: send the load at once, keep nothing, print a line of JSON
     #[arg(long, hide = true)]
     pub benchmarker: bool,

@@ -4,6 +4,7 @@
 mod comparison;
 mod eval;
 mod execution;
+mod layout;
 mod load;
 mod output;
 pub mod parse;
@@ -14,12 +15,13 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use eval::EvalArgs;
+pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
+pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};
 pub use search::{Concurrency, RateChoice, SearchArgs};
 pub use selection::{MetricArgs, SelectionArgs, StudyArgs};
-pub use store::StoreArgs;
+pub use store::{OriginArgs, StoreArgs};
 pub use variants::VariantArgs;

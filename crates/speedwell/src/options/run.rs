@@ -2,14 +2,15 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OriginArgs, OutputArgs, SamplingArgs,
+    SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_measure::{MeasureRequest, SessionRequest};
+use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
+use speedwell_model::SteadyRule;
 use speedwell_results::store::Store;
 
 /// Measure benchmark files, folders (groups) or whole benchmark folders
@@ -41,6 +42,8 @@ pub struct RunArgs {
     pub variants: VariantArgs,
     #[command(flatten)]
     pub execution: ExecutionArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// After measuring, profile every case of an experiment, in runs that are not timed
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
@@ -52,6 +55,8 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
 }
 
 impl RunArgs {
@@ -60,10 +65,7 @@ impl RunArgs {
     /// # Errors
     /// Settings or variants that cannot be read.
     pub fn request(&self) -> anyhow::Result<MeasureRequest> {
-        let metrics = &self.selection.metric.names;
-        let plan = self
-            .execution
-            .plan(&self.sampling, &self.comparison, metrics);
+        let plan = self.plan()?;
         self.selection.request(
             &self.targets,
             &self.arguments,
@@ -71,6 +73,21 @@ impl RunArgs {
             &self.execution,
             plan,
         )
+    }
+
+    /// How runs are planned.
+    ///
+    /// # Errors
+    /// A layout that contradicts itself.
+    pub fn plan(&self) -> anyhow::Result<PlanRequest> {
+        Ok(PlanRequest {
+            layout: self.layout.layout()?,
+            ..self.execution.plan(
+                &self.sampling,
+                &self.comparison,
+                &self.selection.metric.names,
+            )
+        })
     }
 
     /// What is done with it.
@@ -81,11 +98,13 @@ impl RunArgs {
                 .settings(&self.execution.metrics(&self.selection.metric.names), None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
+            steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
+            origin: self.origin.clone(),
             style: None,
             resumed_by: "run",
         }
@@ -101,6 +120,8 @@ pub struct Task {
     pub fail_on: FailOn,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+    /// By what the steady part of every run is found, where that is asked for.
+    pub steady: Option<SteadyRule>,
     /// Whether cases are listed or tried, and when measuring ends early.
     pub execution: ExecutionArgs,
     /// Whether experiments are profiled.
@@ -111,6 +132,8 @@ pub struct Task {
     pub output: OutputArgs,
     /// Where sessions are kept.
     pub store: StoreArgs,
+    /// What the user says of the code that is measured.
+    pub origin: OriginArgs,
     /// Another report in place of ours.
     pub style: Option<Style>,
     /// The command that resumes an interrupted session.
@@ -141,7 +164,7 @@ impl Task {
             settings: self.settings.clone(),
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
-            ..self.store.session()
+            ..self.store.session(&self.origin)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use speedwell_measure::SessionRequest;
+use speedwell_model::{Origin, OriginRequest, OriginSource, Session};
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
@@ -25,12 +26,49 @@ pub struct StoreArgs {
     pub no_save: bool,
 }
 
+/// What the user says of the code that is measured.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Store")]
+pub struct OriginArgs {
+    /// The revision that is measured [default: that of the checkout]
+    #[arg(long, value_name = "REVISION")]
+    pub revision: Option<String>,
+    /// The branch that it belongs to [default: that of the checkout]
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
+}
+
+impl OriginArgs {
+    /// Adds what the user says to a session that was measured elsewhere.
+    pub fn say(&self, session: &mut Session) {
+        if let Some(revision) = &self.revision {
+            session.origin = Some(Origin {
+                revision: revision.clone(),
+                source: OriginSource::Option,
+                ..Origin::default()
+            });
+        }
+        if let Some(origin) = &mut session.origin {
+            origin.branch = self.branch.clone().or(origin.branch.take());
+        }
+    }
+
+    /// What the user says.
+    pub fn request(&self) -> OriginRequest {
+        OriginRequest {
+            revision: self.revision.clone(),
+            branch: self.branch.clone(),
+        }
+    }
+}
+
 impl StoreArgs {
-    /// The session to be kept, with the words typed.
-    pub fn session(&self) -> SessionRequest {
+    /// The session to be kept, with the words typed. Nobody is asked which code it measures where nothing is kept.
+    pub fn session(&self, origin: &OriginArgs) -> SessionRequest {
         SessionRequest {
             tags: self.tag.clone(),
             command: std::env::args().collect(),
+            origin: (!self.no_save).then(|| origin.request()),
             ..SessionRequest::default()
         }
     }

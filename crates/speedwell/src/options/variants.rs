@@ -1,26 +1,35 @@
 //! What is compared with what.
 
-use anyhow::{Context, bail};
+use super::parse;
+use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_measure::VariantRequest;
+use speedwell_measure::{BuildRequest, RevisionRequest, VariantRequest};
 use speedwell_model::Variant;
 use speedwell_process::resolve;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Variant options.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
     /// A variant to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'
-    /// (repeatable; the first is the baseline)
+    /// (repeatable; the first is the baseline). PROGRAM may be a revision, as in --old
     #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
-    /// The program of the baseline
+    /// The program of the baseline. 'rev:REV' takes what the target uses from a revision in git,
+    /// 'rev:REV:PROGRAM' a program that is built from it
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
     /// The program to compare with it
     #[arg(long, value_name = "PROGRAM", requires = "old")]
     pub new: Option<PathBuf>,
+    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
+    /// Time limit of building a revision
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
+    pub build_timeout: Duration,
     /// The reference variant [default: the first]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
@@ -37,24 +46,86 @@ impl VariantArgs {
     /// # Errors
     /// A text that is no variant, a missing program.
     pub fn request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
-        let given = match (&self.old, &self.new) {
+        let typed: Vec<Typed> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
             _ => self
                 .variant
                 .iter()
-                .map(|text| parse(text))
+                .map(|text| parse_variant(text))
                 .collect::<anyhow::Result<_>>()?,
         };
+        let (given, places): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
+        let numbered = places.into_iter().enumerate();
+        let revisions: Vec<_> = numbered
+            .filter_map(|(variant, place)| Some(place?.request(variant, self.old.is_some())))
+            .collect();
+        ensure!(
+            self.build.is_none() || !revisions.is_empty(),
+            "--build builds revisions, and none is measured\nhint: --old rev:main --new rev:HEAD"
+        );
         Ok(VariantRequest {
             given,
+            revisions,
+            build: BuildRequest {
+                command: self.build.clone(),
+                limit: self.build_timeout,
+            },
             baseline: self.baseline.clone(),
             arguments: arguments.to_vec(),
         })
     }
 }
 
+/// A variant, and the revision that its code is of.
+type Typed = (Variant, Option<Revision>);
+
+/// `rev:REV[:PROGRAM]`.
+#[derive(Debug, PartialEq, Eq)]
+struct Revision {
+    typed: String,
+    program: Option<PathBuf>,
+}
+
+impl Revision {
+    /// What the word says of a revision; `None` if it is a program.
+    fn parse(word: &str) -> anyhow::Result<Option<Revision>> {
+        let Some(rest) = word.strip_prefix("rev:") else {
+            return Ok(None);
+        };
+        // Within braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
+        let mut depth = 0;
+        let end = rest.find(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ':' && depth == 0
+        });
+        let (typed, program) = match end {
+            Some(end) => (&rest[..end], Some(&rest[end + 1..])),
+            None => (rest, None),
+        };
+        let is_broken = typed.is_empty() || program.is_some_and(str::is_empty);
+        ensure!(
+            !is_broken && !rest.contains(char::is_control),
+            "'{}' is not of the form rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
+            word.escape_debug()
+        );
+        Ok(Some(Revision {
+            typed: typed.to_owned(),
+            program: program.map(PathBuf::from),
+        }))
+    }
+
+    fn request(self, variant: usize, names_variant: bool) -> RevisionRequest {
+        RevisionRequest {
+            variant,
+            typed: self.typed,
+            program: self.program,
+            names_variant,
+        }
+    }
+}
+
 /// Reads `NAME=[VAR=V...] [PROGRAM] [ARG...]`.
-fn parse(text: &str) -> anyhow::Result<Variant> {
+fn parse_variant(text: &str) -> anyhow::Result<Typed> {
     let form = || format!("'{text}' is not of the form NAME=[VAR=V...] [PROGRAM] [ARG...]");
     let (name, rest) = text.split_once('=').with_context(form)?;
     if name.is_empty() || name.contains(char::is_whitespace) {
@@ -67,11 +138,15 @@ fn parse(text: &str) -> anyhow::Result<Variant> {
         variant.environment.push((variable, value));
         words.next();
     }
+    let mut revision = None;
     if let Some(program) = words.next_if(|word| !word.starts_with('-')) {
-        variant.program = Some(resolve(Path::new(&program))?);
+        revision = Revision::parse(&program)?;
+        if revision.is_none() {
+            variant.program = Some(resolve(Path::new(&program))?);
+        }
     }
     variant.arguments.extend(words);
-    Ok(variant)
+    Ok((variant, revision))
 }
 
 /// `VAR=value`, where VAR is a name that a shell would take.
@@ -83,11 +158,13 @@ fn assignment(word: &str) -> Option<(String, String)> {
     valid.then(|| (name.to_owned(), value.to_owned()))
 }
 
-fn with_program(name: &str, program: &Path) -> anyhow::Result<Variant> {
-    Ok(Variant {
-        program: Some(resolve(program)?),
-        ..Variant::plain(name)
-    })
+fn with_program(name: &str, program: &Path) -> anyhow::Result<Typed> {
+    let mut variant = Variant::plain(name);
+    let revision = program.to_str().map(Revision::parse).transpose()?.flatten();
+    if revision.is_none() {
+        variant.program = Some(resolve(program)?);
+    }
+    Ok((variant, revision))
 }
 
 #[cfg(test)]
@@ -100,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_variant_is_variables_then_program_then_arguments() {
-        let variant = parse("big=A=1 NODE_OPTIONS='--x --y' sh -c 'a b'").unwrap();
+        let (variant, _) = parse_variant("big=A=1 NODE_OPTIONS='--x --y' sh -c 'a b'").unwrap();
         assert_eq!(variant.name, "big");
         let environment = [("A", "1"), ("NODE_OPTIONS", "--x --y")];
         assert_eq!(
@@ -113,13 +190,13 @@ mod tests {
 
     #[test]
     fn a_variant_may_be_flags_alone() {
-        let variant = parse("jit=--maglev --opt=1").unwrap();
+        let (variant, _) = parse_variant("jit=--maglev --opt=1").unwrap();
         assert_eq!((variant.program, variant.arguments.len()), (None, 2));
     }
 
     #[test]
     fn mistakes_are_named() {
-        let told = |text: &str| parse(text).unwrap_err().to_string();
+        let told = |text: &str| parse_variant(text).unwrap_err().to_string();
         assert!(told("node").contains("form NAME="));
         assert!(told("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));
         let twice = VariantArgs {
@@ -132,6 +209,33 @@ mod tests {
                 .to_string()
                 .contains("two variants are named 'a'")
         );
+    }
+
+    #[test]
+    fn a_revision_ends_at_a_colon_outside_of_braces() {
+        let read = |text: &str| {
+            let revision = Revision::parse(text).unwrap()?;
+            Some((revision.typed, revision.program))
+        };
+        let found = |typed: &str, program: Option<&str>| {
+            Some((typed.to_owned(), program.map(PathBuf::from)))
+        };
+        assert_eq!(read("rev:main"), found("main", None));
+        assert_eq!(read("rev:v1:out/a:b"), found("v1", Some("out/a:b")));
+        assert_eq!(read("rev:main@{12:30}:x"), found("main@{12:30}", Some("x")));
+        assert_eq!(read("rev:HEAD^{/fix: x}"), found("HEAD^{/fix: x}", None));
+        assert_eq!(read("./rev:main"), None);
+        for broken in ["rev:", "rev::x", "rev:main:", "rev:a\nb"] {
+            let told = Revision::parse(broken).unwrap_err().to_string();
+            assert!(told.contains("rev:REVISION[:PROGRAM]"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_variant_may_be_a_revision_with_variables_and_arguments() {
+        let (variant, revision) = parse_variant("base=A=1 rev:main --x").unwrap();
+        assert_eq!((variant.program, &*variant.arguments[0]), (None, "--x"));
+        assert_eq!(revision.unwrap().typed, "main");
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub fn session(seed: u64) -> Session {
         variants,
         metrics,
         environment: environment(&mut dice),
+        origin: origin(&mut dice),
         runs,
         failures: (0..dice.up_to(4)).map(|_| failure(&mut dice)).collect(),
         profiles: (0..dice.up_to(4))
@@ -141,6 +142,18 @@ fn variant(n: usize, dice: &mut Dice) -> Variant {
             .map(|_| ("NAME".into(), dice.word()))
             .collect(),
         snippet: dice.maybe(|dice| Snippet::new(Language::Sh, dice.word())),
+        worktree: dice.maybe(|dice| Worktree {
+            revision: dice.word(),
+            typed: dice.word(),
+            checkout: dice.word().into(),
+            folder: dice.word().into(),
+            build: dice.maybe(|dice| Build {
+                command: dice.word(),
+                directory: dice.word().into(),
+                limit_ms: dice.up_to(9) as u64,
+            }),
+            is_program_only: dice.coin(),
+        }),
     }
 }
 
@@ -177,6 +190,7 @@ fn run(
         variant: dice.one_of(variants).name.into(),
         slot: slot / 2,
         block: slot / 4,
+        build: None,
         started_unix_ms: dice.0.random_range(-1_000..4_000_000_000_000),
         wall_ns: dice.one_of(&[0, 1, 1_500_000_000, u64::MAX]),
         usage: dice.maybe(|dice| Usage {
@@ -247,7 +261,24 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
             tool: dice.word(),
             cache_model: dice.coin(),
         }),
+        steady: None,
+        layout: Layout::default(),
     }
+}
+
+fn origin(dice: &mut Dice) -> Option<Origin> {
+    let origin = Origin {
+        revision: dice.word(),
+        tree: dice.one_of(&[None, Some("feed".to_owned())]),
+        parents: (0..dice.up_to(3)).map(|_| dice.word()).collect(),
+        branch: dice.one_of(&[None, Some("fix/a b".to_owned())]),
+        committed_unix_ms: dice.one_of(&[None, Some(-5), Some(1_769_868_300_000)]),
+        subject: Some(dice.word()),
+        dirty: dice.one_of(&[None, Some("beef".to_owned())]),
+        source: dice.one_of(&[OriginSource::Option, OriginSource::Ci, OriginSource::Git]),
+        ..Origin::default()
+    };
+    dice.one_of(&[None, Some(origin)])
 }
 
 fn environment(dice: &mut Dice) -> Environment {

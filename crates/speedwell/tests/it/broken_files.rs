@@ -10,7 +10,7 @@ use speedwell_results::formats::{self, FORMATS, Format, json_lines};
 use std::collections::HashMap;
 
 /// A recorded file of every format, small ones first.
-const GOLDEN: [(&str, &[&str]); 15] = [
+const GOLDEN: [(&str, &[&str]); 16] = [
     (
         "tables of figures in Markdown",
         &["published/module-overhead.md"],
@@ -24,6 +24,7 @@ const GOLDEN: [(&str, &[&str]); 15] = [
         &["load/small.hlog", "load/recorded.hlog"],
     ),
     ("JSON of pyperf", &["pyperf/timeit.json"]),
+    ("JSON of Krun", &["krun/times.json"]),
     (
         "JSON of hyperfine",
         &["hyperfine/failing.json", "hyperfine/sleep-a.json"],

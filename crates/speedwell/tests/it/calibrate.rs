@@ -265,3 +265,44 @@ fn words_that_make_no_calibration_are_refused() {
         "@1 compares different things",
     );
 }
+
+#[test]
+fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
+    let project = project()
+        .with("machine/proc/sys/vm/swappiness", "60\n")
+        .with("machine/proc/sys/kernel/timer_migration", "1\n");
+    let words = [
+        "doctor",
+        "--calibrate",
+        "even.fake",
+        "--comparisons",
+        "20",
+        "--seed",
+        "1",
+    ];
+    let tuned = [&words[..], &["--tuned", "--root", "machine"]].concat();
+    project.run(&tuned).expect_status(0).expect_stdout(&[
+        "tuned, runs of the same thing differ as before, as far as can be seen in 1 case.",
+        "set: swap, timers",
+        "before: ",
+        "after: ",
+    ]);
+    let held = |path: &str| std::fs::read_to_string(project.path(path)).unwrap();
+    assert_eq!(held("machine/proc/sys/vm/swappiness"), "60\n");
+    assert_eq!(held("machine/proc/sys/kernel/timer_migration"), "1\n");
+    assert!(!project.path("machine/run/speedwell/tune.json").exists());
+    let answer = project
+        .run(&[&tuned[..], &["--format", "json"]].concat())
+        .json();
+    let row = &answer["spreads"][0];
+    // The fake harness gives the same values twice.
+    assert_eq!(
+        (row["change"].as_f64(), row["noise"].as_str()),
+        (Some(0.0), Some("unclear"))
+    );
+    std::fs::remove_dir_all(project.path("machine/proc")).unwrap();
+    project
+        .run(&tuned)
+        .expect_status(1)
+        .expect_stderr(&["Nothing can be changed"]);
+}

@@ -356,6 +356,24 @@ fn sleep_of_20_ms(harness: &Harness) -> Result<(), String> {
     })
 }
 
+fn records_a_series_with_its_reference_loop(harness: &Harness) {
+    if !is_timed(harness) {
+        return;
+    }
+    let load = harness.load("a", "answer", "\tvalue.n=1");
+    let run = "run\tid=4\tjobs=a\tmode=series\tsamples=30000\tloop=1\treference=10000\n".to_owned();
+    let ended = harness.converse(&[load, run]);
+    let mut parts = ended.all("timed").into_iter().cloned();
+    let mut timed = parts.next().unwrap();
+    parts.for_each(|next| timed.continue_with(next));
+    assert_eq!(timed.list("ns").len(), 30_000);
+    assert_eq!(timed.list("cpu_ns").len(), 30_000);
+    assert_eq!(timed.list("loop"), ["1"]);
+    let reference_ns = timed.numbers("reference_ns");
+    assert_eq!(reference_ns.len(), 3);
+    assert!(reference_ns.iter().all(|ns| *ns > 20e3), "{reference_ns:?}");
+}
+
 fn adapts_the_iterations_to_the_time(harness: &Harness) {
     if is_timed(harness) {
         // Whoever is held up as it looks for the number of iterations takes too few.
@@ -439,6 +457,7 @@ suite! {
     stops_with_what_it_has
     tells_the_processor_time_of_what_it_measured
     times_a_known_sleep
+    records_a_series_with_its_reference_loop
     adapts_the_iterations_to_the_time
     undoes_what_it_prepared_when_the_commands_end
 }

@@ -48,6 +48,7 @@ suite! {
         figures:
             times_a_sleep_longer_than_its_windows
             times_a_sleep_by_passes
+            records_a_series_with_its_reference_loop
             tells_processor_time_from_waiting
             tells_the_processor_time_of_its_process
             adds_up_its_workers

@@ -227,6 +227,7 @@ fn every_command_and_option_named_in_the_readme_exists() {
             }
             for option in after
                 .split_whitespace()
+                .take_while(|word| *word != "--")
                 .filter_map(|word| word.strip_prefix("--"))
             {
                 let name: String = option

@@ -173,6 +173,7 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
         variant: variant.into(),
         slot,
         block: 0,
+        build: None,
         started_unix_ms: 0,
         wall_ns: elapsed_ns,
         usage: None,

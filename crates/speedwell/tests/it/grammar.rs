@@ -30,6 +30,10 @@ const OF_A_LOAD: [&str; 7] = [
 /// lengths of samples, and computes a variation from the runs.
 const OF_ITERATIONS: [&str; 2] = ["runs", "time"];
 
+/// What `warmup` says differently: it has a fixed number of processes, of which it records all iterations, and '--steady' says how
+/// much of one must be steady.
+const OF_WARMUP: [&str; 4] = ["runs", "iterations", "time", "steady"];
+
 #[test]
 fn a_letter_means_the_same_everywhere() {
     let mut meanings: BTreeMap<char, String> = BTreeMap::new();
@@ -69,8 +73,11 @@ fn an_option_says_the_same_everywhere() {
         let own = match command.as_str() {
             "load" => &OF_A_LOAD[..],
             "iterations" => &OF_ITERATIONS,
+            "warmup" => &OF_WARMUP,
             // What is read has its values already, so that there is one for each name and no file of them.
             "import" => &["set"],
+            // A check of layouts has a number of builds of its own.
+            "doctor" => &["builds"],
             _ => &[],
         };
         if own.contains(&long) {

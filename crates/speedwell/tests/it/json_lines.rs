@@ -47,7 +47,7 @@ fn a_database_rebuilt_from_joined_files_is_equal() {
     for session in json_lines::read(&written(&all)).unwrap() {
         rebuilt.insert(&session).unwrap();
     }
-    assert_eq!(rebuilt.list().unwrap(), original.list().unwrap());
+    assert_eq!(rebuilt.list(None).unwrap(), original.list(None).unwrap());
     for session in all {
         assert_eq!(rebuilt.session(session.number.unwrap()).unwrap(), session);
     }

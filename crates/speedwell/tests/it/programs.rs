@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// A program with the options of google/benchmark: `NAMES` are its benchmarks, each of which takes
 /// `TIME` ns and a little more with every start; each start is noted in `starts`.
-const PROGRAM: &str = r#"#!/bin/sh
+pub const PROGRAM: &str = r#"#!/bin/sh
 # The last option of a kind counts.
 for word in "$@"; do
   case $word in

@@ -61,6 +61,8 @@ impl Project {
         command.args(words).current_dir(self.folder.path());
         command
             .env_remove("SPEEDWELL_DB")
+            .env_remove("GITHUB_ACTIONS")
+            .env_remove("GITLAB_CI")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
         command

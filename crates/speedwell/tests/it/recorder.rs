@@ -205,7 +205,7 @@ fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side() {
         }
     });
     let store = Store::open(&path).unwrap();
-    let all = store.list().unwrap();
+    let all = store.list(None).unwrap();
     assert_eq!(
         all.iter().map(|one| one.number).collect::<Vec<_>>(),
         [1, 2, 3, 4]

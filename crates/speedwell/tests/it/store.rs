@@ -16,7 +16,7 @@ fn every_session_comes_back_as_it_was_taken_in() {
         session.number = Some(number);
         assert_eq!(store.session(number).unwrap(), session, "seed {seed}");
     }
-    assert_eq!(store.list().unwrap().len(), 300);
+    assert_eq!(store.list(None).unwrap().len(), 300);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn taking_a_session_in_twice_changes_nothing() {
     let session = arbitrary::session(1);
     let first = store.insert(&session).unwrap();
     assert_eq!(store.insert(&session).unwrap(), first);
-    assert_eq!(store.list().unwrap().len(), 1);
+    assert_eq!(store.list(None).unwrap().len(), 1);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_list_counts_without_reading_the_data() {
     store.insert(&session).unwrap();
     store.insert(&blank("b")).unwrap();
 
-    let all = store.list().unwrap();
+    let all = store.list(None).unwrap();
     let first = &all[0];
     assert_eq!((first.benchmarks, first.cases, first.runs), (1, 3, 9));
     assert_eq!((first.failures, first.skipped), (1, 1));
@@ -141,13 +141,13 @@ fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there() {
     }
     store.delete(3).unwrap();
     let numbers = |page: u32| -> Vec<i64> {
-        let page = store.page(10, page).unwrap();
+        let page = store.page(None, 10, page).unwrap();
         page.iter().map(|session| session.number).collect()
     };
     assert_eq!(numbers(0), (16..=25).collect::<Vec<_>>());
     assert_eq!(numbers(2), [1, 2, 4, 5]);
-    assert_eq!((numbers(3).len(), store.count().unwrap()), (0, 24));
-    for listed in store.list().unwrap() {
+    assert_eq!((numbers(3).len(), store.count(None).unwrap()), (0, 24));
+    for listed in store.list(None).unwrap() {
         let session = store.session(listed.number).unwrap();
         let cases: BTreeSet<String> = session.runs.iter().map(|run| run.case.id()).collect();
         assert_eq!(
@@ -163,7 +163,10 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone() {
     let path = home.path().join("results.db");
     let mut store = Store::open(&path).unwrap();
     store.begin(&blank("a"), "{}").unwrap();
-    assert!(!store.list().unwrap()[0].is_killed, "this process lives");
+    assert!(
+        !store.list(None).unwrap()[0].is_killed,
+        "this process lives"
+    );
     let file = rusqlite::Connection::open(&path).unwrap();
     let set = |change: &str| {
         let sql = format!("UPDATE recorder SET {change}");
@@ -171,7 +174,7 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone() {
     };
     // Process 1 always lives, and this is its number but not its start.
     set("pid = 1, started_ticks = started_ticks + 1");
-    assert!(store.list().unwrap()[0].is_killed);
+    assert!(store.list(None).unwrap()[0].is_killed);
     assert!(store.resume(1).is_ok(), "it can be resumed");
     let start = std::fs::read_to_string("/proc/1/stat").unwrap();
     let start = start.rsplit_once(')').unwrap().1.split_whitespace().nth(19);

@@ -4,8 +4,9 @@
 //! [`study`].
 
 use super::check::{Check, head, row};
-use super::experiment::{experiment, repeat, test};
+use super::experiment::{experiment, test};
 use super::noise::{Model, Random, normal};
+use super::repeat::repeat;
 use speedwell_stats::multiple::{benjamini_hochberg, holm};
 use speedwell_stats::sequential::{Adjust, DEFAULT_DELTA, Design, Family, RepeatedP, survives};
 

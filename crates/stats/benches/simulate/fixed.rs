@@ -3,9 +3,10 @@
 //! Decides what is measured about a single test; the sequential designs are elsewhere.
 
 use super::check::{Check, average, head, percent, row};
-use super::experiment::{experiment, repeat, test};
+use super::experiment::{experiment, test};
 use super::noise::{MODELS, Model, Random};
 use super::reference::{COVERAGE, FIXED_POWER};
+use super::repeat::repeat;
 use speedwell_stats::test::StratifiedRank;
 
 const RUNS: usize = 30;

@@ -13,6 +13,7 @@ mod noise;
 mod paired;
 mod reference;
 mod rejected;
+mod repeat;
 mod sequential;
 mod signed_rank;
 

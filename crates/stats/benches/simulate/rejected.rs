@@ -5,8 +5,9 @@
 //! rules; what a rule does is in [`experiment`]. Start at [`study`].
 
 use super::check::{Check, head, percent, row};
-use super::experiment::{repeat, test};
+use super::experiment::test;
 use super::noise::{MODELS, Model, Random};
+use super::repeat::repeat;
 use speedwell_stats::Observation;
 use speedwell_stats::test::fisher_exact;
 

@@ -3,9 +3,10 @@
 //! Decides what is measured about a design; single tests are elsewhere.
 
 use super::check::{Check, average, head, percent, row};
-use super::experiment::{Course, experiment, follow, repeat};
+use super::experiment::{Course, experiment, follow};
 use super::noise::{MODELS, Model, Random};
 use super::reference::{SEQUENTIAL, Sequential};
+use super::repeat::repeat;
 use speedwell_stats::sequential::{DEFAULT_DELTA, Design};
 
 /// Relative changes of the candidate, in the order of the reference.

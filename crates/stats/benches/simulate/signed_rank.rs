@@ -3,9 +3,9 @@
 //! Decides what is measured about that design; blocks of runs are elsewhere. Start at [`study`].
 
 use super::check::{Check, average, head, percent, row};
-use super::experiment::repeat;
 use super::noise::{MODELS, Model, Random, cauchy, laplace, mixture, normal, student_2};
 use super::paired::{Course, design, follow, pairs};
+use super::repeat::repeat;
 use super::sequential::Repetitions;
 use speedwell_stats::sequential::Design;
 

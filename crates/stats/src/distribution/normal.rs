@@ -41,15 +41,19 @@ pub fn upper_quantile(tail: f64) -> f64 {
     if tail == 0.0 {
         return f64::INFINITY;
     }
+    upper_quantile_near(tail, start(tail), 1e-15)
+}
+
+/// The z that is exceeded with probability `tail`, to a relative error of about `precision`, from a z nearby.
+pub(crate) fn upper_quantile_near(tail: f64, mut z: f64, precision: f64) -> f64 {
     // Newton's method on the logarithm of the tail area: the function is concave and nearly
     // quadratic in z, so a start anywhere near the answer converges in a handful of steps.
     let target = tail.ln();
-    let mut z = start(tail);
     for _ in 0..20 {
         let area = upper_tail(z);
         let step = (area.ln() - target) * area / density(z);
         z += step;
-        if step.abs() <= 1e-15 * z.abs().max(1e-300) {
+        if step.abs() <= precision * z.abs().max(1e-300) {
             break;
         }
     }

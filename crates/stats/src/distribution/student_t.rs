@@ -165,7 +165,7 @@ fn ln_beta_half(a: f64) -> f64 {
 
 /// The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by the
 /// modified method of Lentz (Applied Optics 15, 1976).
-fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
+pub(super) fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let away_from_zero = |v: f64| if v.abs() < TINY { TINY } else { v };
     let mut c = 1.0;

@@ -119,13 +119,19 @@ fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
 
 /// The smallest u with P(U <= u) >= `probability` (R: `qwilcox`), for probabilities below 1/2.
 pub(crate) fn lower_tail_quantile(probability: f64, n1: usize, n2: usize) -> Option<usize> {
+    let tails = lower_tails(n1 * n2 / 2, n1, n2)?;
+    tails.iter().position(|&tail| tail >= probability)
+}
+
+/// P(U <= 0), P(U <= 1), ... P(U <= `last`) without ties; None when the arrangements cannot be counted.
+pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>> {
     let total = arrangements(n1, n2)? as f64;
-    let counts = lower_counts(n1 * n2 / 2, n1, n2)?;
-    let mut cumulated = 0u128;
-    counts.iter().position(|count| {
-        cumulated += count;
-        cumulated as f64 / total >= probability
-    })
+    let counts = lower_counts(last, n1, n2)?;
+    let cumulated = counts.iter().scan(0u128, |sum, count| {
+        *sum += count;
+        Some(*sum as f64 / total)
+    });
+    Some(cumulated.collect())
 }
 
 /// Number of arrangements with U = 0, 1, ... `last`: coefficients of the Gaussian binomial

@@ -1,8 +1,11 @@
 //! Bootstrap intervals: where they must lie, how wide they must be, what they must refuse.
 
 use crate::assert_close;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_stats::Observation;
-use speedwell_stats::bootstrap::{Options, geometric_mean, ratio_of_means};
+use speedwell_stats::bootstrap::{Options, geometric_mean, ratio_of_means, ratio_of_medians};
+use speedwell_stats::distribution::normal;
 use speedwell_stats::test::StratifiedError;
 
 /// Blocks whose candidate is `ratio` times as slow, with a wobble of about 1 %.
@@ -94,5 +97,51 @@ fn a_member_that_cannot_be_compared_is_an_error() {
     assert_eq!(
         geometric_mean(&one_sided, &Options::default()),
         Err(StratifiedError::NoBlock)
+    );
+}
+
+/// Blocks of four values of a normal distribution, as the differences of every two.
+fn spreads(dice: &mut Xoshiro256PlusPlus, deviation: f64) -> Vec<Vec<f64>> {
+    let mut value = || {
+        let share = (dice.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        deviation * normal::quantile(share.max(1e-12))
+    };
+    let mut block = || {
+        let four = [value(), value(), value(), value()];
+        let pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+        pairs
+            .map(|(one, other)| (four[one] - four[other]).abs())
+            .to_vec()
+    };
+    (0..40).map(|_| block()).collect()
+}
+
+#[test]
+fn the_interval_of_a_ratio_of_medians_covers_the_truth_as_often_as_it_says() {
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(3);
+    let repetitions = 300;
+    let mut covered = 0;
+    for seed in 0..repetitions {
+        let (before, after) = (spreads(&mut dice, 2.0), spreads(&mut dice, 1.0));
+        let options = Options {
+            draws: 400,
+            seed,
+            ..Options::default()
+        };
+        let found = ratio_of_medians(&before, &after, &options).unwrap();
+        covered += u32::from(found.interval.contains(0.5));
+    }
+    // Four standard deviations of a binomial count around 95 %.
+    let share = f64::from(covered) / repetitions as f64;
+    assert!((0.90..=1.0).contains(&share), "{share}");
+    assert!(
+        covered < repetitions as u32,
+        "it is no interval that holds everything"
+    );
+    let none = ratio_of_medians(&[vec![0.0]], &[vec![1.0]], &Options::default());
+    assert_eq!(none, None, "nothing differed");
+    assert_eq!(
+        ratio_of_medians(&[], &[vec![1.0]], &Options::default()),
+        None
     );
 }

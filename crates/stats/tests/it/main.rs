@@ -6,14 +6,18 @@
 )]
 
 mod bootstrap_coverage;
+mod change_points_ruptures;
 mod design_limits;
 mod distributions_r;
+mod layout_components;
 mod mann_whitney_scipy;
 mod saturation_search_simulated;
 mod signed_rank_scipy;
 mod simulation;
 mod stratified_exact;
 mod stratified_properties;
+mod trend_golden;
+mod trend_simulated;
 mod usl_r;
 mod welch_r;
 

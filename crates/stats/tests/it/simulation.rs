@@ -10,6 +10,8 @@ mod noise;
 #[path = "../../benches/simulate/paired.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 mod paired;
+#[path = "../../benches/simulate/repeat.rs"]
+pub mod repeat;
 
 #[path = "../../benches/simulate/check.rs"]
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
@@ -18,8 +20,9 @@ mod check;
 #[allow(dead_code, reason = "the benchmark program uses all of it")]
 mod rejected;
 
-use experiment::{experiment, follow, repeat, test};
+use experiment::{experiment, follow, test};
 use noise::{MODELS, Random};
+use repeat::repeat;
 use speedwell_stats::distribution::binomial;
 use speedwell_stats::sequential::Design;
 

@@ -66,7 +66,7 @@ class AsyncLoop {
   }
 
   async timed(plan, signals, job, epoch_ns, { leads, meeting }) {
-    const passes = new Passes();
+    const passes = new Passes(plan, leads);
     if (leads && plan.warmup_ns === 0) signals.keep(job);
     for (;;) {
       await meeting.arrive();

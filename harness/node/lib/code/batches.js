@@ -87,9 +87,44 @@ class Windows {
   }
 }
 
+/**
+ * The reference loop: the same work whenever it is performed, so what changes its time is the machine. It is performed
+ * after every so many samples; 0: never.
+ */
+class Reference {
+  constructor(every) {
+    this.every = every;
+    this.turns = 1e4;
+    if (every === 0) return;
+    // Compiled and optimised now, long before the first sample.
+    for (let round = 0; round < 50; round++) referenceLoop_ns(this.turns);
+    while (referenceLoop_ns(this.turns) < 2e5) this.turns *= 2;
+  }
+
+  after(samples, times_ns) {
+    if (this.every > 0 && samples % this.every === 0) times_ns.push(referenceLoop_ns(this.turns));
+  }
+}
+
+/** By the wall clock: that of the processor has steps of a microsecond and may count other threads. */
+function referenceLoop_ns(turns) {
+  const begun_ns = process.hrtime.bigint();
+  let state = 88675123;
+  for (let turn = 0; turn < turns; turn++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+  }
+  referenceLoop_ns.kept = state;
+  return Number(process.hrtime.bigint() - begun_ns);
+}
+
 /** The samples of one worker in one timed run: when each began and ended, in ns since the epoch and by processor time. */
 class Passes {
-  constructor() {
+  constructor({ reference }, leads) {
+    // The workers share the machine, so one of them is enough.
+    this.reference = new Reference(leads ? reference : 0);
+    this.reference_ns = [];
     this.begun_ns = [];
     this.ended_ns = [];
     this.begun_cpu_ns = [];
@@ -102,11 +137,12 @@ class Passes {
     this.ended_ns.push(ended_ns);
     this.begun_cpu_ns.push(begun_cpu_ns);
     this.ended_cpu_ns.push(ended_cpu_ns);
+    this.reference.after(this.begun_ns.length, this.reference_ns);
   }
 
   result() {
-    const { begun_ns, ended_ns, begun_cpu_ns, ended_cpu_ns, histogram } = this;
-    return { begun_ns, ended_ns, begun_cpu_ns, ended_cpu_ns, histogram: histogram.parts() };
+    const { begun_ns, ended_ns, begun_cpu_ns, ended_cpu_ns, reference_ns, histogram } = this;
+    return { begun_ns, ended_ns, begun_cpu_ns, ended_cpu_ns, reference_ns, histogram: histogram.parts() };
   }
 }
 

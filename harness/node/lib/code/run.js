@@ -26,11 +26,14 @@ const START_NS = 200000n;
 
 async function run(session, command) {
   const begin_ns = process.hrtime.bigint();
-  const mode = command.text('mode');
+  const isSeries = command.text('mode') === 'series';
+  const mode = isSeries ? 'timed' : command.text('mode');
   const names = decodeList(command.fields.jobs || '');
   const jobs = names.map((name) => codeJob(session, name));
-  const plan = mode === 'timed' ? numbers(command, { samples: 1, warmup_ns: 0, loop: 1 })
+  const plan = isSeries ? { warmup_ns: 0, ...numbers(command, { samples: 1, loop: 1 }) }
+    : mode === 'timed' ? numbers(command, { samples: 1, warmup_ns: 0, loop: 1 })
     : numbers(command, { samples: 1, warmup_ns: 0, interval_ns: 1 });
+  plan.reference = isSeries && command.text('reference') ? numbers(command, { reference: 0 }).reference : 0;
   const stream = command.text('stream') === '1';
   const made = new Run(session, { id: command.id, mode, plan, stream });
   for (const job of jobs) await made.prepare(job);
@@ -241,7 +244,7 @@ class Run {
       : fromFirstToLast('begun_cpu_ns', 'ended_cpu_ns', at)));
     this.session.channel.send('timed', {
       id: this.id, job: job.name, ns, cpu_ns, loop: [this.plan.loop], workers: results.length, q_ps: histogram.quantiles_ps(),
-      batches: histogram.count,
+      batches: histogram.count, reference_ns: results[0].reference_ns.length > 0 ? results[0].reference_ns : undefined,
     });
   }
 }

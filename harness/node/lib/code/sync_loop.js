@@ -75,7 +75,7 @@ class SyncLoop {
   }
 
   timed(plan, signals, job, epoch_ns, { workers, leads }) {
-    const passes = new Passes();
+    const passes = new Passes(plan, leads);
     if (leads && plan.warmup_ns === 0) signals.keep(job);
     while (passes.begun_ns.length < plan.samples && signals.meet(job, workers)) {
       const keeps = signals.keeps(job);

@@ -132,8 +132,8 @@ class Session {
   _run(command) {
     const mode = command.text('mode');
     if (mode === 'once') return require('./measure.js').run(this, command);
-    if (mode === 'continuous' || mode === 'timed') return require('../code/run.js').run(this, command);
-    throw new HarnessError('protocol', 'Mode', `mode '${mode}' is not offered, only 'once', 'continuous' and 'timed'`);
+    if (['continuous', 'timed', 'series'].includes(mode)) return require('../code/run.js').run(this, command);
+    throw new HarnessError('protocol', 'Mode', `mode '${mode}' is not offered, only 'once', 'continuous', 'timed' and 'series'`);
   }
 
   async _unload(command) {
@@ -233,7 +233,7 @@ function readyFields() {
     cpus: processors(),
     clock: 'process.hrtime',
     clock_res_ns: clockStep_ns(),
-    caps: ['once', 'continuous', 'timed', 'workers', 'async', 'monitor', 'parallel'],
+    caps: ['once', 'continuous', 'timed', 'series', 'workers', 'async', 'monitor', 'parallel'],
     gauges: GAUGES,
     ...numbered('warn', warnings()),
   };

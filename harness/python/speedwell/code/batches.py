@@ -107,4 +107,5 @@ class Passes:
     def __init__(self):
         self.ends_ns = []
         self.cpu_ns = []
+        self.reference_ns = []
         self.histogram = Histogram()

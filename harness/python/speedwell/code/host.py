@@ -91,8 +91,11 @@ class Host:
         begin_ns = perf_counter_ns()
         mode, names = command.text("mode"), command.list("jobs")
         jobs = [self.job(name) for name in names]
-        own = "loop" if mode == "timed" else "interval_ns"
-        order = Order(self._number(command, "samples", 1), self._number(command, "warmup_ns", 0),
+        own = "interval_ns" if mode == "continuous" else "loop"
+        series = mode == "series"
+        warmup_ns = 0 if series else self._number(command, "warmup_ns", 0)
+        reference = command.number("reference", 0) if series else 0
+        order = Order(self._number(command, "samples", 1), warmup_ns, reference,
                       **{own: self._number(command, own, 1)})
         run = Run(self, command.text("id"), mode, order, command.text("stream") == "1")
         for job in jobs:

@@ -185,5 +185,7 @@ class Worker:
         if keeps:
             passes.ends_ns.append(ends_ns)
             passes.cpu_ns.append(cpu_ns)
+            if self.number == 0:
+                run.order.reference.after(len(passes.ends_ns), passes.reference_ns)
         elif self.number == 0 and ends_ns[1] >= run.order.warmup_ns:
             part.keeps = True

@@ -3,6 +3,7 @@
 import threading
 from time import perf_counter_ns
 
+from ..reference import Reference
 from .batches import Histogram
 from .job import AtStage
 from .loop import Promised
@@ -18,11 +19,12 @@ class GivenUp(KeyboardInterrupt):
 class Order:
     """What is asked of a run."""
 
-    def __init__(self, samples, warmup_ns, interval_ns=0, loop=0):
+    def __init__(self, samples, warmup_ns, reference=0, interval_ns=0, loop=0):
         self.samples = samples
         self.warmup_ns = warmup_ns
         self.interval_ns = interval_ns
         self.loop = loop
+        self.reference = Reference(reference)
 
 
 class Part:
@@ -81,7 +83,7 @@ class Run:
     def __init__(self, host, id, mode, order, stream):
         self.host = host
         self.id = id
-        self.timed = mode == "timed"
+        self.timed = mode != "continuous"
         self.order = order
         self.stream = stream
         self.parts = []
@@ -269,7 +271,8 @@ class Run:
         cpu_ns = [_cpu_ns(ends, part.job.awaited) for ends in zip(*(passes.cpu_ns for passes in results))]
         self.host.channel.send(
             "timed", id=self.id, job=part.job.name, ns=times_ns, cpu_ns=cpu_ns, loop=[self.order.loop],
-            workers=len(results), q_ps=histogram.quantiles_ps(), batches=histogram.count)
+            workers=len(results), q_ps=histogram.quantiles_ps(), batches=histogram.count,
+            **({"reference_ns": results[0].reference_ns} if results[0].reference_ns else {}))
 
 
 def _cpu_ns(ends, shared):

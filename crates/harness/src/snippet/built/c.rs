@@ -8,6 +8,7 @@
 use super::parts::{Part, Parts};
 use super::source_file::{Marks, SourceFile};
 use crate::compile::{self, Failed, Recipe, unpacked, words_of};
+use crate::layout::{Linking, Objects, RunLayout};
 use crate::{cache_folder, sources};
 use speedwell_model::{Cause, Language, Snippet, Variant};
 use std::collections::hash_map::DefaultHasher;
@@ -27,7 +28,12 @@ const FLAGS_OF_C: [&str; 2] = [
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// The program of code in C or C++.
-pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+pub fn build(
+    snippet: &Snippet,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(PathBuf, Option<Linking>), Failed> {
     let is_c = snippet.language == Language::C;
     let folder = unpacked(&sources::C)?;
     let mut flags: Vec<String> = USUAL_FLAGS.map(str::to_owned).to_vec();
@@ -40,6 +46,7 @@ pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Pa
         &variant.environment,
     ));
     flags.extend(variant.arguments.iter().cloned());
+    flags.extend(layout.flags());
     let harness = Recipe {
         compiler: compiler.to_owned(),
         flags: [&flags[..], &["-c".to_owned()]].concat(),
@@ -48,13 +55,17 @@ pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Pa
         header: folder,
         environment: variant.environment.clone(),
     };
-    let object = compile::build(&harness)?.to_string_lossy().into_owned();
+    let main = compile::build(&harness)?;
     if is_c {
         flags.extend(FLAGS_OF_C.map(str::to_owned));
     }
     let paths = snippet.paths.iter().map(|path| path.to_string_lossy());
     flags.extend(paths.flat_map(|path| [format!("-I{path}"), format!("-L{path}")]));
-    flags.extend([object, "-lm".to_owned()]);
+    let libraries = [&flags[..], &["-lm".to_owned()]].concat();
+    flags.extend(match layout.build {
+        Some(_) => vec!["-c".to_owned()],
+        None => vec![main.to_string_lossy().into_owned(), "-lm".to_owned()],
+    });
     let recipe = |text: &str| Recipe {
         flags: flags.clone(),
         file: place_of(text, if is_c { "c" } else { "cpp" }),
@@ -66,7 +77,24 @@ pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Pa
         write(&text, &recipe.file)?;
         compile::build(&recipe)
     };
-    let parts = Parts::of_snippet(snippet);
+    let built = read_as(Parts::of_snippet(snippet), is_c, find, compiled)?;
+    let objects = Objects {
+        compiler,
+        files: vec![built.clone(), main],
+        flags: &libraries,
+        directory: &harness.directory,
+        environment: &variant.environment,
+    };
+    objects.program_of(layout.build, built)
+}
+
+/// What the compiler makes of a text, read as it accepts it.
+fn read_as(
+    parts: Parts,
+    is_c: bool,
+    find: impl Fn(String) -> Option<PathBuf>,
+    compiled: impl Fn(String) -> Result<PathBuf, Failed>,
+) -> Result<PathBuf, Failed> {
     if is_c {
         return parts.compiled(|parts| find(source(parts)), |parts| compiled(source(parts)));
     }

@@ -3,6 +3,7 @@
 use super::parts::{Part, Parts};
 use super::source_file::{Marks, SourceFile};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
+use crate::layout::{Build, Linking, RunLayout, shelf, timed};
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
 use std::path::{Path, PathBuf};
@@ -17,32 +18,63 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Compiles the code; gives the program.
-pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+pub fn build(
+    snippet: &Snippet,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(PathBuf, Option<Linking>), Failed> {
     let identity = version(compiler, &["version"])?;
     let harness = unpacked(&sources::GO)?;
     let module = module(&identity, &harness, &snippet.paths);
     let usual = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = [&usual[..], &variant.environment].concat();
-    let mut arguments = vec!["build".to_owned()];
-    arguments.extend(variant.arguments.iter().cloned());
-    arguments.extend(["-o", "program", "."].map(str::to_owned));
     let identity = format!("{identity}{}", state_of(&snippet.paths));
-    let compilation = |parts: &Parts| {
+    let compilation = |parts: &Parts, more: Option<String>| {
         let files = [("go.mod", module.clone()), ("main.go", source(parts))];
+        let mut arguments = vec!["build".to_owned()];
+        arguments.extend(variant.arguments.iter().cloned());
+        arguments.extend(more);
+        arguments.extend(["-o", "program", "."].map(str::to_owned));
         Compilation {
             stem: "go",
             files: files.map(|(name, text)| (name.to_owned(), text)).to_vec(),
             compiler: compiler.to_owned(),
-            arguments: arguments.clone(),
+            arguments,
             environment: environment.clone(),
             identity: identity.clone(),
         }
     };
-    let folder = Parts::of_snippet(snippet).compiled(
-        |parts| compilation(parts).find(),
-        |parts| compilation(parts).compile(),
-    );
-    folder.map(|folder| folder.join("program"))
+    let usual = |parts: &Parts, folder: PathBuf| (parts.clone(), folder);
+    let (parts, folder) = Parts::of_snippet(snippet).compiled(
+        |parts| Some(usual(parts, compilation(parts, None).find()?)),
+        |parts| Ok(usual(parts, compilation(parts, None).compile()?)),
+    )?;
+    let Some(build) = layout.build else {
+        return Ok((folder.join("program"), None));
+    };
+    // Go keeps what it has compiled, so only the link is repeated.
+    let compilation = compilation(&parts, Some(link_flags(&variant.arguments, build)));
+    let folder = timed(|| compilation.compile_on(&shelf()?))?;
+    let linking = Linking::by_compiler(build, &compilation.spec(&folder), None);
+    Ok((folder.join("program"), Some(linking)))
+}
+
+/// The option that shuffles functions, with what the user hands to the linker: of several such options the last counts.
+fn link_flags(arguments: &[String], build: Build) -> String {
+    let after = |(place, argument): (usize, &String)| {
+        let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+        let is_own = matches!(name, "-ldflags" | "--ldflags");
+        let value = if argument.contains('=') {
+            value.to_owned()
+        } else {
+            arguments.get(place + 1).cloned().unwrap_or_default()
+        };
+        is_own.then_some(value)
+    };
+    let own = arguments.iter().enumerate().filter_map(after).next_back();
+    let flags = format!("{} -randlayout={}", own.unwrap_or_default(), build.seed);
+    format!("-ldflags={}", flags.trim_start())
 }
 
 /// The module of the program: with our own, and those in folders that the user named.

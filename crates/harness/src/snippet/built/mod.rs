@@ -5,6 +5,7 @@
 //! `compile.rs` calls compilers. Start at [`build`].
 
 use crate::compile::{self, Failed, words_of};
+use crate::layout::{Linking, RunLayout};
 use speedwell_model::{Cause, Language, Snippet, Variant};
 use speedwell_process::Spec;
 use std::path::{Path, PathBuf};
@@ -43,12 +44,18 @@ fn first_in_path(names: &[&str]) -> String {
 ///
 /// # Errors
 /// The compiler is missing or refuses the code.
-pub(super) fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Spec, Failed> {
+pub(super) fn build(
+    snippet: &Snippet,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(Spec, Option<Linking>), Failed> {
+    let program = |(program, linking): (PathBuf, Option<Linking>)| (Spec::new(program), linking);
     let built = match snippet.language {
-        Language::Rust => rust::build(snippet, compiler, variant).map(Spec::new),
-        Language::Go => go::build(snippet, compiler, variant).map(Spec::new),
-        Language::Java => java::build(snippet, compiler, variant),
-        _ => c::build(snippet, compiler, variant).map(Spec::new),
+        Language::Rust => rust::build(snippet, compiler, variant, layout).map(program),
+        Language::Go => go::build(snippet, compiler, variant, layout).map(program),
+        Language::Java => java::build(snippet, compiler, variant).map(|spec| (spec, None)),
+        _ => c::build(snippet, compiler, variant, layout).map(program),
     };
     built.map_err(|failed| with_hint(failed, snippet.language))
 }

@@ -2,6 +2,9 @@
 
 use super::parts::{Part, Parts, in_users_terms};
 use crate::compile::{Compilation, Failed, state_of, unpacked, version};
+use crate::layout::{
+    Build, Linking, RunLayout, Way, first_that_links, gap_bytes, names_linker, shelf, timed,
+};
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
 use std::fs;
@@ -15,11 +18,19 @@ const FLAGS: [&str; 4] = [
     "-Awarnings",
 ];
 
+/// Functions begin at multiples of 2^6 bytes.
+const ALIGN: &str = "-Cllvm-args=-align-all-functions=6";
+
 /// The program around the texts. `state` is a variable of the loop, and `shared` a reference.
 const PROGRAM: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code; gives the program.
-pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<PathBuf, Failed> {
+pub fn build(
+    snippet: &Snippet,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(PathBuf, Option<Linking>), Failed> {
     // `rustc +nightly`: which compiler it is must be its first argument.
     let (choice, flags): (Vec<_>, Vec<_>) = variant
         .arguments
@@ -29,7 +40,8 @@ pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Pa
     let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
     version_arguments.push("-vV");
     let identity = version(compiler, &version_arguments)?;
-    let usual = FLAGS.map(str::to_owned).to_vec();
+    let mut usual = FLAGS.map(str::to_owned).to_vec();
+    usual.extend(layout.align.then(|| ALIGN.to_owned()));
     let library = library(
         compiler,
         &[&choice[..], &usual, &flags].concat(),
@@ -41,7 +53,7 @@ pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Pa
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(snippet.paths.iter().flat_map(|path| crates_of(path)));
     let parts = Parts::of_snippet(snippet);
-    let compilation = Compilation {
+    let mut compilation = Compilation {
         stem: "rust",
         files: files(&parts),
         compiler: compiler.to_owned(),
@@ -50,8 +62,50 @@ pub fn build(snippet: &Snippet, compiler: &Path, variant: &Variant) -> Result<Pa
         identity: identity + &state_of(&snippet.paths),
     };
     // A block may have a value or not, so there is one reading.
-    let folder = compilation.compile().map_err(in_users_terms)?;
-    Ok(folder.join("program"))
+    let (folder, linking) = match layout.build {
+        None => (compilation.compile().map_err(in_users_terms)?, None),
+        Some(build) => {
+            let flags = variant.arguments.clone();
+            let made = first_that_links(compiler, &flags, |way| {
+                link(&compilation, &flags, way, build)
+            });
+            let (way, folder) = made.map_err(in_users_terms)?;
+            compilation
+                .arguments
+                .extend(link_arguments(&flags, way, build));
+            let coarse = (way == Way::Coarse).then_some(1);
+            let linking = Linking::by_compiler(build, &compilation.spec(&folder), coarse);
+            (folder, Some(linking))
+        }
+    };
+    Ok((folder.join("program"), linking))
+}
+
+/// The program of a build: rustc is called again, because it tells nobody how it calls the linker.
+fn link(
+    compilation: &Compilation,
+    flags: &[String],
+    way: Way,
+    build: Build,
+) -> Result<PathBuf, Failed> {
+    let mut compilation = compilation.clone();
+    compilation
+        .arguments
+        .extend(link_arguments(flags, way, build));
+    if let (Way::Coarse, Some((_, main))) = (way, compilation.files.last_mut()) {
+        let bytes = gap_bytes(build, 0);
+        *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
+    }
+    let shelf = shelf()?;
+    timed(|| compilation.compile_on(&shelf))
+}
+
+fn link_arguments(flags: &[String], way: Way, build: Build) -> Vec<String> {
+    let arguments = way.arguments(build, names_linker(flags));
+    let arguments = arguments.into_iter();
+    arguments
+        .map(|argument| format!("-Clink-arg={argument}"))
+        .collect()
 }
 
 /// Everything but the code, compiled once.

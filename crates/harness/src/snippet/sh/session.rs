@@ -166,7 +166,7 @@ impl Session {
             .with("cpus", cpus)
             .with("clock", "CLOCK_MONOTONIC")
             .with("clock_res_ns", 1)
-            .with("caps", "continuous,timed,workers,parallel,monitor")
+            .with("caps", "continuous,timed,series,workers,parallel,monitor")
             .with("gauges", "");
         self.tell(ready)
     }
@@ -318,7 +318,7 @@ impl Session {
         let begin = Instant::now();
         let late_ns = match command.get("mode").as_deref() {
             Some("continuous") => self.continuous(command, &jobs)?,
-            Some("timed") => self.timed(command, &jobs)?,
+            Some("timed" | "series") => self.timed(command, &jobs)?,
             mode => {
                 let words = format!("mode '{}' is not offered", mode.unwrap_or_default());
                 return self.fail(command, "", "protocol", "Mode", &words);

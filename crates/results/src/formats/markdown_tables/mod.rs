@@ -105,6 +105,7 @@ fn run(cell: &Cell, slot: usize) -> Run {
         variant: Arc::from(cell.column.as_str()),
         slot: slot as u32,
         block: cell.occurrence as u32,
+        build: None,
         started_unix_ms: 0,
         wall_ns: 0,
         usage: None,

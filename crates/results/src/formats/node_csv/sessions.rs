@@ -100,6 +100,7 @@ impl Collected {
             variant,
             slot,
             block,
+            build: None,
             started_unix_ms: 0,
             // The life of the process is not in the file; the measured time is its least length.
             wall_ns: elapsed_ns.unwrap_or_default(),

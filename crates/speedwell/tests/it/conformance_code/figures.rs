@@ -54,6 +54,36 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
     });
 }
 
+pub fn records_a_series_with_its_reference_loop(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.pure);
+    // More than there is room for in one line, where a sample is no process of its own.
+    let samples = if harness.has_cpu_clock() { 30_000 } else { 300 };
+    let count = samples.to_string();
+    let series = [
+        ("jobs", "a"),
+        ("mode", "series"),
+        ("samples", &count),
+        ("loop", "1"),
+        ("reference", "10000"),
+    ];
+    let answer = talk.ask("run", &series);
+    let timed = answer.only("timed");
+    assert_eq!(timed.list("ns").len(), samples);
+    assert_eq!(
+        (timed.text("loop"), timed.text("workers")),
+        ("1".into(), "1".into())
+    );
+    let reference_ns = timed.numbers("reference_ns");
+    if harness.has_cpu_clock() {
+        assert_eq!(timed.list("cpu_ns").len(), samples);
+        assert_eq!(reference_ns.len(), 3);
+        // It is found to take 200 us or more when nothing disturbs it; only a faster processor makes it shorter.
+        assert!(reference_ns.iter().all(|ns| *ns > 20e3), "{reference_ns:?}");
+    } else {
+        assert_eq!(reference_ns, [0.0; 0], "nothing is made up");
+    }
+}
+
 pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
     let answer = talk.timed("a", 3, 4);

@@ -1,8 +1,8 @@
 //! Failures, a session, a machine and two programs, made by hand.
 
 use speedwell_model::{
-    Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
-    Variant,
+    Cause, Design, Environment, Failure, Layout, Metric, Order, Program, Session, State, Step,
+    Stopping, Variant,
 };
 
 /// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
@@ -71,10 +71,13 @@ pub fn session() -> Session {
             conditions: Vec::new(),
             reject: Default::default(),
             counting: None,
+            steady: None,
+            layout: Layout::default(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],
         environment: environment(),
+        origin: None,
         runs: Vec::new(),
         failures: failures(),
         profiles: Vec::new(),

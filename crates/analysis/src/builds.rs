@@ -1,0 +1,254 @@
+//! Builds of one source: what counts as one where runs share them, and by how much they differ.
+//!
+//! Decides that runs of one build, which share its layout in memory, give one value together; the test of that value is
+//! decided elsewhere. Start at [`Unit::values`] and [`spreads`].
+
+use crate::Findings;
+use crate::grid::{CaseRuns, Grid, values_of};
+use crate::warnings::counted;
+use speedwell_model::{Design, Metric, Run, RunValue, Session, Stopping, Verdict};
+use speedwell_stats::describe::{mean, median};
+use speedwell_stats::levels::{Components, components};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is independent in a comparison, and counts once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A run.
+    Run,
+    /// A build, by all its runs.
+    Build {
+        /// The most runs of a build.
+        runs: usize,
+        /// Whether a build counts only when it has them all: looks at half a build would not be repeatable.
+        is_whole: bool,
+        /// Builds of every variant in one block.
+        per_block: u32,
+    },
+}
+
+impl Unit {
+    /// The unit of a session.
+    pub fn new(design: &Design) -> Unit {
+        if !design.shares_builds() {
+            return Unit::Run;
+        }
+        Unit::Build {
+            runs: design.runs_per_build() as usize,
+            is_whole: matches!(design.stopping, Stopping::Sequential { .. }),
+            per_block: design.runs_per_block.max(1),
+        }
+    }
+
+    /// Runs in one unit.
+    pub fn runs(self) -> usize {
+        match self {
+            Unit::Run => 1,
+            Unit::Build { runs, .. } => runs,
+        }
+    }
+
+    /// What several are called.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Unit::Run => "runs",
+            Unit::Build { .. } => "builds",
+        }
+    }
+
+    /// A number of units in words.
+    pub fn counted(self, number: usize) -> String {
+        match self {
+            Unit::Run => counted(number, "run", "runs"),
+            Unit::Build { .. } => counted(number, "build", "builds"),
+        }
+    }
+
+    /// The values of two sides, one a unit. A build's value is the mean of its runs on the scale of logarithms, over the
+    /// blocks that are complete on both sides.
+    pub fn values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
+        let Unit::Build {
+            runs,
+            is_whole,
+            per_block,
+        } = self
+        else {
+            return sides.map(|side| values_of(side, metric));
+        };
+        let builds = sides.map(|side| builds_of_blocks(side, metric));
+        let is_complete = |run: &&Run| builds[0].get(&run.block) == builds[1].get(&run.block);
+        let complete = sides.map(|side| side.iter().copied().filter(is_complete).collect());
+        let all: [Vec<&Run>; 2] = complete;
+        let logarithms = all
+            .iter()
+            .flatten()
+            .all(|run| run.value_of(metric) > Some(0.0));
+        let fewest = if is_whole { runs } else { 1 };
+        all.map(|side| {
+            let mut units: Vec<RunValue> = (by_build(&side, metric).into_iter())
+                .filter(|(_, runs)| runs.len() >= fewest)
+                .map(|(build, runs)| RunValue {
+                    slot: runs.iter().map(|run| run.slot).max().unwrap_or_default(),
+                    block: build / per_block,
+                    value: typical(&runs, logarithms),
+                })
+                .collect();
+            units.sort_by_key(|unit| unit.slot);
+            units
+        })
+    }
+}
+
+/// The builds that have a value in each block.
+fn builds_of_blocks(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>> {
+    let mut builds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    let has_value = |run: &&&Run| run.value_of(metric).is_some_and(f64::is_finite);
+    for run in side.iter().filter(has_value) {
+        let own = builds.entry(run.block).or_default();
+        own.extend(run.build);
+    }
+    builds
+}
+
+/// The values of every build.
+fn by_build(side: &[&Run], metric: &str) -> BTreeMap<u32, Vec<RunValue>> {
+    let mut builds: BTreeMap<u32, Vec<RunValue>> = BTreeMap::new();
+    for run in side {
+        if let Some(build) = run.build {
+            let own = builds.entry(build).or_default();
+            own.extend(values_of(&[*run], metric));
+        }
+    }
+    builds.retain(|_, runs| !runs.is_empty());
+    builds
+}
+
+fn typical(runs: &[RunValue], logarithms: bool) -> f64 {
+    let values = runs.iter().map(|run| run.value);
+    if logarithms {
+        mean(&values.map(f64::ln).collect::<Vec<f64>>()).exp()
+    } else {
+        mean(&values.collect::<Vec<f64>>())
+    }
+}
+
+/// The values of one series, one a build where runs share builds.
+pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<f64> {
+    let values = || {
+        values_of(runs, metric)
+            .iter()
+            .map(|run| run.value)
+            .collect()
+    };
+    let builds = by_build(runs, metric);
+    if builds.values().all(|own| own.len() < 2) {
+        return values();
+    }
+    let logarithms = builds.values().flatten().all(|run| run.value > 0.0);
+    (builds.values())
+        .map(|own| typical(own, logarithms))
+        .collect()
+}
+
+/// By how much builds of one source differ, and runs of one build, in a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayoutSpread {
+    /// The id of the case.
+    pub case: String,
+    /// The metric.
+    pub metric: String,
+    /// Standard deviations between builds and between runs of a build, of logarithms. Each build is compared with those of
+    /// its own variant only.
+    pub components: Components,
+    /// The median of the slowest build over that of the fastest, at most of all variants.
+    pub range: f64,
+}
+
+impl LayoutSpread {
+    /// How many runs a build should have where it costs `cost` runs to make one; `None` if builds do not differ.
+    pub fn runs_per_build(&self, cost: f64) -> Option<u32> {
+        self.components.values_per_group(cost)
+    }
+
+    /// The same in a sentence.
+    pub fn sentence(&self) -> String {
+        let known = &self.components;
+        let [low, high] = [known.interval.low, known.interval.high].map(percent);
+        format!(
+            "Layout: builds of one source differ by sd {} % [{low}, {high}] (slowest/fastest {:.2}); runs of one build by \
+             {} %.",
+            percent(known.between),
+            self.range,
+            percent(known.within)
+        )
+    }
+}
+
+/// What is known of the layout of cases with one build: the session that showed it and the standard deviation between
+/// builds, of logarithms, by case and metric.
+pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
+
+/// Remarks on changes of one build that another build of the same source might have made.
+pub fn mark_layout(findings: &mut Findings, known: KnownSpread<'_>) {
+    for comparison in &mut findings.comparisons {
+        let metric = &comparison.metric.name;
+        let rows = comparison.rows.iter_mut();
+        for row in rows.filter(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse)) {
+            let change = row
+                .change
+                .map_or(f64::INFINITY, |change| change.value.ln_1p().abs());
+            let spread = known(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
+            row.notes.extend(spread.map(|(session, sd)| {
+                format!(
+                    "Builds of one source differ by sd {} % in this case (@{session}), more than this change: it may be \
+                     the layout of one build. --builds tells.",
+                    percent(sd)
+                )
+            }));
+        }
+    }
+}
+
+/// A share in percent with two digits that count.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let decimals = match percent {
+        0.0 => 0.0,
+        more => (1.0 - more.abs().log10().floor()).clamp(0.0, 2.0),
+    };
+    format!("{percent:.0$}", decimals as usize)
+}
+
+/// The spread of every case in which builds have several runs. Values of zero and below have no logarithm.
+pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSpread> {
+    let grid = Grid::new(session);
+    let cases = grid.cases.iter();
+    cases
+        .flat_map(|case| metrics.iter().filter_map(|metric| spread(case, metric)))
+        .collect()
+}
+
+/// Confidence of the interval of a spread.
+const CONFIDENCE: f64 = 0.95;
+
+fn spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
+    let families: Vec<Vec<Vec<f64>>> = (case.by_variant.iter())
+        .map(|runs| {
+            let builds = by_build(runs, &metric.name).into_values();
+            let logs = builds.map(|own| own.iter().map(|run| run.value.ln()).collect());
+            logs.collect()
+        })
+        .collect();
+    let known = components(&families, CONFIDENCE)?;
+    let range = families.iter().filter_map(|builds| {
+        let medians = || builds.iter().map(|runs| median(runs));
+        let largest = medians().reduce(f64::max)?;
+        Some((largest - medians().reduce(f64::min)?).exp())
+    });
+    known.within.is_finite().then(|| LayoutSpread {
+        case: case.id.clone(),
+        metric: metric.name.clone(),
+        components: known,
+        range: range.reduce(f64::max).unwrap_or(1.0),
+    })
+}

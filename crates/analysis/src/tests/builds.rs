@@ -1,0 +1,155 @@
+//! Sessions whose runs share builds: the build counts once.
+
+use super::row;
+use crate::{Settings, layout_spreads};
+use speedwell_fixtures::Story;
+use speedwell_model::{Session, Stopping, Verdict};
+use speedwell_stats::Observation;
+use speedwell_stats::test::stratified_rank;
+use std::collections::BTreeMap;
+
+/// A session of `builds` builds with two runs each, whose values depend on the build and hardly on the run; `factor` is
+/// what every build of the candidate is multiplied by.
+fn session(builds: u32, factor: f64) -> Session {
+    let value = |variant: &str, run: u32| {
+        let build = run % builds;
+        let side = u32::from(variant == "new");
+        let layout = f64::from((build * 7919 + side * 3571) % 101) / 1000.0;
+        let noise = f64::from(run * 31 % 7) / 1e5;
+        100.0 * (layout + noise).exp() * if side == 1 { factor } else { 1.0 }
+    };
+    let mut session = Story::fixed(&["old", "new"], builds)
+        .case("g/a", value)
+        .session();
+    number_builds(&mut session, |run| run % builds);
+    session.design.layout.builds = builds;
+    session
+}
+
+fn number_builds(session: &mut Session, build: impl Fn(u32) -> u32) {
+    let mut runs: BTreeMap<String, u32> = BTreeMap::new();
+    for run in &mut session.runs {
+        let number = runs.entry(run.variant.to_string()).or_default();
+        run.build = Some(build(*number));
+        *number += 1;
+    }
+}
+
+#[test]
+fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
+    let session = session(8, 1.02);
+    let found = row(&session, &Settings::default());
+    let mut builds: BTreeMap<(bool, u32), Vec<f64>> = BTreeMap::new();
+    for run in &session.runs {
+        let key = (&*run.variant == "new", run.build.unwrap());
+        builds
+            .entry(key)
+            .or_default()
+            .push(run.samples[0].value.ln());
+    }
+    let observations: Vec<Observation> = (builds.iter())
+        .map(|((is_new, build), logs)| {
+            let value = (logs.iter().sum::<f64>() / 2.0).exp();
+            match is_new {
+                false => Observation::baseline(value, build / 2),
+                true => Observation::candidate(value, build / 2),
+            }
+        })
+        .collect();
+    let test = stratified_rank(&observations).unwrap();
+    assert!((found.p.unwrap() - test.p).abs() < 1e-12);
+    assert!((found.change.unwrap().value - (test.ratio() - 1.0)).abs() < 1e-9);
+    // As runs they would look like twice as many facts, and a layout like a change.
+    let mut as_runs = session.clone();
+    as_runs.design.layout.builds = 0;
+    assert!(row(&as_runs, &Settings::default()).p < found.p);
+    assert_eq!(
+        (found.baseline.runs.len(), found.candidate.runs.len()),
+        (16, 16)
+    );
+}
+
+#[test]
+fn many_runs_of_few_builds_prove_nothing() {
+    let session = session(6, 1.5);
+    let found = row(&session, &Settings::default());
+    assert_eq!(found.verdict, Verdict::Unclear);
+    let note = "Too few builds: 6 a side, and below 8 nothing is claimed.";
+    assert!(
+        found.notes.iter().any(|known| known == note),
+        "{:?}",
+        found.notes
+    );
+    assert_eq!(found.more_runs, Some(4), "two builds of two runs");
+}
+
+#[test]
+fn a_lost_run_costs_its_build_one_value_on_both_sides() {
+    let mut session = session(8, 1.1);
+    let lost = session
+        .runs
+        .iter()
+        .position(|run| &*run.variant == "new" && run.build == Some(3));
+    session.runs.remove(lost.unwrap());
+    let found = row(&session, &Settings::default());
+    assert_eq!(found.verdict, Verdict::Better, "throughput grew by 10 %");
+    assert_eq!(found.candidate.runs.len(), 15);
+}
+
+#[test]
+fn a_look_waits_until_builds_have_all_their_runs() {
+    let value = |variant: &str, run: u32| {
+        let level = if variant == "new" { 130.0 } else { 100.0 };
+        level + f64::from(run * 31 % 7) / 10.0
+    };
+    let measured = |blocks: u32| {
+        let mut session = Story::blocks(&["old", "new"], blocks)
+            .case("g/a", value)
+            .session();
+        // Two blocks for every two builds.
+        number_builds(&mut session, |run| run / 4 * 2 + run % 2);
+        session.design.layout.builds = 16;
+        session.design.stopping = Stopping::Sequential {
+            looks: vec![16, 28, 32],
+            alpha: 0.05,
+            delta: 0.02,
+        };
+        row(&session, &Settings::default())
+    };
+    let early = measured(7);
+    assert_eq!((early.verdict, early.decided_at), (Verdict::Unclear, None));
+    let decided = measured(8);
+    assert_eq!(
+        (decided.verdict, decided.decided_at),
+        (Verdict::Better, Some(16))
+    );
+}
+
+#[test]
+fn the_interval_of_one_variant_is_that_of_its_builds() {
+    let mut session = session(8, 1.0);
+    session.runs.retain(|run| &*run.variant == "old");
+    session.variants.truncate(1);
+    let summary = crate::analyse(&session, &Settings::default())
+        .summaries
+        .remove(0);
+    let mut means: Vec<f64> = (0..8)
+        .map(|build| {
+            let own = session.runs.iter().filter(|run| run.build == Some(build));
+            let logs: Vec<f64> = own.map(|run| run.samples[0].value.ln()).collect();
+            (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    // Of eight values the first and the last bound the median with 99.2 %.
+    let ends = (means[0], means[7]);
+    assert!(
+        (summary.center.low / ends.0 - 1.0).abs() < 1e-12,
+        "{:?} {ends:?}",
+        summary.center
+    );
+    assert!((summary.center.high / ends.1 - 1.0).abs() < 1e-12);
+    let spreads = layout_spreads(&session, &[&session.metrics[0]]);
+    assert_eq!((spreads.len(), spreads[0].components.groups), (1, 8));
+    assert!(summary.notes.contains(&spreads[0].sentence()));
+}

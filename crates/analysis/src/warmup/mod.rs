@@ -1,0 +1,399 @@
+//! Warm-up: which processes become steady, when, and what that costs.
+//!
+//! Decides what a session whose runs are series from the first iteration on says about each case and variant, and turns
+//! every run into three figures, one value each, so that the usual tests compare variants. Start at [`analyse`]; what one
+//! series is, is decided in `steady.rs`.
+
+mod steady;
+#[cfg(test)]
+mod tests;
+pub mod warmup_stats;
+
+pub use steady::{Class, Level, Reference, SteadySearch, classify};
+
+use crate::{Findings, Settings};
+use speedwell_model::{
+    Better, Case, Clock, Design, Metric, Run, Sample, Session, SteadyRule, Verdict,
+};
+use speedwell_stats::describe::median;
+use std::fmt;
+use std::sync::Arc;
+
+/// Median time of an iteration in the steady part.
+pub const STEADY_TIME: &str = "steady_time";
+/// Time from the start to the end of the first point of the steady part.
+pub const TIME_TO_STEADY: &str = "time_to_steady";
+/// Time of all points.
+pub const TOTAL: &str = "total";
+/// The share of processes that must agree before a gate may refuse anything.
+pub const AGREEMENT_OF_GATE: f64 = 0.8;
+
+/// What a session of series says.
+#[derive(Debug, Clone)]
+pub struct WarmupFindings {
+    /// The rule by which steady parts were looked for.
+    pub rule: SteadyRule,
+    /// The time that was looked at.
+    pub clock: Clock,
+    /// One entry for each case and variant, in order of first appearance.
+    pub cases: Vec<CaseWarmup>,
+    /// The three figures of all processes, summarised and compared.
+    pub findings: Findings,
+}
+
+/// A case under a variant.
+#[derive(Debug, Clone)]
+pub struct CaseWarmup {
+    /// The case.
+    pub case: Arc<Case>,
+    /// The variant.
+    pub variant: Arc<str>,
+    /// Iterations of a point.
+    pub iterations: f64,
+    /// Its processes, in order of execution.
+    pub processes: Vec<Process>,
+}
+
+/// One process.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its place in the order of execution.
+    pub slot: u32,
+    /// Time of an iteration in each point, in nanoseconds.
+    pub times_ns: Vec<f64>,
+    /// What was found in them.
+    pub search: SteadySearch,
+    /// How often the reference loop was performed.
+    pub reference: usize,
+    /// What `warmup_stats` would say.
+    pub compat: Class,
+    /// Time of all points.
+    pub total_ns: f64,
+    /// Median time of an iteration in the steady part.
+    pub steady_ns: Option<f64>,
+    /// Time up to the end of the first steady point.
+    pub to_steady_ns: Option<f64>,
+}
+
+/// What the processes of a case say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// All the same.
+    All(Class),
+    /// Some flat, some warming up.
+    MixedGood,
+    /// Anything else.
+    MixedBad,
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Agreement::All(class) => class.fmt(out),
+            Agreement::MixedGood => out.pad("mixed, good"),
+            Agreement::MixedBad => out.pad("mixed, bad"),
+        }
+    }
+}
+
+impl CaseWarmup {
+    /// What the processes say together.
+    pub fn agreement(&self) -> Agreement {
+        let classes = || self.processes.iter().map(|process| process.search.class);
+        match classes().next() {
+            Some(first) if classes().all(|class| class == first) => Agreement::All(first),
+            _ if classes().all(|class| matches!(class, Class::Flat | Class::WarmUp)) => {
+                Agreement::MixedGood
+            }
+            _ => Agreement::MixedBad,
+        }
+    }
+
+    /// The processes of each class that occurs.
+    pub fn counts(&self) -> Vec<(Class, usize)> {
+        let count = |class: Class| {
+            let own = self
+                .processes
+                .iter()
+                .filter(|own| own.search.class == class);
+            (class, own.count())
+        };
+        let counts = Class::ALL.into_iter().map(count);
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Whether there is a steady part in every process.
+    pub fn is_steady(&self) -> bool {
+        self.processes
+            .iter()
+            .all(|process| process.search.class.is_steady())
+    }
+
+    /// Whether no process has a steady part, and it is known that none has.
+    pub fn is_never_steady(&self) -> bool {
+        let is_without =
+            |own: &Process| matches!(own.search.class, Class::Cyclic | Class::NoSteadyState);
+        let without = self.processes.iter().filter(|own| is_without(own)).count();
+        without as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
+    }
+
+    /// Whether so many processes agree that a gate may rest on it.
+    pub fn agrees(&self) -> bool {
+        let most = self.counts().into_iter().map(|(_, count)| count).max();
+        most.unwrap_or(0) as f64 >= AGREEMENT_OF_GATE * self.processes.len() as f64
+    }
+
+    /// The median over the processes of a figure that all have.
+    pub fn median(&self, figure: impl Fn(&Process) -> Option<f64>) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.processes.iter().map(figure).collect();
+        values
+            .filter(|values| !values.is_empty())
+            .map(|values| median(&values))
+    }
+
+    /// What its start costs beyond iterations that were steady at once, in nanoseconds, and a steady iteration.
+    fn costs(&self) -> Option<(f64, f64)> {
+        let extra = |process: &Process| {
+            let first = process.search.first()? as f64 + 1.0;
+            Some(process.to_steady_ns? - first * self.iterations * process.steady_ns?)
+        };
+        Some((
+            self.median(extra)?,
+            self.median(|process| process.steady_ns)?,
+        ))
+    }
+}
+
+/// The number of iterations at which two variants have taken equally long, where one starts better and the other is better
+/// when it is steady.
+pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> {
+    let ((start, steady), (other_start, other_steady)) = (baseline.costs()?, candidate.costs()?);
+    let iterations = (other_start - start) / (steady - other_steady);
+    (iterations.is_finite() && iterations > 0.0).then_some(iterations)
+}
+
+/// Judges a session of series by `rule`, or by that of its design.
+pub fn analyse(session: &Session, rule: &SteadyRule, settings: &Settings) -> WarmupFindings {
+    let clock = match rule.clock {
+        Some(Clock::Wall) => Clock::Wall,
+        _ => clock_of(session),
+    };
+    let mut cases: Vec<CaseWarmup> = Vec::new();
+    for run in &session.runs {
+        let Some((process, iterations)) = process(run.slot, &run.samples, clock, rule) else {
+            continue;
+        };
+        let is_own =
+            |known: &&mut CaseWarmup| known.case == run.case && known.variant == run.variant;
+        match cases.iter_mut().find(is_own) {
+            Some(known) => known.processes.push(process),
+            None => cases.push(CaseWarmup {
+                case: run.case.clone(),
+                variant: run.variant.clone(),
+                iterations,
+                processes: vec![process],
+            }),
+        }
+    }
+    let settings = Settings {
+        metrics: metrics().map(|metric| metric.name).to_vec(),
+        ..settings.clone()
+    };
+    in_order(&mut cases, session);
+    let mut findings = crate::analyse(&figures(session, &cases), &settings);
+    if rule.clock == Some(Clock::Cpu) && clock == Clock::Wall {
+        let sentence = "Processor time is not known of every point, so the wall clock is shown.";
+        findings.warnings.push(sentence.into());
+    }
+    WarmupFindings {
+        rule: *rule,
+        clock,
+        findings,
+        cases,
+    }
+}
+
+/// Brings the variants of each case into the order in which they were given.
+fn in_order(cases: &mut [CaseWarmup], session: &Session) {
+    let ids: Vec<String> = cases.iter().map(|own| own.case.id()).collect();
+    let place = |own: &CaseWarmup| {
+        let id = own.case.id();
+        let mut variants = session.variants.iter();
+        let variant = variants.position(|one| one.name == *own.variant);
+        (ids.iter().position(|known| *known == id), variant)
+    };
+    cases.sort_by_key(place);
+}
+
+/// Processor time if it is known of every point.
+fn clock_of(session: &Session) -> Clock {
+    let has = |run: &Run| times_of(&run.samples, Clock::Cpu).is_some();
+    if session.runs.iter().all(has) {
+        Clock::Cpu
+    } else {
+        Clock::Wall
+    }
+}
+
+/// Time of an iteration in the steady part of a run that was recorded as a series.
+///
+/// # Errors
+/// It has no steady part: the class that it has instead.
+pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Class> {
+    let clocks = match rule.clock {
+        Some(Clock::Wall) => [Clock::Wall; 2],
+        _ => [Clock::Cpu, Clock::Wall],
+    };
+    let found = clocks
+        .into_iter()
+        .find_map(|clock| process(0, samples, clock, rule));
+    let (process, _) = found.ok_or(Class::Unclear)?;
+    Ok(Sample {
+        metric: STEADY_TIME.into(),
+        value: process.steady_ns.ok_or(process.search.class)?,
+        elapsed_ns: None,
+        iterations: None,
+    })
+}
+
+/// The three figures.
+pub fn metrics() -> [Metric; 3] {
+    [STEADY_TIME, TIME_TO_STEADY, TOTAL].map(|name| Metric::new(name, "ns", Better::Lower))
+}
+
+/// The times of an iteration in each point, and iterations of a point.
+fn times_of(samples: &[Sample], clock: Clock) -> Option<(Vec<f64>, f64)> {
+    let of = |name: &str| -> Vec<&Sample> {
+        samples
+            .iter()
+            .filter(|sample| *sample.metric == *name)
+            .collect()
+    };
+    let points = of(Metric::THROUGHPUT);
+    let iterations = points.first()?.iterations?;
+    let wall = || {
+        points
+            .iter()
+            .map(|point| 1e9 / point.value)
+            .collect::<Vec<f64>>()
+    };
+    let times: Vec<f64> = match clock {
+        Clock::Wall => wall(),
+        Clock::Cpu => of(Metric::CPU_TIME)
+            .iter()
+            .map(|sample| sample.value)
+            .collect(),
+    };
+    (times.len() == points.len()).then_some((times, iterations))
+}
+
+fn process(
+    slot: u32,
+    samples: &[Sample],
+    clock: Clock,
+    rule: &SteadyRule,
+) -> Option<(Process, f64)> {
+    let (times_ns, iterations) = times_of(samples, clock)?;
+    let reference = samples
+        .iter()
+        .filter(|sample| *sample.metric == *Metric::REFERENCE_TIME);
+    let reference: Vec<f64> = reference.map(|sample| sample.value).collect();
+    let reference = Reference {
+        times: &reference,
+        every: SteadyRule::REFERENCE_EVERY as usize,
+    };
+    let search = classify(&times_ns, rule, Some(reference));
+    let seconds: Vec<f64> = times_ns.iter().map(|ns| ns * iterations / 1e9).collect();
+    let limits = warmup_stats::Limits {
+        steady: times_ns.len() / 4,
+        ..warmup_stats::Limits::default()
+    };
+    let sum = |times: &[f64]| times.iter().sum::<f64>() * iterations;
+    let first = search.first();
+    Some((
+        Process {
+            slot,
+            reference: reference.times.len(),
+            compat: warmup_stats::classify(&seconds, &limits).class,
+            total_ns: sum(&times_ns),
+            steady_ns: first.map(|first| median(&times_ns[first..])),
+            to_steady_ns: first.map(|first| sum(&times_ns[..=first])),
+            search,
+            times_ns,
+        },
+        iterations,
+    ))
+}
+
+/// The session with the three figures of every run in the place of its points. Where a process of a case has no steady part,
+/// no process of it has figures of one: those that have it would be a selection.
+fn figures(session: &Session, cases: &[CaseWarmup]) -> Session {
+    let [steady, start, total] = metrics();
+    let of = |run: &Run| {
+        let is_own = |own: &&CaseWarmup| own.case == run.case && own.variant == run.variant;
+        let case = cases.iter().find(is_own)?;
+        let process = case
+            .processes
+            .iter()
+            .find(|process| process.slot == run.slot)?;
+        let is_steady = case.is_steady();
+        let values = [
+            (&steady, process.steady_ns.filter(|_| is_steady)),
+            (&start, process.to_steady_ns.filter(|_| is_steady)),
+            (&total, Some(process.total_ns)),
+        ];
+        let sample = |(metric, value): (&Metric, Option<f64>)| {
+            Some(Sample {
+                metric: metric.name.as_str().into(),
+                value: value?,
+                elapsed_ns: None,
+                iterations: None,
+            })
+        };
+        Some(Run {
+            samples: values.into_iter().filter_map(sample).collect(),
+            ..run.clone()
+        })
+    };
+    Session {
+        runs: session.runs.iter().filter_map(of).collect(),
+        metrics: metrics().to_vec(),
+        failures: session.failures.clone(),
+        design: Design {
+            steady: None,
+            ..session.design.clone()
+        },
+        ..session.part(|_| false)
+    }
+}
+
+impl WarmupFindings {
+    /// The verdict on one of the three figures of a case, for a candidate.
+    pub fn verdict(&self, metric: &str, case: &Case, candidate: &str) -> Option<Verdict> {
+        let row = self.row(metric, case, candidate)?;
+        Some(row.verdict)
+    }
+
+    /// The comparison of one of the three figures of a case, for a candidate.
+    pub fn row(
+        &self,
+        metric: &str,
+        case: &Case,
+        candidate: &str,
+    ) -> Option<&crate::CaseComparison> {
+        let of_metric = self
+            .findings
+            .comparisons
+            .iter()
+            .filter(|found| found.metric.name == metric && found.candidate == candidate);
+        of_metric
+            .flat_map(|found| &found.rows)
+            .find(|row| *row.case == *case)
+    }
+
+    /// What is known of a case under a variant.
+    pub fn case(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
+        let is_own = |own: &&CaseWarmup| *own.case == *case && *own.variant == *variant;
+        self.cases.iter().find(is_own)
+    }
+}

@@ -1,0 +1,144 @@
+//! What `warmup_stats` makes of a series (softdevteam/warmup_stats, `mark_changepoints_in_json`), so that published results of
+//! Krun can be classified as their authors did.
+//!
+//! It differs from `steady.rs` in what it calls an outlier (the first 100 points never are), in comparing times instead of their
+//! ratios, and in telling levels apart by mean and variance, a time and the square of one. Start at [`classify`].
+
+use super::steady::Class;
+use speedwell_stats::changepoint::segments;
+use speedwell_stats::describe::quantile;
+use std::ops::Range;
+
+/// Points around a point with which it is compared.
+const WINDOW: usize = 200;
+/// The fewest points of a segment.
+const SHORTEST: usize = 2;
+
+/// What makes levels different, and how long the last one must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Levels that differ by less are one.
+    pub delta: Delta,
+    /// The last points that must be steady.
+    pub steady: usize,
+}
+
+/// The least difference of levels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Delta {
+    /// In seconds.
+    Seconds(f64),
+    /// As a share of the fastest level.
+    Share(f64),
+}
+
+impl Default for Limits {
+    /// Those of the paper: a millisecond, and the last 500 iterations.
+    fn default() -> Limits {
+        Limits {
+            delta: Delta::Seconds(0.001),
+            steady: 500,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classified {
+    /// Flat, warm-up, slow-down or no steady state.
+    pub class: Class,
+    /// Points far from those around them.
+    pub outliers: Vec<usize>,
+    /// Where segments end, counted without the outliers, the end of the series apart.
+    pub change_points: Vec<usize>,
+    /// Where the steady part begins.
+    pub steady_from: usize,
+    /// The mean of the last segment, in seconds.
+    pub level_s: f64,
+}
+
+/// Classifies a series of times in seconds.
+pub fn classify(times_s: &[f64], limits: &Limits) -> Classified {
+    let outliers = outliers(times_s);
+    let kept: Vec<usize> = (0..times_s.len())
+        .filter(|at| outliers.binary_search(at).is_err())
+        .collect();
+    let values: Vec<f64> = kept.iter().map(|&at| times_s[at]).collect();
+    let parts = segments(&values, 15.0 * (values.len() as f64).ln(), SHORTEST);
+    let all: Vec<Segment> = parts
+        .into_iter()
+        .map(|own| Segment::new(own, &values))
+        .collect();
+    let Some(last) = all.last() else {
+        return Classified {
+            class: Class::Flat,
+            outliers,
+            change_points: Vec::new(),
+            steady_from: 0,
+            level_s: f64::NAN,
+        };
+    };
+    let delta = match limits.delta {
+        Delta::Seconds(seconds) => seconds,
+        Delta::Share(share) => share * all.iter().map(|own| own.mean).fold(f64::INFINITY, f64::min),
+    };
+    let low = (last.mean - last.variance).min(last.mean - delta);
+    let high = (last.mean + last.variance).max(last.mean + delta);
+    let is_other = |own: &&Segment| own.mean + own.variance < low || own.mean - own.variance > high;
+    let other = all.iter().rev().skip(1).find(is_other);
+    let steady_from = other.map_or(0, |own| kept[own.points.end - 1] + 1);
+    let class = match other {
+        None => Class::Flat,
+        Some(_) if steady_from > times_s.len().saturating_sub(limits.steady) + 1 => {
+            Class::NoSteadyState
+        }
+        Some(own) if own.mean - own.variance < low => Class::SlowDown,
+        Some(_) => Class::WarmUp,
+    };
+    Classified {
+        class,
+        steady_from,
+        level_s: last.mean,
+        change_points: all[..all.len() - 1]
+            .iter()
+            .map(|own| own.points.end)
+            .collect(),
+        outliers,
+    }
+}
+
+struct Segment {
+    points: Range<usize>,
+    mean: f64,
+    variance: f64,
+}
+
+impl Segment {
+    fn new(points: Range<usize>, values: &[f64]) -> Segment {
+        let own = &values[points.clone()];
+        let count = own.len() as f64;
+        let mean = own.iter().sum::<f64>() / count;
+        let squares = own.iter().map(|value| (value - mean) * (value - mean));
+        Segment {
+            points,
+            mean,
+            variance: squares.sum::<f64>() / count,
+        }
+    }
+}
+
+/// Points beyond three times the distance of the 10th and 90th percentile from the median of the points around them.
+fn outliers(times_s: &[f64]) -> Vec<usize> {
+    let is_outlier = |at: &usize| {
+        let begin = at.saturating_sub(WINDOW / 2);
+        let end = (at + WINDOW / 2).min(times_s.len());
+        if begin == 0 && end < WINDOW {
+            return false;
+        }
+        let mut near = times_s[begin..end].to_vec();
+        near.sort_by(f64::total_cmp);
+        let reach = 3.0 * (quantile(&near, 0.9) - quantile(&near, 0.1));
+        (times_s[*at] - quantile(&near, 0.5)).abs() > reach
+    };
+    (0..times_s.len()).filter(is_outlier).collect()
+}

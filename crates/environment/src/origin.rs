@@ -1,0 +1,264 @@
+//! Which revision of which branch is measured: by what the user says, then by the variables of a service that runs
+//! jobs, then by the repository of the folder. Start at [`origin`].
+
+use crate::git::Git;
+use speedwell_model::{Origin, OriginRequest, OriginSource};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long git may take, altogether; without an answer the session has no revision.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Letters kept of a subject.
+const SUBJECT: usize = 200;
+
+/// The code that is measured in `folder`; `None` where nobody knows.
+pub fn origin(folder: &Path, request: &OriginRequest) -> Option<Origin> {
+    let of_job = job(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    found(&Git::at(folder, LIMIT), of_job, request)
+}
+
+/// What the variables of a service say.
+#[derive(Debug, Default, PartialEq)]
+struct Job {
+    revision: Option<String>,
+    /// Whether the revision is a trial merge, whose second parent is what the user wrote.
+    is_trial_merge: bool,
+    branch: Option<String>,
+    target: Option<String>,
+    pull: Option<String>,
+    url: Option<String>,
+}
+
+/// The job of GitHub Actions or GitLab that we are part of.
+fn job(variable: &dyn Fn(&str) -> Option<String>) -> Job {
+    if variable("GITHUB_ACTIONS").is_some() {
+        let pull = variable("GITHUB_REF").and_then(|name| {
+            Some(
+                name.strip_prefix("refs/pull/")?
+                    .split('/')
+                    .next()?
+                    .to_owned(),
+            )
+        });
+        let url = || {
+            let [server, repository, run] =
+                ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
+            Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
+        };
+        return Job {
+            revision: variable("GITHUB_SHA"),
+            is_trial_merge: pull.is_some(),
+            branch: variable("GITHUB_HEAD_REF").or_else(|| variable("GITHUB_REF_NAME")),
+            target: variable("GITHUB_BASE_REF"),
+            pull,
+            url: url(),
+        };
+    }
+    if variable("GITLAB_CI").is_some() {
+        return Job {
+            revision: variable("CI_COMMIT_SHA"),
+            is_trial_merge: false,
+            branch: variable("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
+                .or_else(|| variable("CI_COMMIT_REF_NAME")),
+            target: variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
+            pull: variable("CI_MERGE_REQUEST_IID"),
+            url: variable("CI_JOB_URL"),
+        };
+    }
+    Job::default()
+}
+
+fn found(git: &Git, job: Job, request: &OriginRequest) -> Option<Origin> {
+    let (wanted, source) = match (&request.revision, &job.revision) {
+        (Some(revision), _) => (revision.clone(), OriginSource::Option),
+        (None, Some(revision)) => (revision.clone(), OriginSource::Ci),
+        (None, None) => ("HEAD".to_owned(), OriginSource::Git),
+    };
+    let commit = commit(git, &wanted).map(|known| match known.parents.get(1) {
+        Some(second) if source == OriginSource::Ci && job.is_trial_merge => {
+            commit(git, second).unwrap_or(known)
+        }
+        _ => known,
+    });
+    if commit.is_none() && source == OriginSource::Git {
+        return None;
+    }
+    let is_head =
+        |known: &Origin| git.ask(&["rev-parse", "HEAD"]).as_ref() == Some(&known.revision);
+    let is_measured_here = source == OriginSource::Git || commit.as_ref().is_some_and(is_head);
+    let branch = request.branch.clone().or(job.branch).or_else(|| {
+        let current = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);
+        is_measured_here.then(current).flatten()
+    });
+    let known = commit.unwrap_or(Origin {
+        revision: wanted,
+        ..Origin::default()
+    });
+    Some(Origin {
+        base: (git.target(job.target.as_deref()))
+            .and_then(|target| git.merge_base(&target, &known.revision)),
+        dirty: is_measured_here.then(|| git.changes()).flatten(),
+        branch,
+        pull: job.pull,
+        job_url: job.url,
+        source,
+        ..known
+    })
+}
+
+/// A commit: id, tree, parents, time, subject.
+fn commit(git: &Git, revision: &str) -> Option<Origin> {
+    let format = "--format=%H%n%T%n%P%n%ct%n%s";
+    let answer = git.ask(&["log", "-1", format, "--end-of-options", revision, "--"])?;
+    let mut lines = answer.splitn(5, '\n');
+    let mut next = || lines.next().map(str::to_owned);
+    Some(Origin {
+        revision: next()?,
+        tree: next(),
+        parents: next()?.split_whitespace().map(str::to_owned).collect(),
+        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
+        subject: next().map(|subject| subject.chars().take(SUBJECT).collect()),
+        ..Origin::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs::write;
+    use std::process::Command;
+    use tempfile::TempDir;
+
+    /// A repository of two commits on `main`.
+    fn repository() -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        git(&folder, &["init", "-q", "-b", "main"]);
+        for number in ["one", "two"] {
+            write(folder.path().join("file"), number).unwrap();
+            git(&folder, &["add", "file"]);
+            git(
+                &folder,
+                &["commit", "-q", "-m", &format!("commit {number}\n\nmore")],
+            );
+        }
+        folder
+    }
+
+    fn git(folder: &TempDir, words: &[&str]) -> String {
+        let identity = ["-c", "user.name=N", "-c", "user.email=n@example.org"];
+        let done = Command::new("git")
+            .current_dir(folder)
+            .args(identity)
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    }
+
+    fn found_in(folder: &TempDir, job: Job, request: &OriginRequest) -> Option<Origin> {
+        let patient = Git::at(folder.path(), Duration::from_secs(60));
+        found(&patient, job, request)
+    }
+
+    #[test]
+    fn a_repository_tells_its_commit_and_branch() {
+        let folder = repository();
+        let origin = found_in(&folder, Job::default(), &OriginRequest::default()).unwrap();
+        assert_eq!(origin.revision, git(&folder, &["rev-parse", "HEAD"]));
+        assert_eq!(origin.parents, [git(&folder, &["rev-parse", "HEAD~1"])]);
+        assert_eq!(origin.subject.as_deref(), Some("commit two"));
+        assert_eq!(origin.branch.as_deref(), Some("main"));
+        assert_eq!((origin.dirty, origin.base), (None, None));
+
+        write(folder.path().join("file"), "three").unwrap();
+        let dirty = || found_in(&folder, Job::default(), &OriginRequest::default())?.dirty;
+        let three = dirty().unwrap();
+        write(folder.path().join("file"), "four").unwrap();
+        assert_ne!(dirty(), Some(three));
+    }
+
+    #[test]
+    fn what_the_user_says_wins_and_need_not_be_in_the_repository() {
+        let folder = repository();
+        let request = |revision: &str| OriginRequest {
+            revision: Some(revision.to_owned()),
+            branch: Some("release".to_owned()),
+        };
+        let first = found_in(&folder, Job::default(), &request("HEAD~1")).unwrap();
+        assert_eq!(first.subject.as_deref(), Some("commit one"));
+        assert_eq!(first.branch.as_deref(), Some("release"));
+        for unknown in ["v7 of the supplier", "--all"] {
+            let origin = found_in(&folder, Job::default(), &request(unknown)).unwrap();
+            assert_eq!((origin.revision.as_str(), origin.tree), (unknown, None));
+            assert_eq!(origin.source, OriginSource::Option);
+        }
+    }
+
+    #[test]
+    fn without_a_repository_nobody_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            found_in(&folder, Job::default(), &OriginRequest::default()),
+            None
+        );
+    }
+
+    fn job_of(variables: &[(&str, &str)]) -> Job {
+        let known: BTreeMap<&str, &str> = variables.iter().copied().collect();
+        job(&|name| known.get(name).map(|value| (*value).to_owned()))
+    }
+
+    #[test]
+    fn a_pull_request_is_measured_at_its_own_head() {
+        let folder = repository();
+        let main = git(&folder, &["rev-parse", "HEAD"]);
+        git(&folder, &["checkout", "-q", "-b", "fast", "HEAD~1"]);
+        git(&folder, &["commit", "-q", "--allow-empty", "-m", "faster"]);
+        let head = git(&folder, &["rev-parse", "HEAD"]);
+        git(&folder, &["update-ref", "refs/remotes/origin/main", &main]);
+        git(&folder, &["checkout", "-q", "main"]);
+        git(&folder, &["merge", "-q", "--no-ff", "-m", "trial", "fast"]);
+        let merge = git(&folder, &["rev-parse", "HEAD"]);
+        let of_job = job_of(&[
+            ("GITHUB_ACTIONS", "true"),
+            ("GITHUB_SHA", &merge),
+            ("GITHUB_REF", "refs/pull/37/merge"),
+            ("GITHUB_HEAD_REF", "fast"),
+            ("GITHUB_BASE_REF", "main"),
+            ("GITHUB_SERVER_URL", "https://example.org"),
+            ("GITHUB_REPOSITORY", "a/b"),
+            ("GITHUB_RUN_ID", "5"),
+        ]);
+        let origin = found_in(&folder, of_job, &OriginRequest::default()).unwrap();
+        assert_eq!((origin.revision, origin.source), (head, OriginSource::Ci));
+        assert_eq!(origin.base, Some(git(&folder, &["rev-parse", "main~1~1"])));
+        assert_eq!(origin.branch.as_deref(), Some("fast"));
+        assert_eq!(origin.pull.as_deref(), Some("37"));
+        assert_eq!(
+            origin.job_url.as_deref(),
+            Some("https://example.org/a/b/actions/runs/5")
+        );
+    }
+
+    #[test]
+    fn a_merge_request_names_its_branches() {
+        let found = job_of(&[
+            ("GITLAB_CI", "true"),
+            ("CI_COMMIT_SHA", "abc"),
+            ("CI_COMMIT_REF_NAME", "refs/x"),
+            ("CI_MERGE_REQUEST_IID", "9"),
+            ("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "fast"),
+            ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main"),
+        ]);
+        assert_eq!(found.branch.as_deref(), Some("fast"));
+        assert_eq!(found.target.as_deref(), Some("main"));
+        assert_eq!(
+            (found.pull.as_deref(), found.is_trial_merge),
+            (Some("9"), false)
+        );
+        assert_eq!(job_of(&[]), Job::default());
+    }
+}

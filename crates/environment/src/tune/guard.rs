@@ -1,0 +1,79 @@
+//! The guard: a process that puts the settings of a machine back when the tuner did not, however that ended.
+//!
+//! It is this program, started with a hidden command in a session of its own, with the tuner's end (pidfd_open(2)) as
+//! its stdin. Nothing is changed before it has said that it is there. Start at [`start`], whose other half is [`watch`].
+
+use super::journal::Lock;
+use super::machine::Machine;
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use speedwell_process::{self as process, Identity};
+use std::io::{BufRead, BufReader, Write, stdin, stdout};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The hidden command.
+pub const COMMAND: &str = "tune-guard";
+
+/// Starts the guard of this process. After `limit` it puts the settings back even while we live.
+///
+/// # Errors
+/// It could not be started.
+pub fn start(machine: &Machine, limit: Option<Duration>) -> Result<Identity> {
+    let begin = || -> Result<Identity> {
+        let end = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .arg(COMMAND)
+            .arg(std::path::absolute(machine.root())?);
+        if let Some(limit) = limit {
+            command.arg(limit.as_millis().to_string());
+        }
+        let output = process::spawn_detached(command.stdin(end))?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    begin().context("cannot start the process that would put the settings back, and nothing is changed without it")
+}
+
+/// Waits for the end of the tuner, of the time, or for a signal; puts the settings back if they are still there.
+///
+/// # Errors
+/// The settings cannot be put back.
+pub fn watch(machine: &Machine, limit: Option<Duration>) -> Result<()> {
+    process::on_interrupt()?;
+    let own = Identity::own();
+    println!("{}", serde_json::to_string(&own)?);
+    stdout().flush()?;
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let tuner = stdin();
+    let mut waits_for = vec![PollFd::new(&tuner, PollFlags::IN)];
+    loop {
+        wait(&mut waits_for, deadline);
+        let lock = Lock::take(machine)?;
+        let Some(journal) = lock.journal()?.filter(|journal| journal.guard == own) else {
+            return Ok(());
+        };
+        let is_over = deadline.is_some_and(|end| Instant::now() >= end) || process::interrupted();
+        if !journal.stays || is_over {
+            return journal.restore(&lock, false).map(drop);
+        }
+        waits_for.clear();
+    }
+}
+
+/// Waits until one of these is ready, the time is up, or a signal came.
+fn wait(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
+    while !process::interrupted() {
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        if poll(events, left.as_ref()).is_ok() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,698 @@
+//! Every knob on machines that differ: the setting is absent, as wished, other, refused in several ways, changed by
+//! somebody meanwhile, or belongs to a processor that is offline.
+
+use super::*;
+use crate::tree::fake;
+use std::fs;
+
+/// A machine of which every knob is to be turned.
+const MACHINE: &[(&str, &str)] = &[
+    ("/sys/devices/system/cpu/online", "0-3"),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy0/affected_cpus",
+        "0 1",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+        "powersave",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq",
+        "800000",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq",
+        "3200000",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy2/affected_cpus",
+        "2 3",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy2/scaling_governor",
+        "schedutil",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy2/scaling_min_freq",
+        "900000",
+    ),
+    (
+        "/sys/devices/system/cpu/cpufreq/policy2/scaling_max_freq",
+        "2400000",
+    ),
+    ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
+    ("/sys/devices/system/cpu/smt/control", "on"),
+    (
+        "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+        "0,2",
+    ),
+    (
+        "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list",
+        "1,3",
+    ),
+    (
+        "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list",
+        "0,2",
+    ),
+    (
+        "/sys/devices/system/cpu/cpu3/topology/thread_siblings_list",
+        "1,3",
+    ),
+    ("/sys/devices/system/cpu/cpu1/online", "1"),
+    ("/proc/sys/kernel/random/boot_id", "first"),
+    ("/proc/sys/kernel/randomize_va_space", "0"),
+    ("/proc/irq/default_smp_affinity", "f"),
+    ("/proc/irq/24/smp_affinity_list", "0-3"),
+    ("/proc/irq/25/smp_affinity_list", "0-2"),
+    ("/sys/kernel/mm/transparent_hugepage/enabled", "always"),
+    ("/proc/sys/vm/swappiness", "60"),
+    ("/proc/sys/kernel/numa_balancing", "1"),
+    ("/proc/sys/kernel/timer_migration", "1"),
+    ("/proc/sys/kernel/nmi_watchdog", "1"),
+    ("/proc/sys/kernel/watchdog", "1"),
+    ("/proc/sys/kernel/perf_event_max_sample_rate", "100000"),
+];
+
+/// What is added for control groups of version 2.
+const GROUPS: &[(&str, &str)] = &[
+    ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu"),
+    ("/sys/fs/cgroup/cgroup.subtree_control", "cpu"),
+    ("/sys/fs/cgroup/cgroup.procs", "1"),
+];
+
+const GROUP_ANSWERS: &str = "\
+/sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cpuset.cpus 0
+/sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cpuset.cpus.partition member
+/sys/fs/cgroup/speedwell also /sys/fs/cgroup/speedwell/cgroup.procs 7";
+
+fn request(knob: &str) -> Request {
+    // The lowest frequency is raised with turbo off only.
+    let turbo = (knob == "minimum-frequency").then(|| "turbo".to_owned());
+    Request {
+        knobs: turbo.into_iter().chain([knob.to_owned()]).collect(),
+        cpus: Some(vec![2, 3]),
+        has_command: true,
+        stops_services: false,
+    }
+}
+
+fn machine(folder: &fake::Machine) -> Machine {
+    Machine::at(folder.0.path(), None).unwrap()
+}
+
+/// The state of one knob of a plan.
+fn state<'a>(plan: &'a Plan, knob: &str) -> &'a KnobState {
+    plan.knobs.iter().find(|one| one.knob.name == knob).unwrap()
+}
+
+/// The files of a knob on the machine above, with what they hold and should hold.
+fn settings(knob: &str) -> Vec<Setting> {
+    let folder = fake::machine(MACHINE);
+    let plan = plan(&machine(&folder), &request(knob)).unwrap();
+    state(&plan, knob).settings.clone()
+}
+
+/// Knobs that are files which are always there.
+fn knobs_of_files() -> impl Iterator<Item = &'static str> {
+    let names = KNOBS.iter().map(|knob| knob.name);
+    names.filter(|name| !["priority", "own-cpus"].contains(name))
+}
+
+/// The machine above with the files of one knob changed by `change`; what they hold is `None` for a file that is taken
+/// away.
+fn with(knob: &str, change: impl Fn(&Setting) -> Option<String>) -> fake::Machine {
+    let folder = fake::machine(MACHINE);
+    for setting in settings(knob) {
+        let path = folder.path(&setting.path);
+        match change(&setting) {
+            Some(value) => fs::write(path, value).unwrap(),
+            None => fs::remove_file(path).unwrap(),
+        }
+    }
+    folder
+}
+
+/// The machine above whose kernel gives one answer to every write of a knob.
+fn answering(knob: &str, says: &str) -> fake::Machine {
+    let folder = fake::machine(MACHINE);
+    let answers = settings(knob)
+        .into_iter()
+        .map(|one| format!("{} {says}\n", one.path));
+    fs::write(folder.path("/answers"), answers.collect::<String>()).unwrap();
+    folder
+}
+
+/// Everything on a machine except the journal.
+fn files(folder: &fake::Machine) -> Vec<(String, String)> {
+    fn below(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                below(&path, found);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path.to_string_lossy().into_owned(), text.trim().to_owned()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for top in ["proc", "sys"] {
+        below(&folder.path(top), &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn nobody() -> Identity {
+    Identity {
+        pid: 0,
+        ..Identity::own()
+    }
+}
+
+fn apply(lock: &Lock<'_>, request: &Request) -> Plan {
+    let mut plan = plan(lock.machine, request).unwrap();
+    plan.apply(lock, nobody(), "speedwell tune", true, None)
+        .unwrap();
+    plan
+}
+
+/// Turns one knob.
+fn turn(folder: &fake::Machine, knob: &str) -> KnobState {
+    let machine = machine(folder);
+    let plan = apply(&Lock::take(&machine).unwrap(), &request(knob));
+    plan.knobs
+        .into_iter()
+        .find(|one| one.knob.name == knob)
+        .unwrap()
+}
+
+/// Puts everything back; what was not is returned.
+fn reset(folder: &fake::Machine) -> Vec<Restored> {
+    let machine = machine(folder);
+    let lock = Lock::take(&machine).unwrap();
+    let all = lock
+        .journal()
+        .unwrap()
+        .unwrap()
+        .restore(&lock, true)
+        .unwrap();
+    assert!(lock.journal().unwrap().is_none(), "the journal is gone");
+    all.into_iter()
+        .filter(|one| one.outcome != Restoration::Done)
+        .collect()
+}
+
+#[test]
+fn a_setting_with_another_value_is_changed_and_put_back() {
+    for knob in knobs_of_files() {
+        let folder = fake::machine(MACHINE);
+        let before = files(&folder);
+        let state = turn(&folder, knob);
+        assert_eq!(
+            (state.outcome, state.note.as_str()),
+            (Outcome::Set, ""),
+            "{knob}"
+        );
+        let held = machine(&folder);
+        for setting in &state.settings {
+            assert_eq!(
+                held.held(&setting.path).as_deref(),
+                Some(&*setting.after),
+                "{knob}"
+            );
+            assert_ne!(setting.before.as_deref(), Some(&*setting.after), "{knob}");
+        }
+        assert_eq!(reset(&folder), [], "{knob}");
+        assert_eq!(files(&folder), before, "{knob}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_as_wished_is_not_touched() {
+    for knob in knobs_of_files() {
+        let folder = with(knob, |setting| Some(setting.after.clone()));
+        let state = turn(&folder, knob);
+        match (knob, state.outcome) {
+            // Nothing is left to switch off.
+            ("smt", outcome) => assert_ne!(outcome, Outcome::Set),
+            (_, outcome) => assert_eq!(outcome, Outcome::Already, "{knob}"),
+        }
+        let journal = status(&machine(&folder)).unwrap().unwrap();
+        let touched = |entry: &&Entry| state.settings.iter().any(|one| one.path == entry.path);
+        assert_eq!(journal.entries.iter().find(touched), None, "{knob}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_not_there_is_said_to_be_missing_or_the_hosts() {
+    for knob in knobs_of_files() {
+        let folder = match knob {
+            "smt" => with("turbo", |setting| Some(setting.before.clone().unwrap())),
+            _ => with(knob, |_| None),
+        };
+        if knob == "smt" {
+            fs::remove_file(folder.path("/sys/devices/system/cpu/smt/control")).unwrap();
+        }
+        let request = request(knob);
+        let note = |folder: &fake::Machine| {
+            let plan = plan(&machine(folder), &request).unwrap();
+            let state = state(&plan, knob);
+            assert_eq!(state.outcome, Outcome::Cannot, "{knob}");
+            state.note.clone()
+        };
+        assert_eq!(note(&folder), "not on this machine", "{knob}");
+        fs::create_dir_all(folder.path("/sys/hypervisor")).unwrap();
+        fs::write(folder.path("/sys/hypervisor/type"), "xen").unwrap();
+        assert_eq!(note(&folder), "left to the host (hypervisor xen)", "{knob}");
+    }
+}
+
+#[test]
+fn what_may_not_be_written_is_seen_without_writing() {
+    for (says, words) in [
+        ("EACCES", "the kernel does not allow it"),
+        ("EROFS", "read-only here"),
+    ] {
+        for knob in knobs_of_files() {
+            let folder = answering(knob, says);
+            let before = files(&folder);
+            let request = request(knob);
+            let seen = |folder: &fake::Machine| {
+                let plan = plan(&machine(folder), &request).unwrap();
+                let state = state(&plan, knob);
+                (state.outcome, state.note.clone())
+            };
+            assert_eq!(seen(&folder), (Outcome::Cannot, words.to_owned()), "{knob}");
+            fs::write(folder.path("/.dockerenv"), "").unwrap();
+            let inside = "read-only here: ask the host".to_owned();
+            assert_eq!(seen(&folder), (Outcome::Cannot, inside), "{knob}");
+            turn(&folder, knob);
+            reset(&folder);
+            assert_eq!(files(&folder), before, "{knob}");
+        }
+    }
+}
+
+#[test]
+fn what_the_device_refuses_is_said_and_leaves_no_trace() {
+    for (says, words) in [
+        ("EIO", "the device cannot do it"),
+        ("EBUSY", "in use by something else"),
+    ] {
+        for knob in knobs_of_files() {
+            let folder = answering(knob, says);
+            let before = files(&folder);
+            let state = turn(&folder, knob);
+            assert_eq!(
+                (state.outcome, &*state.note),
+                (Outcome::Cannot, words),
+                "{knob}"
+            );
+            let journal = status(&machine(&folder)).unwrap().unwrap();
+            let refused = |entry: &Entry| state.settings.iter().any(|one| one.path == entry.path);
+            assert!(!journal.entries.iter().any(refused), "{knob}");
+            reset(&folder);
+            assert_eq!(files(&folder), before, "{knob}");
+        }
+    }
+}
+
+#[test]
+fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
+    let folder = fake::machine(MACHINE);
+    fs::write(
+        folder.path("/answers"),
+        "/proc/irq/24/smp_affinity_list EIO\n",
+    )
+    .unwrap();
+    let state = turn(&folder, "irq");
+    assert_eq!(state.outcome, Outcome::Set);
+    assert_eq!(state.note, "1 of 3: the device cannot do it");
+    let held = |path| machine(&folder).held(path).unwrap();
+    assert_eq!(held("/proc/irq/24/smp_affinity_list"), "0-3");
+    assert_eq!(held("/proc/irq/25/smp_affinity_list"), "0-1");
+    assert_eq!(held("/proc/irq/default_smp_affinity"), "3");
+}
+
+#[test]
+fn what_somebody_changed_meanwhile_is_left_alone() {
+    for knob in knobs_of_files() {
+        let folder = fake::machine(MACHINE);
+        let state = turn(&folder, knob);
+        let theirs = |path: &str| if path.contains("/irq/") { "2" } else { "77" };
+        for setting in &state.settings {
+            fs::write(folder.path(&setting.path), theirs(&setting.path)).unwrap();
+        }
+        let left = reset(&folder);
+        assert_eq!(left.len(), state.settings.len(), "{knob}");
+        for one in left {
+            let value = theirs(&one.path).to_owned();
+            assert_eq!(machine(&folder).held(&one.path).as_ref(), Some(&value));
+            assert_eq!(one.outcome, Restoration::LeftAlone(value), "{knob}");
+        }
+    }
+}
+
+#[test]
+fn somebody_who_put_a_setting_back_by_hand_is_not_mentioned() {
+    for knob in knobs_of_files() {
+        let folder = fake::machine(MACHINE);
+        for setting in turn(&folder, knob).settings {
+            fs::write(folder.path(&setting.path), setting.before.unwrap()).unwrap();
+        }
+        assert_eq!(reset(&folder), [], "{knob}");
+    }
+}
+
+#[test]
+fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_settings_along() {
+    for knob in ["governor", "minimum-frequency"] {
+        let folder = fake::machine(MACHINE);
+        fs::write(folder.path("/sys/devices/system/cpu/online"), "0-1").unwrap();
+        let state = turn(&folder, knob);
+        let paths: Vec<&str> = state.settings.iter().map(|one| one.path.as_str()).collect();
+        assert!(
+            matches!(paths[..], [one] if one.contains("policy0")),
+            "{paths:?}"
+        );
+        fs::remove_dir_all(folder.path("/sys/devices/system/cpu/cpufreq/policy0")).unwrap();
+        let gone = reset(&folder);
+        assert!(
+            matches!(&gone[..], [one] if one.outcome == Restoration::Gone),
+            "{gone:?}"
+        );
+    }
+    let folder = fake::machine(MACHINE);
+    fs::write(folder.path("/sys/devices/system/cpu/online"), "0,2-3").unwrap();
+    assert_eq!(
+        turn(&folder, "irq").settings[0].after,
+        "1",
+        "interrupts go to those online"
+    );
+    let plan = plan(&machine(&folder), &request("smt")).unwrap();
+    assert_eq!(
+        state(&plan, "smt").outcome,
+        Outcome::Cannot,
+        "its sibling is gone already"
+    );
+}
+
+#[test]
+fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
+    let folder = answering("turbo", "EIO");
+    let state = turn(&folder, "minimum-frequency");
+    assert_eq!(
+        (state.outcome, &*state.note),
+        (Outcome::Cannot, "with turbo off only")
+    );
+    let alone = Request {
+        knobs: vec!["minimum-frequency".into()],
+        ..Request::default()
+    };
+    let found = plan(&machine(&fake::machine(MACHINE)), &alone).unwrap();
+    let found = found
+        .knobs
+        .iter()
+        .find(|one| one.knob.name == "minimum-frequency");
+    assert_eq!(found.unwrap().note, "with turbo off only");
+}
+
+#[test]
+fn switching_turbo_off_lowers_the_highest_frequency_before_it_becomes_the_lowest() {
+    let folder = fake::machine(MACHINE);
+    let highest = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq";
+    let answer = format!("/sys/devices/system/cpu/intel_pstate/no_turbo also {highest} 2000000\n");
+    fs::write(folder.path("/answers"), answer).unwrap();
+    let state = turn(&folder, "minimum-frequency");
+    assert_eq!(state.settings[0].after, "2000000");
+}
+
+#[test]
+fn a_governor_that_comes_back_and_sets_turbo_anew_does_not_win() {
+    let folder = fake::machine(MACHINE);
+    let before = files(&folder);
+    let turbo = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+    let governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
+    fs::write(
+        folder.path("/answers"),
+        format!("{governor} also {turbo} 1\n"),
+    )
+    .unwrap();
+    let machine = machine(&folder);
+    let request = Request {
+        knobs: vec!["governor".into(), "turbo".into()],
+        ..Request::default()
+    };
+    apply(&Lock::take(&machine).unwrap(), &request);
+    reset(&folder);
+    assert_eq!(files(&folder), before);
+}
+
+#[test]
+fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
+    let smt = |files: &[(&str, &str)], cpus: Option<Vec<u32>>| {
+        let folder = fake::machine(MACHINE);
+        for (path, text) in files {
+            fs::write(folder.path(path), text).unwrap();
+        }
+        let request = Request {
+            cpus,
+            ..request("smt")
+        };
+        let plan = plan(&machine(&folder), &request).unwrap();
+        let state = state(&plan, "smt");
+        let files = state
+            .settings
+            .iter()
+            .map(|one| format!("{} {}", one.path, one.after));
+        (files.collect::<Vec<_>>().join(", "), state.note.clone())
+    };
+    let control = "/sys/devices/system/cpu/smt/control off".to_owned();
+    assert_eq!(smt(&[], None), (control, String::new()));
+    let sibling = "/sys/devices/system/cpu/cpu1/online 0".to_owned();
+    assert_eq!(
+        smt(&[], Some(vec![2, 3])),
+        (sibling, String::new()),
+        "never processor 0"
+    );
+    let few = [("/sys/devices/system/cpu/online", "0,2")];
+    assert_eq!(smt(&few, None).1, "fewer than two processors would be left");
+    let off = [("/sys/devices/system/cpu/smt/control", "notsupported")];
+    assert_eq!(smt(&off, None).1, "not on this machine");
+}
+
+#[test]
+fn a_command_gets_a_control_group_that_goes_with_it() {
+    let folder = fake::machine(&[MACHINE, GROUPS, &[("/answers", GROUP_ANSWERS)]].concat());
+    let machine = machine(&folder);
+    let plan = apply(&Lock::take(&machine).unwrap(), &request("own-cpus"));
+    let state = state(&plan, "own-cpus");
+    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
+    let held = |name: &str| machine.held(&format!("{OWN_GROUP}/{name}"));
+    assert_eq!(held("cpuset.cpus").as_deref(), Some("2-3"));
+    assert_eq!(held("cpuset.cpus.partition").as_deref(), Some("isolated"));
+    plan.enter_own_cpus(&machine).unwrap();
+    assert_eq!(
+        held("cgroup.procs").as_deref(),
+        Some("0"),
+        "the writer itself"
+    );
+    // Somebody is left in it: he goes back to where all are.
+    fs::write(folder.path(format!("{OWN_GROUP}/cgroup.procs")), "7\n").unwrap();
+    assert_eq!(reset(&folder), []);
+    assert_eq!(held("cpuset.cpus"), None);
+    assert_eq!(
+        machine.held("/sys/fs/cgroup/cgroup.procs").as_deref(),
+        Some("7")
+    );
+    assert_eq!(
+        machine
+            .held("/sys/fs/cgroup/cgroup.subtree_control")
+            .as_deref(),
+        Some("-cpuset")
+    );
+}
+
+/// A machine whose kernel answers so to a partition.
+fn with_partition(answers: &str) -> fake::Machine {
+    let answers = format!("{GROUP_ANSWERS}\n{answers}");
+    fake::machine(&[MACHINE, GROUPS, &[("/answers", &answers)]].concat())
+}
+
+#[test]
+fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
+    let partition = format!("{OWN_GROUP}/{PARTITION}");
+    let why = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+    let folder = with_partition(&format!("{partition} holds {why}"));
+    let state = turn(&folder, "own-cpus");
+    assert_eq!(
+        state.note,
+        format!("1 of 4: it holds '{why}' instead of 'isolated'")
+    );
+    assert_eq!(reset(&folder), []);
+}
+
+#[test]
+fn processors_that_cannot_be_isolated_are_at_least_their_own() {
+    let folder = with_partition(&format!("{OWN_GROUP}/{PARTITION} refuses isolated"));
+    let state = turn(&folder, "own-cpus");
+    assert_eq!((state.outcome, state.note.as_str()), (Outcome::Set, ""));
+    let held = machine(&folder).held(&format!("{OWN_GROUP}/{PARTITION}"));
+    assert_eq!(held.as_deref(), Some("root"));
+    assert_eq!(reset(&folder), []);
+}
+
+#[test]
+fn memory_comes_from_the_node_of_the_processors_where_there_are_several() {
+    let nodes = [
+        ("/sys/devices/system/node/online", "0-1"),
+        ("/sys/devices/system/cpu/cpu2/node1/cpulist", "2-3"),
+        ("/sys/devices/system/cpu/cpu3/node1/cpulist", "2-3"),
+    ];
+    let folder = fake::machine(&[MACHINE, GROUPS, &nodes].concat());
+    let plan = plan(&machine(&folder), &request("own-cpus")).unwrap();
+    let settings = &state(&plan, "own-cpus").settings;
+    let memory = settings
+        .iter()
+        .find(|one| one.path.ends_with("cpuset.mems"));
+    assert_eq!(memory.unwrap().after, "1");
+}
+
+#[test]
+fn what_works_against_the_settings_is_said() {
+    let warnings_of = |files: &[(&str, &str)], knob: &str| {
+        let folder = fake::machine(&[MACHINE, files].concat());
+        let machine = machine(&folder);
+        warnings(&machine, &plan(&machine, &request(knob)).unwrap())
+    };
+    let daemon = [("/proc/77/comm", "irqbalance")];
+    assert!(warnings_of(&daemon, "irq")[0].contains("'irqbalance' is running"));
+    assert!(warnings_of(&daemon, "swap").is_empty());
+    let folder = fake::machine(&[MACHINE, &daemon, &[("/service:irqbalance", "active")]].concat());
+    let machine = machine(&folder);
+    let stops = Request {
+        stops_services: true,
+        ..request("irq")
+    };
+    let lock = Lock::take(&machine).unwrap();
+    let plan_with = apply(&lock, &stops);
+    assert!(warnings(&machine, &plan_with).is_empty());
+    assert_eq!(
+        machine.held("service:irqbalance").as_deref(),
+        Some("inactive")
+    );
+    drop(lock);
+    assert_eq!(reset(&folder), []);
+    assert_eq!(
+        machine.held("service:irqbalance").as_deref(),
+        Some("active")
+    );
+    let battery = [
+        ("/sys/class/power_supply/BAT0/type", "Battery"),
+        ("/sys/class/power_supply/BAT0/status", "Discharging"),
+    ];
+    assert!(warnings_of(&battery, "swap")[0].contains("on battery"));
+}
+
+#[test]
+fn nobody_is_moved_to_a_group_that_was_not_asked_for() {
+    let left = [("/sys/fs/cgroup/speedwell/cgroup.procs", "")];
+    let folder = fake::machine(&[MACHINE, GROUPS, &left].concat());
+    let machine = machine(&folder);
+    let plan = apply(&Lock::take(&machine).unwrap(), &request("swap"));
+    plan.enter_own_cpus(&machine).unwrap();
+    let held = machine.held("/sys/fs/cgroup/speedwell/cgroup.procs");
+    assert_eq!(held.as_deref(), Some(""));
+}
+
+#[test]
+fn control_groups_of_version_1_are_no_help() {
+    let folder = fake::machine(MACHINE);
+    let plan = plan(&machine(&folder), &request("own-cpus")).unwrap();
+    let state = state(&plan, "own-cpus");
+    assert_eq!(state.outcome, Outcome::Cannot);
+    assert!(state.note.contains("--pin"), "{}", state.note);
+}
+
+#[test]
+fn a_journal_from_before_the_machine_was_started_is_removed() {
+    let folder = fake::machine(MACHINE);
+    turn(&folder, "swap");
+    let machine = machine(&folder);
+    assert_eq!(knobs_set(&machine.tree).as_deref(), Some("swap"));
+    fs::write(folder.path("/proc/sys/kernel/random/boot_id"), "second").unwrap();
+    assert_eq!(knobs_set(&machine.tree), None, "sessions do not note it");
+    let lock = Lock::take(&machine).unwrap();
+    assert!(lock.journal().unwrap().is_none());
+    assert!(!folder.path("/run/speedwell/tune.json").exists());
+}
+
+#[test]
+fn what_a_tuner_was_writing_when_it_died_goes_back_whatever_the_kernel_made_of_it() {
+    let folder = fake::machine(MACHINE);
+    turn(&folder, "swap");
+    let file = folder.path("/run/speedwell/tune.json");
+    let text = fs::read_to_string(&file)
+        .unwrap()
+        .replace("\"done\": true", "\"done\": false");
+    fs::write(&file, text).unwrap();
+    fs::write(folder.path("/proc/sys/vm/swappiness"), "2").unwrap();
+    assert_eq!(reset(&folder), []);
+    assert_eq!(
+        machine(&folder).held("/proc/sys/vm/swappiness").as_deref(),
+        Some("60")
+    );
+}
+
+#[test]
+fn what_cannot_be_put_back_stays_in_the_journal_of_a_guard() {
+    let folder = fake::machine(MACHINE);
+    turn(&folder, "timers");
+    fs::write(
+        folder.path("/answers"),
+        "/proc/sys/kernel/timer_migration EIO\n",
+    )
+    .unwrap();
+    let machine = machine(&folder);
+    let lock = Lock::take(&machine).unwrap();
+    let restored = lock
+        .journal()
+        .unwrap()
+        .unwrap()
+        .restore(&lock, false)
+        .unwrap();
+    let refused = Restoration::Refused("the device cannot do it".into());
+    assert_eq!(restored[0].outcome, refused);
+    assert_eq!(lock.journal().unwrap().unwrap().entries.len(), 1);
+}
+
+#[test]
+fn a_knob_that_needs_more_says_so_where_it_is_named() {
+    let folder = fake::machine(MACHINE);
+    let bare = |knobs: &[&str]| Request {
+        knobs: knobs.iter().map(|name| (*name).to_owned()).collect(),
+        ..Request::default()
+    };
+    let error = plan(&machine(&folder), &bare(&["irq"])).unwrap_err();
+    assert_eq!(error.to_string(), "'irq' needs --cpus CPUS");
+    let plan = plan(&machine(&folder), &bare(&[])).unwrap();
+    let found = |name| (state(&plan, name).outcome, state(&plan, name).note.clone());
+    assert_eq!(
+        found("irq"),
+        (Outcome::OnRequest, "needs --cpus CPUS".into())
+    );
+    assert_eq!(found("smt"), (Outcome::OnRequest, String::new()));
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = fake::machine(MACHINE);
+    turn(&folder, "swap");
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(folder.path("/run/speedwell"), open).unwrap();
+    let machine = machine(&folder);
+    let error = Lock::take(&machine).unwrap_err().to_string();
+    assert!(error.contains("others may write"), "{error}");
+}

@@ -1,0 +1,329 @@
+//! The machine as `tune` sees and changes it: the only function of this program that writes a setting is
+//! [`Machine::write`].
+//!
+//! A setting is a file of the kernel with one value. What the kernel shows is often longer than what it takes
+//! (`always [madvise] never`), or written in another way, so values are compared in the form that [`Machine::held`]
+//! gives. Below another root than `/` there is no kernel: a file `answers` there says what it would answer, and the
+//! tuner can be made to die at a chosen step, which is how its care is tested.
+
+use crate::processors::{list_of, numbers};
+use crate::system;
+use crate::tree::Tree;
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
+use rustix::process::{Signal, geteuid, getpid, kill_process};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A machine whose settings can be changed.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) tree: Tree,
+    root: PathBuf,
+    answers: Vec<Answer>,
+    steps_left: Option<AtomicU32>,
+}
+
+/// What a kernel that is not there would answer to a write.
+#[derive(Debug)]
+struct Answer {
+    path: String,
+    says: Says,
+}
+
+#[derive(Debug)]
+enum Says {
+    /// It is refused.
+    Error(Errno),
+    /// This value is refused.
+    Refuses(String),
+    /// The file then holds something else.
+    Holds(String),
+    /// Another file changes as well.
+    Also(String, String),
+}
+
+impl Machine {
+    /// This machine (`/`), or a folder that stands for one. There, `dies_at` is the step at which this process is
+    /// killed.
+    ///
+    /// # Errors
+    /// The folder's `answers` cannot be understood.
+    pub fn at(root: &Path, dies_at: Option<u32>) -> io::Result<Machine> {
+        let is_real = root == Path::new("/");
+        let answers = match fs::read_to_string(root.join("answers")) {
+            Ok(text) if !is_real => text.lines().map(answer).collect::<io::Result<_>>()?,
+            _ => Vec::new(),
+        };
+        Ok(Machine {
+            tree: Tree::at(root),
+            root: root.to_owned(),
+            answers,
+            steps_left: dies_at.filter(|_| !is_real).map(AtomicU32::new),
+        })
+    }
+
+    /// The folder that stands for the machine.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether a folder stands for the machine.
+    fn is_rehearsal(&self) -> bool {
+        self.root != Path::new("/")
+    }
+
+    /// Whether settings may be changed by this process at all.
+    pub fn is_ours(&self) -> bool {
+        self.is_rehearsal() || geteuid().is_root()
+    }
+
+    /// Why a setting is not there, in words.
+    pub(super) fn words_for_absent(&self) -> String {
+        match system::hypervisor(&self.tree) {
+            Some(kind) => format!("left to the host (hypervisor {kind})"),
+            None => "not on this machine".to_owned(),
+        }
+    }
+
+    /// A refusal in words.
+    pub(super) fn words_for(&self, error: &io::Error) -> String {
+        let is_inside = system::container(&self.tree).is_some();
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) if is_inside => {
+                "read-only here: ask the host".to_owned()
+            }
+            Some(Errno::ROFS) => "read-only here".to_owned(),
+            Some(Errno::ACCESS | Errno::PERM) => "the kernel does not allow it".to_owned(),
+            Some(Errno::IO) => "the device cannot do it".to_owned(),
+            Some(Errno::BUSY) => "in use by something else".to_owned(),
+            Some(Errno::INVAL) => "the kernel does not know this value here".to_owned(),
+            _ => error.to_string(),
+        }
+    }
+
+    /// What a setting holds, in the form that it is written in; `None` where it is not there.
+    pub(super) fn held(&self, path: &str) -> Option<String> {
+        if let Some(service) = self.service(path) {
+            let answer = Command::new("systemctl")
+                .args(["is-active", service])
+                .output();
+            return Some(
+                String::from_utf8_lossy(&answer.ok()?.stdout)
+                    .trim()
+                    .to_owned(),
+            );
+        }
+        if self.tree.path(path).is_dir() {
+            return Some(String::new());
+        }
+        Some(canonical(path, &self.tree.text(path)?))
+    }
+
+    /// Why a setting that is there can be seen to be out of reach without trying.
+    pub(super) fn is_closed(&self, path: &str) -> Result<(), io::Error> {
+        if self.service(path).is_some() {
+            return Ok(());
+        }
+        let file = self.tree.path(path);
+        if let Some(Says::Error(error @ (Errno::ACCESS | Errno::ROFS))) = self.answer(path) {
+            return Err((*error).into());
+        }
+        if statvfs(&file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            return Err(Errno::ROFS.into());
+        }
+        if fs::metadata(&file)?.permissions().mode() & 0o222 == 0 {
+            return Err(Errno::ACCESS.into());
+        }
+        Ok(())
+    }
+
+    /// Changes a setting: the one place where this program does so.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn write(&self, path: &str, change: Change<'_>) -> io::Result<()> {
+        self.step();
+        if let Some(Says::Error(error)) = self.answer(path) {
+            return Err((*error).into());
+        }
+        let file = self.tree.path(path);
+        match change {
+            Change::Value(value) if self.service(path).is_some() => {
+                switch(&path[SERVICE.len()..], value)?;
+            }
+            Change::Value(value) => {
+                let held = match self.answer(path) {
+                    Some(Says::Refuses(refused)) if refused == value => {
+                        return Err(Errno::INVAL.into());
+                    }
+                    Some(Says::Holds(other)) => other,
+                    _ => value,
+                };
+                let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
+                // One call, as the kernel takes one value a call; an empty one would not reach it at all.
+                file.write_all(format!("{held}\n").as_bytes())?;
+            }
+            Change::Make => fs::create_dir(file)?,
+            // Elsewhere the files of a group are no kernel's, and do not go with it.
+            Change::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
+            Change::Remove => return fs::remove_dir(file),
+        }
+        for answer in self.answers.iter().filter(|answer| answer.path == path) {
+            if let Says::Also(other, value) = &answer.says {
+                fs::write(self.tree.path(other), format!("{value}\n"))?;
+            }
+        }
+        self.step();
+        Ok(())
+    }
+
+    /// The service that a setting stands for, where there is a system that has services; elsewhere it is a file.
+    fn service<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(SERVICE).filter(|_| !self.is_rehearsal())
+    }
+
+    /// A point where a tuner may be killed.
+    pub(super) fn step(&self) {
+        let Some(left) = &self.steps_left else { return };
+        if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    }
+
+    fn answer(&self, path: &str) -> Option<&Says> {
+        let found = self.answers.iter().find(|answer| answer.path == path);
+        found.map(|answer| &answer.says)
+    }
+}
+
+/// What the path of a setting begins with that is no file, but whether a service is active.
+pub(super) const SERVICE: &str = "service:";
+
+/// Starts or stops a service (systemctl(1)).
+fn switch(service: &str, value: &str) -> io::Result<()> {
+    let verb = if value == "active" { "start" } else { "stop" };
+    let done = Command::new("systemctl")
+        .args([verb, service])
+        .stdin(Stdio::null())
+        .output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(
+        String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+    ))
+}
+
+/// What is done to a setting.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change<'a> {
+    /// It gets this value.
+    Value(&'a str),
+    /// A control group is made.
+    Make,
+    /// A control group is taken away.
+    Remove,
+}
+
+/// A line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also PATH TEXT`.
+fn answer(line: &str) -> io::Result<Answer> {
+    let words: Vec<&str> = line.splitn(4, ' ').collect();
+    let says = match words[..] {
+        [_, "EACCES"] => Says::Error(Errno::ACCESS),
+        [_, "EROFS"] => Says::Error(Errno::ROFS),
+        [_, "EIO"] => Says::Error(Errno::IO),
+        [_, "EBUSY"] => Says::Error(Errno::BUSY),
+        [_, "refuses", value] => Says::Refuses(value.to_owned()),
+        [_, "holds", ..] => Says::Holds(words[2..].join(" ")),
+        [_, "also", other, text] => Says::Also(other.to_owned(), text.to_owned()),
+        _ => return Err(io::Error::other(format!("'{line}' is no answer"))),
+    };
+    Ok(Answer {
+        path: words[0].to_owned(),
+        says,
+    })
+}
+
+/// Whether two values of a setting are the same; masks of processors have any number of zeros in front.
+pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
+    let digits = |mask: &str| mask.replace(',', "").trim_start_matches('0').to_lowercase();
+    one == other || path.ends_with("/default_smp_affinity") && digits(one) == digits(other)
+}
+
+/// What the kernel shows, in the form in which it is written.
+fn canonical(path: &str, shown: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name {
+        "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => list_of(&numbers(shown)),
+        // It shows the controllers that are on, and takes changes.
+        "cgroup.subtree_control" => {
+            let is_on = shown
+                .split(' ')
+                .any(|word| matches!(word, "cpuset" | "+cpuset"));
+            if is_on { "+cpuset" } else { "-cpuset" }.to_owned()
+        }
+        _ => {
+            let chosen = shown
+                .split_once('[')
+                .and_then(|(_, rest)| rest.split_once(']'));
+            chosen.map_or(shown, |(chosen, _)| chosen).to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::fake;
+
+    #[test]
+    fn what_the_kernel_shows_is_read_as_what_it_takes() {
+        for (path, shown, written) in [
+            (
+                "/sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never",
+                "madvise",
+            ),
+            ("/proc/irq/9/smp_affinity_list", "3,0-1", "0-1,3"),
+            (
+                "/sys/fs/cgroup/cgroup.subtree_control",
+                "cpuset memory",
+                "+cpuset",
+            ),
+            ("/sys/fs/cgroup/cgroup.subtree_control", "memory", "-cpuset"),
+            ("/proc/sys/vm/swappiness", "60", "60"),
+        ] {
+            assert_eq!(canonical(path, shown), written, "{path}");
+        }
+        let mask = "/proc/irq/default_smp_affinity";
+        assert!(is_same(mask, "00000002,0000000F", "2,0000000f") && !is_same(mask, "1f", "f"));
+        assert!(!is_same("/proc/sys/vm/swappiness", "01", "1"));
+    }
+
+    #[test]
+    fn a_folder_answers_as_the_kernel_would() {
+        let folder = fake::machine(&[
+            ("/a", "1\n"),
+            ("/b", "1\n"),
+            ("/c", "1\n"),
+            (
+                "/answers",
+                "/a EIO\n/b holds isolated invalid (no cpu)\n/c also /a 7\n",
+            ),
+        ]);
+        let machine = Machine::at(folder.0.path(), None).unwrap();
+        let error = machine.write("/a", Change::Value("2")).unwrap_err();
+        assert_eq!(machine.words_for(&error), "the device cannot do it");
+        machine.write("/b", Change::Value("isolated")).unwrap();
+        assert_eq!(machine.held("/b").unwrap(), "isolated invalid (no cpu)");
+        machine.write("/c", Change::Value("2")).unwrap();
+        assert_eq!(machine.held("/a").as_deref(), Some("7"));
+        let missing = machine.write("/d", Change::Value("2")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound, "nothing is made");
+    }
+}

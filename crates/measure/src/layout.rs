@@ -1,0 +1,119 @@
+//! Whether what is to be measured can be laid out anew for every run, and what that says afterwards.
+//!
+//! Decides how many runs share a build, what cannot be linked again, and which spreads are worth keeping. Start at
+//! [`check`].
+
+use anyhow::{bail, ensure};
+use speedwell_analysis::{LayoutSpread, layout_spreads};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Job, Kind, build_cost};
+use speedwell_model::{Language, Layout, Metric, Order, Session};
+use speedwell_results::store::Store;
+
+/// The looks of a comparison whose runs share builds, in runs: looks are at whole builds, the last at all of them.
+pub fn looks(usual: &[u32], builds: u32) -> Vec<u32> {
+    let most = usual.iter().copied().max().unwrap_or(0);
+    if builds == 0 || builds >= most {
+        return usual.to_vec();
+    }
+    let runs_per_build = most.div_ceil(builds);
+    let earlier = usual.iter().copied().filter(|look| *look < builds);
+    let looks = earlier.chain([builds]);
+    looks.map(|builds| builds * runs_per_build).collect()
+}
+
+/// Builds come in twos where they are compared: a block holds as many of every variant as it has runs.
+pub fn whole_blocks(layout: Layout, runs_per_block: u32) -> Layout {
+    let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
+    Layout { builds, ..layout }
+}
+
+/// Refuses what cannot be laid out as requested.
+///
+/// # Errors
+/// With the reason, and what can be varied instead.
+pub fn check(plan: &Plan) -> anyhow::Result<()> {
+    let layout = plan.design.layout;
+    if layout.is_usual() {
+        return Ok(());
+    }
+    ensure!(
+        !plan.shared,
+        "snippets that share a process have one layout\nhint: leave out --shared and --order parallel"
+    );
+    ensure!(
+        !plan.is_search,
+        "a search for the best concurrency compares numbers of workers, not builds\nhint: leave out --builds and \
+         --layout"
+    );
+    ensure!(
+        plan.design.order != Order::Paired || !plan.design.shares_builds(),
+        "with '--order paired' every pair has builds of its own, and there are {} runs of {} builds\nhint: --builds {0}",
+        plan.design.most_runs(),
+        layout.builds,
+    );
+    plan.jobs.iter().try_for_each(|job| check_job(job, layout))
+}
+
+fn check_job(job: &Job, layout: Layout) -> anyhow::Result<()> {
+    const HINT: &str = "hint: --layout env,stack varies what can be varied from outside";
+    let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
+    match job.source.kind {
+        Kind::Load | Kind::Experiment => bail!(
+            "'{name}' measures servers and requests, whose processes it starts itself: --builds and --layout do not \
+             reach them"
+        ),
+        Kind::Snippet(Language::Go) if layout.align => {
+            bail!("Go has no option that aligns functions\nhint: leave out 'align'")
+        }
+        Kind::Cpp | Kind::Fake => Ok(()),
+        Kind::Snippet(Language::C | Language::Cpp | Language::Rust | Language::Go) => Ok(()),
+        Kind::Program | Kind::GoogleBenchmark if links => {
+            bail!("'{name}' was built elsewhere, so no other builds of it can be made here\n{HINT}")
+        }
+        Kind::Snippet(language) if links => {
+            bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
+        }
+        Kind::Node | Kind::NodeCore | Kind::Python if links => {
+            bail!("'{name}' is not linked, so there are no builds of it\n{HINT}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keeps by how much builds of the session differ: later sessions with one build are compared with that.
+///
+/// # Errors
+/// The store fails.
+pub fn keep_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
+    let (Some(number), true) = (session.number, session.design.shares_builds()) else {
+        return Ok(());
+    };
+    let metrics: Vec<&Metric> = session.metrics.iter().collect();
+    for spread in layout_spreads(session, &metrics) {
+        let found = (spread.components.groups, spread.components.between);
+        store.keep_layout_spread(number, (&spread.case, &spread.metric), found)?;
+    }
+    Ok(())
+}
+
+/// How many runs of each build would have given the narrowest intervals in the time of this session; `None` where builds
+/// had one run each, or do not differ.
+pub fn advice(session: &Session) -> Option<String> {
+    let build_s = build_cost()?.as_secs_f64();
+    let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
+    let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
+    let metric = session.metrics.first()?;
+    let spreads = layout_spreads(session, &[metric]);
+    let best = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
+    // Of many cases the one that needs most.
+    let runs = spreads.iter().filter_map(best).max()?;
+    let runs = if runs == 1 {
+        "1 run".to_owned()
+    } else {
+        format!("{runs} runs")
+    };
+    Some(format!(
+        "{runs} of every build would have told most in this time: a build took {build_s:.2} s, a run {run_s:.2} s"
+    ))
+}

@@ -1,0 +1,411 @@
+//! Variants that are revisions of the user's repository: from what was typed to folders with built programs.
+//!
+//! Decides what a revision is called, which files are taken from it and which from the user's checkout, and when two
+//! sides are one and the same. How a revision comes into its folder is decided in `runner::worktree`. Start at [`settled`].
+
+use super::{Listener, RevisionRequest, VariantRequest, warn};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use speedwell_harness::discover::{self, Selection, Suite};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Job, Kind, Source, program_of};
+use speedwell_model::{Build, Event, Variant, Worktree, milliseconds};
+use speedwell_process::{adopt_orphans, on_interrupt, resolve};
+use speedwell_runner::worktree::{self, Checkout, Commit};
+use speedwell_suite::project::Project;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The longest part of a name that somebody typed which is repeated in the name of a variant.
+const LONGEST_NAME: usize = 60;
+
+/// The request with every revision in place: checked out, built, and named.
+///
+/// # Errors
+/// An unknown revision, or one that cannot be checked out or built.
+pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<VariantRequest> {
+    let mut settled = request.clone();
+    if std::mem::take(&mut settled.revisions).is_empty() {
+        return Ok(settled);
+    }
+    adopt_orphans();
+    on_interrupt()?;
+    let here = std::env::current_dir()?;
+    let first = &request.revisions[0].typed;
+    let checkout =
+        Checkout::find(&here).with_context(|| format!("cannot look for the revision '{first}'"))?;
+    let build = build(request, &checkout)?;
+    let commits: Vec<Commit> = request
+        .revisions
+        .iter()
+        .map(|wanted| checkout.commit(&wanted.typed))
+        .collect::<Result<_>>()?;
+    warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
+    for (wanted, commit) in request.revisions.iter().zip(&commits) {
+        let own = Worktree {
+            is_program_only: wanted.program.is_some(),
+            ..checkout.worktree(&wanted.typed, commit, build.as_ref())
+        };
+        worktree::ready(&own, &mut |sentence| {
+            listener.observe(&Event::Note(sentence))
+        })?;
+        let variant = &mut settled.given[wanted.variant];
+        if let Some(program) = &wanted.program {
+            variant.program = Some(built_program(program, &own, &checkout)?);
+        }
+        variant.environment.extend(worktree::variables(&own));
+        variant.worktree = Some(own);
+    }
+    name(&mut settled.given, &request.revisions);
+    fill(&mut settled, &checkout);
+    for (at, commit) in commits.iter().enumerate().skip(1) {
+        let is_one = commit.tree == commits[0].tree && is_one_thing(request, at);
+        let names = [0, at].map(|at| &*settled.given[request.revisions[at].variant].name);
+        if is_one {
+            warn(
+                listener,
+                &same(names, "are the same files, built alike", ""),
+            )?;
+        }
+    }
+    Ok(settled)
+}
+
+/// Whether the first revision and another one differ in nothing that was typed but in the revision.
+fn is_one_thing(request: &VariantRequest, at: usize) -> bool {
+    let parts = |at: usize| {
+        let (wanted, variant) = (
+            &request.revisions[at],
+            &request.given[request.revisions[at].variant],
+        );
+        (&wanted.program, &variant.arguments, &variant.environment)
+    };
+    parts(0) == parts(at)
+}
+
+/// How revisions are built: in the folder of theirs that stands for the current one, or for that of the project's file.
+fn build(request: &VariantRequest, checkout: &Checkout) -> Result<Option<Build>> {
+    let (command, directory) = match &request.build.command {
+        Some(command) => (command.clone(), checkout.inside.clone()),
+        None => {
+            let here = checkout.root.join(&checkout.inside);
+            let project = Project::find(&here, &checkout.root)?.unwrap_or_default();
+            let Some(command) = project.history.build else {
+                return Ok(None);
+            };
+            (
+                command,
+                project.folder.strip_prefix(&checkout.root)?.to_owned(),
+            )
+        }
+    };
+    Ok(Some(Build {
+        command,
+        directory,
+        limit_ms: milliseconds(request.build.limit),
+    }))
+}
+
+/// Says that what the user has not committed takes no part, where one would think that it does.
+fn warn_of_changes(
+    checkout: &Checkout,
+    wanted: &[RevisionRequest],
+    commits: &[Commit],
+    listener: &mut Listener<'_>,
+) -> Result<()> {
+    let head = checkout.commit("HEAD")?;
+    let at_head = wanted
+        .iter()
+        .zip(commits)
+        .find(|(_, commit)| **commit == head);
+    match at_head {
+        Some((wanted, _)) if checkout.is_changed() => warn(
+            listener,
+            &format!(
+                "Changes that are not committed are not measured: '{}' is the last commit.",
+                wanted.typed
+            ),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A program of a revision, given as from the current folder.
+fn built_program(typed: &Path, own: &Worktree, checkout: &Checkout) -> Result<PathBuf> {
+    let inside = match typed.strip_prefix(&checkout.root) {
+        Ok(inside) => inside.to_owned(),
+        Err(_) => checkout.inside.join(typed),
+    };
+    resolve(&own.folder.join(inside)).map_err(|_| anyhow!(no_program(typed, own)))
+}
+
+fn no_program(typed: &Path, own: &Worktree) -> String {
+    let hint = match &own.build {
+        Some(build) => format!("'{}' succeeded, but did not make it", build.command),
+        None => "--build COMMAND makes it".to_owned(),
+    };
+    format!(
+        "revision '{}' ({}) has no program '{}'\nhint: {hint}; looked in '{}'",
+        own.typed,
+        own.short_revision(),
+        typed.display(),
+        own.folder.display()
+    )
+}
+
+/// Calls variants without a name of their own after what was typed and the commit that it is.
+fn name(variants: &mut [Variant], revisions: &[RevisionRequest]) {
+    for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
+        let Some(own) = &variants[wanted.variant].worktree else {
+            continue;
+        };
+        let short = own.short_revision();
+        let typed: String = wanted.typed.chars().take(LONGEST_NAME).collect();
+        let usual = if typed.len() >= 7 && own.revision.starts_with(&typed) {
+            short.to_owned()
+        } else {
+            format!("{typed} ({short})")
+        };
+        let is_taken = |name: &str| variants.iter().any(|other| other.name == name);
+        let mut names =
+            std::iter::once(usual.clone()).chain((2..).map(|n| format!("{usual} #{n}")));
+        // The numbers do not end.
+        variants[wanted.variant].name = names.find(|name| !is_taken(name)).unwrap_or(usual);
+    }
+}
+
+/// Fills `{worktree}` and `{revision}` in the arguments and variables of all variants; the worktree of one that is no
+/// revision is the checkout.
+fn fill(request: &mut VariantRequest, checkout: &Checkout) {
+    let shared = std::mem::take(&mut request.arguments);
+    for variant in &mut request.given {
+        let own = variant.worktree.as_ref();
+        let folder = own
+            .map_or(&checkout.root, |own| &own.folder)
+            .to_string_lossy();
+        let folder = folder.into_owned();
+        let revision = own.map_or("", |own| &own.revision).to_owned();
+        variant.arguments.splice(0..0, shared.iter().cloned());
+        let values = variant.environment.iter_mut().map(|(_, value)| value);
+        for text in variant.arguments.iter_mut().chain(values) {
+            *text = text
+                .replace("{worktree}", &folder)
+                .replace("{revision}", &revision);
+        }
+    }
+}
+
+/// Every benchmark file that the targets mean. A program that is nowhere but where a revision was built is found there.
+///
+/// # Errors
+/// Nothing of that name, or nothing that a revision can have.
+pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<Vec<Source>> {
+    let revision = variants
+        .iter()
+        .filter_map(|own| own.worktree.as_ref())
+        .find(|own| !own.is_program_only);
+    let mut found = Vec::new();
+    for target in targets {
+        let here_first = discover::sources(target, here);
+        let built = || {
+            variants
+                .iter()
+                .find_map(|own| built_source(target, here, own))
+        };
+        match here_first {
+            Ok(sources) => found.extend(sources),
+            Err(error) => found.extend(built().ok_or_else(|| match revision {
+                Some(own) => error.context(no_program(Path::new(target), own)),
+                None => error,
+            })?),
+        }
+    }
+    let Some(own) = revision else {
+        return Ok(found);
+    };
+    for source in &found {
+        let file = source.file.display();
+        ensure!(
+            !matches!(source.kind, Kind::Load | Kind::Experiment),
+            "'{file}' is a definition file, which is not measured at revisions\nhint: its variants can name programs"
+        );
+        ensure!(
+            own.path_of(&source.file).is_some(),
+            "'{file}' is outside of the repository '{}', so revision '{}' changes nothing of it\nhint: \
+             'rev:{}:PROGRAM' is a program that is built from the revision",
+            own.checkout.display(),
+            own.typed,
+            own.typed
+        );
+    }
+    Ok(found)
+}
+
+/// The program of a revision, as if it lay in the checkout.
+fn built_source(target: &str, here: &Path, variant: &Variant) -> Option<Vec<Source>> {
+    let own = variant.worktree.as_ref()?;
+    let there = own.path_of(here)?;
+    let mut sources = discover::sources(target, &there).ok()?;
+    for source in &mut sources {
+        let in_checkout = |path: &Path| match path.strip_prefix(&own.folder) {
+            Ok(inside) => own.checkout.join(inside),
+            Err(_) => path.to_owned(),
+        };
+        source.file = in_checkout(&source.file);
+        source.root = in_checkout(&source.root);
+        source.directory = in_checkout(&source.directory);
+    }
+    sources
+        .iter()
+        .all(|source| source.kind.is_program())
+        .then_some(sources)
+}
+
+/// Puts the user's benchmark files into the worktrees that have them with another text or not at all: one benchmark for
+/// all revisions, which imports each revision's code by relative paths.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>) -> Result<()> {
+    let files = sources.filter(|source| !source.kind.is_program() && source.file.is_file());
+    let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
+    let worktrees = variants
+        .iter()
+        .filter_map(|variant| variant.worktree.as_ref());
+    for own in worktrees.filter(|own| !own.is_program_only) {
+        let mut wanted = Vec::new();
+        for file in &files {
+            let Some(there) = own.path_of(file) else {
+                continue;
+            };
+            let text =
+                fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+            wanted.push((there, text));
+        }
+        worktree::place(own, &wanted)?;
+    }
+    Ok(())
+}
+
+/// Keeps the benchmarks of programs that the programs of all revisions have; others are named.
+///
+/// # Errors
+/// A program that a revision does not have, or that cannot be asked; none in common.
+pub fn keep_common(suite: &mut Suite, variants: &[Variant], selection: &Selection) -> Result<()> {
+    let mut programs: Vec<Source> = Vec::new();
+    for job in suite.jobs.iter().filter(|job| job.source.kind.is_program()) {
+        if programs.iter().all(|known| known.file != job.source.file) {
+            programs.push(job.source.clone());
+        }
+    }
+    let revisions = variants.iter().filter(|own| own.program.is_none());
+    for variant in revisions {
+        let Some(own) = &variant.worktree else {
+            continue;
+        };
+        for source in &programs {
+            let file = &source.under(variant).file;
+            resolve(file).map_err(|_| anyhow!(no_program(Path::new(&source.name), own)))?;
+        }
+        if variant.name == variants[0].name || programs.is_empty() {
+            continue;
+        }
+        let described = discover::describe(&programs, selection, variant, &|_, _| ());
+        if let Some(failure) = described.iter().find_map(|own| own.failure.as_ref()) {
+            bail!(
+                "'{}' of '{}' {}",
+                failure.benchmark,
+                variant.name,
+                failure.cause
+            );
+        }
+        let known: BTreeSet<&str> = described
+            .iter()
+            .flat_map(|own| &own.jobs)
+            .map(|job| &*job.label)
+            .collect();
+        let is_common = |job: &Job| !job.source.kind.is_program() || known.contains(&*job.label);
+        let (common, lonely): (Vec<Job>, Vec<Job>) = suite.jobs.drain(..).partition(is_common);
+        suite.jobs = common;
+        if !lonely.is_empty() {
+            let names: Vec<String> = lonely
+                .iter()
+                .map(|job| format!("'{}'", job.label))
+                .collect();
+            suite.warnings.push(format!(
+                "not measured, because '{}' does not have them: {}",
+                variant.name,
+                names.join(", ")
+            ));
+        }
+        ensure!(
+            !suite.jobs.is_empty(),
+            "nothing to compare: no benchmark is in the programs of all revisions"
+        );
+    }
+    Ok(())
+}
+
+/// What is to be said of candidates whose programs are the baseline's, byte for byte, though their files differ.
+pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
+    let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
+        return Vec::new();
+    };
+    let is_same = |candidate: &&Variant| {
+        let has_same_words = candidate.arguments == baseline.arguments
+            && typed_variables(candidate).eq(typed_variables(baseline));
+        candidate.worktree.is_some()
+            && has_same_words
+            && jobs.iter().all(|job| {
+                let [one, other] = [baseline, candidate].map(|own| program_of(&job.source, own));
+                one != other && have_same_bytes(&one, &other)
+            })
+    };
+    let how = "are the same program, byte for byte";
+    let sentence = |own: &Variant| {
+        same(
+            [&baseline.name, &own.name],
+            how,
+            "unless it reads other files of its revision, ",
+        )
+    };
+    candidates.iter().filter(is_same).map(sentence).collect()
+}
+
+/// The variables of a variant without those that every revision gets.
+fn typed_variables(variant: &Variant) -> impl Iterator<Item = &(String, String)> {
+    let own = variant.worktree.as_ref().map(worktree::variables);
+    let own = own.unwrap_or_default();
+    let variables = variant.environment.iter();
+    variables.filter(move |variable| !own.contains(variable))
+}
+
+fn have_same_bytes(one: &Path, other: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
+    length(one).is_some()
+        && length(one) == length(other)
+        && fs::read(one).is_ok_and(|bytes| fs::read(other).is_ok_and(|others| bytes == others))
+}
+
+fn same([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
+    format!(
+        "'{baseline}' and '{candidate}' {how}: {unless}this is an A/A comparison, and every difference is noise."
+    )
+}
+
+/// Makes sure that the worktrees of a stored plan are as they were; those that are gone are built again.
+///
+/// # Errors
+/// As for [`settled`].
+pub fn restore(plan: &Plan, listener: &mut Listener<'_>) -> Result<()> {
+    for own in plan
+        .variants
+        .iter()
+        .filter_map(|variant| variant.worktree.as_ref())
+    {
+        worktree::ready(own, &mut |sentence| {
+            listener.observe(&Event::Note(sentence))
+        })?;
+    }
+    place(&plan.variants, plan.jobs.iter().map(|job| &job.source))
+}

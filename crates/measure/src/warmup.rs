@@ -1,0 +1,246 @@
+//! Series from the first iteration on: from plans of ordinary runs to those of `warmup` and `--steady`.
+//!
+//! Decides how many iterations a point has and how many points a process gives, from one run of every case that is thrown away.
+//! What is steady is decided by `analysis::warmup`. Start at [`as_series`].
+
+use super::{Listener, Plans, SessionRequest, carry_out};
+use anyhow::{Context, bail, ensure};
+use speedwell_harness::{self as harness, Job, Kind};
+use speedwell_model::{
+    Design, Event, Length, Metric, Order, Run, Samples, SteadyRule, Stopping, quote,
+};
+use speedwell_results::store::Store;
+use speedwell_runner::Ended;
+use std::time::Duration;
+
+/// How long the series of a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeriesLength {
+    /// 2000 points, or as many as there is time for in half a minute.
+    Usual,
+    /// So many iterations.
+    Iterations(u64),
+    /// About so long.
+    Time(Duration),
+}
+
+/// The points of a usual series: the iterations of Barrett et al., OOPSLA 2017.
+const POINTS: u64 = 2000;
+/// And the longest time that it takes.
+const LONGEST: Duration = Duration::from_secs(30);
+/// More points than this are not kept: they become longer instead.
+const MOST_POINTS: u64 = 100_000;
+/// With fewer points no change of level could be found.
+const FEWEST_POINTS: u64 = 50;
+/// A point is at least so long, or what interrupts a processor now and then would be most of it.
+const POINT_NS: f64 = 1e6;
+/// Where there are few iterations a point may be shorter, but not so short that reading the clock matters.
+const LEAST_POINT_NS: f64 = 50e3;
+/// Iterations longer than this are points by themselves, if there are few of them.
+const SHORT_NS: f64 = 20e3;
+
+/// Makes every run a series of this length, in which the steady part is looked for by `rule`.
+///
+/// # Errors
+/// Cases whose loop is not the harness's, an order that has no meaning here, a series that is too short. Interrupted while
+/// looking how long an iteration is.
+pub fn as_series(
+    mut plans: Plans,
+    length: SeriesLength,
+    rule: SteadyRule,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Plans> {
+    for job in &plans.plan.jobs {
+        check(job)?;
+    }
+    ensure!(
+        matches!(plans.plan.design.order, Order::Blocks | Order::Alternate) && !plans.plan.shared,
+        "every process is recorded from its first iteration on, alone\nhint: leave out --order"
+    );
+    let runs = first_look(&plans, listener)?;
+    for job in &mut plans.plan.jobs {
+        let name = job.label.clone();
+        let of_job = runs.iter().filter(|run| run.case.id() == name);
+        let times = of_job.filter_map(|run| Some(1e9 / run.value_of(Metric::THROUGHPUT)?));
+        let time_ns = times.fold(f64::INFINITY, f64::min);
+        if time_ns.is_finite() {
+            let samples = samples(length, time_ns).with_context(|| format!("in '{name}'"))?;
+            job.samples = Some(samples);
+        }
+    }
+    plans.plan.design.steady = Some(rule);
+    plans.plan.sampling.samples = usual(length);
+    Ok(plans)
+}
+
+/// Where nothing is known of a case because it failed: it will fail again, and say why.
+fn usual(length: SeriesLength) -> Samples {
+    let (count, iterations) = match length {
+        SeriesLength::Iterations(count) => {
+            (count.clamp(1, MOST_POINTS), count.div_ceil(MOST_POINTS))
+        }
+        _ => (POINTS, 1),
+    };
+    Samples {
+        count: count as u32,
+        length: Length::Iterations(iterations.max(1)),
+        warmup_ns: 0,
+    }
+}
+
+fn check(job: &Job) -> anyhow::Result<()> {
+    let kind = job.source.kind;
+    if harness::for_kind(kind).records_series() {
+        return Ok(());
+    }
+    let name = &job.source.name;
+    let hint = match kind {
+        Kind::Node | Kind::NodeCore => {
+            "\nhint: speedwell warmup --code node 'CODE' measures code in a loop of ours"
+        }
+        Kind::GoogleBenchmark => {
+            "\nhint: a C++ file with speedwell.hpp has a loop of ours: speedwell new suite"
+        }
+        _ => "",
+    };
+    bail!(
+        "'{}' has a loop of its own, so its first iterations cannot be recorded{hint}",
+        quote(name)
+    )
+}
+
+/// One usual run of every case and variant: how long are iterations?
+fn first_look(plans: &Plans, listener: &mut Listener<'_>) -> anyhow::Result<Vec<Run>> {
+    listener.observe(&Event::Note("looking how long iterations are"))?;
+    let mut plan = plans.plan.clone();
+    plan.design = Design {
+        stopping: Stopping::Fixed { runs: 1 },
+        runs_per_block: 1,
+        ..plan.design
+    };
+    plan.sampling.samples = Samples::default();
+    let suite = harness::discover::Suite::default();
+    let mut store = Store::in_memory()?;
+    let request = SessionRequest::default();
+    let mut silent = Silent;
+    let measured = carry_out(Plans::new(plan, suite), &request, &mut store, &mut silent)?;
+    ensure!(
+        measured.ended? == Ended::Complete,
+        "interrupted before anything was recorded"
+    );
+    Ok(measured.session.runs)
+}
+
+/// What is measured beforehand is nobody's concern, and what fails then fails again.
+struct Silent;
+
+impl speedwell_model::Observer for Silent {
+    fn observe(&mut self, _: &Event<'_>) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// How a process is divided whose iterations take so long.
+fn samples(length: SeriesLength, time_ns: f64) -> anyhow::Result<Samples> {
+    let lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
+    let (iterations, count) = match length {
+        SeriesLength::Usual => {
+            let iterations = lasting(POINT_NS);
+            let fitting = LONGEST.as_nanos() as f64 / (iterations as f64 * time_ns);
+            (iterations, POINTS.min(fitting as u64).max(FEWEST_POINTS))
+        }
+        SeriesLength::Time(time) => {
+            let whole_ns = time.as_nanos() as f64;
+            let iterations = lasting(POINT_NS.max(whole_ns / MOST_POINTS as f64));
+            let count = (whole_ns / (iterations as f64 * time_ns)) as u64;
+            (iterations, count.min(MOST_POINTS))
+        }
+        SeriesLength::Iterations(all) => {
+            let least = if time_ns < SHORT_NS {
+                lasting(LEAST_POINT_NS)
+            } else {
+                1
+            };
+            let iterations = lasting(POINT_NS).min(all / POINTS).max(least);
+            let iterations = iterations.max(all.div_ceil(MOST_POINTS));
+            (iterations, all / iterations)
+        }
+    };
+    ensure!(
+        count >= FEWEST_POINTS,
+        "a series of {count} points is too short to find a change in it: there must be {FEWEST_POINTS}, and a point is \
+         {iterations} iterations\nhint: --iterations {} or more, or a longer --time",
+        FEWEST_POINTS * iterations
+    );
+    Ok(Samples {
+        count: count as u32,
+        length: Length::Iterations(iterations),
+        warmup_ns: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn divided(length: SeriesLength, time_ns: f64) -> (u32, u64) {
+        let samples = samples(length, time_ns).unwrap();
+        match samples.length {
+            Length::Iterations(iterations) => (samples.count, iterations),
+            Length::TimeNs(_) => panic!("{samples:?}"),
+        }
+    }
+
+    #[test]
+    fn points_are_a_millisecond_or_an_iteration_and_there_are_2000_unless_they_take_long() {
+        let usual = |ns| divided(SeriesLength::Usual, ns);
+        assert_eq!(usual(100.0), (2000, 10_000));
+        assert_eq!(usual(400e3), (2000, 3));
+        assert_eq!(usual(5e6), (2000, 1));
+        assert_eq!(usual(100e6), (300, 1));
+        assert_eq!(usual(10e9), (50, 1), "fewer would say nothing");
+    }
+
+    #[test]
+    fn so_many_iterations_are_measured_as_were_asked_for() {
+        let of = |all, ns| divided(SeriesLength::Iterations(all), ns);
+        assert_eq!(of(2000, 5e6), (2000, 1));
+        assert_eq!(
+            of(2000, 300e3),
+            (2000, 1),
+            "points may be short where there are few iterations"
+        );
+        assert_eq!(of(20_000, 300e3), (5000, 4));
+        assert_eq!(of(500_000, 1e3), (2000, 250));
+        assert_eq!(
+            of(100_000, 1e3),
+            (2000, 50),
+            "no point is shorter than 50 us"
+        );
+        assert_eq!(
+            of(1_000_000, 2e6),
+            (100_000, 10),
+            "there are no more than 100 000 points"
+        );
+    }
+
+    #[test]
+    fn a_time_is_filled() {
+        let of = |s, ns| divided(SeriesLength::Time(Duration::from_secs(s)), ns);
+        assert_eq!(of(10, 5e6), (2000, 1));
+        assert_eq!(of(10, 1e3), (10_000, 1000));
+        assert_eq!(of(1000, 1e3), (100_000, 10_000));
+    }
+
+    #[test]
+    fn a_series_that_is_too_short_says_how_long_it_must_be() {
+        let told = samples(SeriesLength::Iterations(1000), 100.0)
+            .unwrap_err()
+            .to_string();
+        assert!(told.contains("a point is 500 iterations"), "{told}");
+        assert!(
+            told.ends_with("hint: --iterations 25000 or more, or a longer --time"),
+            "{told}"
+        );
+    }
+}

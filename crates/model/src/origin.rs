@@ -1,0 +1,94 @@
+//! The code that a session measured: its revision, and where that lies.
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of the code behind a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Origin {
+    /// The revision: the id of a commit, or what the user calls it.
+    pub revision: String,
+    /// The id of its tree: two revisions with the same tree hold the same code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// The revisions it follows; a merge has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<String>,
+    /// The branch it was measured on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Where the branch left the one it will be merged into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// When it was committed, in milliseconds since the Unix epoch. A label; never an order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed_unix_ms: Option<i64>,
+    /// The first line of its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// A digest of what was changed and not committed; `None` where nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dirty: Option<String>,
+    /// The number of the pull or merge request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull: Option<String>,
+    /// The page of the job that measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_url: Option<String>,
+    /// Who said which revision it is.
+    pub source: OriginSource,
+}
+
+/// Who said which revision a session measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OriginSource {
+    /// The user.
+    Option,
+    /// Variables of the service that ran the job.
+    Ci,
+    /// The repository that was measured in.
+    #[default]
+    Git,
+}
+
+/// What the user says of the code, which wins over what can be found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OriginRequest {
+    /// The revision.
+    pub revision: Option<String>,
+    /// The branch.
+    pub branch: Option<String>,
+}
+
+/// Letters of a commit's id that people read.
+const SHORT: usize = 10;
+
+impl Origin {
+    /// The revision as people write it: the beginning of a commit's id, anything else whole.
+    pub fn short(&self) -> &str {
+        short_revision(&self.revision)
+    }
+}
+
+/// The beginning of a commit's id; any other name of a revision whole.
+pub fn short_revision(revision: &str) -> &str {
+    let is_id = revision.len() >= 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    revision.get(..SHORT).filter(|_| is_id).unwrap_or(revision)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_shortened_and_names_are_not() {
+        let origin = |revision: &str| Origin {
+            revision: revision.to_owned(),
+            ..Origin::default()
+        };
+        let id = "8d75325f00aabbccddeeff00112233445566778899";
+        assert_eq!(origin(&id[..40]).short(), "8d75325f00");
+        assert_eq!(origin("release-2026-11-of-the-year").short().len(), 27);
+    }
+}

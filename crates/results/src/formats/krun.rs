@@ -1,0 +1,120 @@
+//! Results of Krun, the experiment runner behind "Virtual Machine Warmup Blows Hot and Cold" (Barrett et al., OOPSLA 2017):
+//! the wall-clock times of all iterations of every process.
+//!
+//! Decides what its entries stand for: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a process, each number a point of
+//! one iteration, in seconds. It must not know what is made of them. Start at [`read`]. Counters of the processor, and what
+//! `warmup_stats` adds to such files, are left out.
+
+use super::imported::{Imported, Process, sample};
+use super::load_report::NS_PER_SECOND;
+use crate::foreign::json::{self, Node};
+use anyhow::{Context, Result, ensure};
+use speedwell_model::{Case, Cause, Environment, Metric, Sample, Session, SteadyRule, Value};
+
+/// The member with the times.
+const TIMES: &str = "wallclock_times";
+
+/// Whether bytes are of this kind.
+pub fn recognises(bytes: &[u8]) -> bool {
+    json::keys(bytes).contains(&(1, TIMES.as_bytes()))
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// The file is no JSON, or a value is missing or of another type; the message names it.
+pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
+    let parsed = json::parse(bytes)?;
+    let root = Node::root(&parsed);
+    let times = root.need(TIMES)?;
+    let mut imported = Imported::default();
+    let metric = imported.metric(Metric::throughput());
+    for (key, value) in times.members() {
+        let case = case(key).with_context(|| format!("'{key}' in '{TIMES}'"))?;
+        let processes = Node::at(format!("{TIMES}.{key}"), value);
+        for process in processes.elements()? {
+            let points = process.elements()?;
+            if points.is_empty() {
+                // Krun keeps an empty list of a process that crashed.
+                imported.failure(&case, Cause::Silent, "krun".to_owned());
+                continue;
+            }
+            let samples = points.iter().map(|point| {
+                let seconds = point.number()?;
+                ensure!(
+                    seconds > 0.0,
+                    "'{}' is {seconds}, and a time is above zero",
+                    point.place()
+                );
+                Ok(Sample {
+                    elapsed_ns: Some((seconds * NS_PER_SECOND) as u64),
+                    iterations: Some(1.0),
+                    ..sample(&metric, 1.0 / seconds)
+                })
+            });
+            let process = Process {
+                samples: samples.collect::<Result<_>>()?,
+                ..Process::default()
+            };
+            imported.run(case.clone(), process);
+        }
+    }
+    let mut session = imported.into_session(label, Environment::default(), None)?;
+    session.design.steady = Some(SteadyRule::default());
+    Ok(session)
+}
+
+/// `fannkuch_redux:Graal:default-java`.
+fn case(key: &str) -> Result<Case> {
+    let parts: Vec<&str> = key.split(':').collect();
+    let [benchmark, vm, variant] = parts[..] else {
+        anyhow::bail!("it is not of the form BENCHMARK:VM:VARIANT");
+    };
+    ensure!(!benchmark.is_empty(), "the benchmark has no name");
+    let value = |name: &str, text: &str| (name.to_owned(), Value::Text(text.to_owned()));
+    Ok(Case::new(
+        benchmark,
+        vec![value("vm", vm), value("variant", variant)],
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_is_a_process_and_an_empty_one_a_failure() {
+        let text = br#"{"audit": {"uname": "x"}, "wallclock_times": {
+            "nbody:CPython:default-python": [[0.5, 0.25], [], [0.5, 0.2]]}, "reboots": 3}"#;
+        assert!(recognises(text));
+        let session = read("krun.json", text).unwrap();
+        assert_eq!(
+            session.runs[0].case.id(),
+            "nbody variant=default-python vm=CPython"
+        );
+        let values: Vec<f64> = session.runs[1]
+            .samples
+            .iter()
+            .map(|one| one.value)
+            .collect();
+        assert_eq!(
+            (session.runs.len(), session.failures.len(), values),
+            (2, 1, vec![2.0, 5.0])
+        );
+        assert_eq!(session.design.steady, Some(SteadyRule::default()));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let told = |times: &str| {
+            let text = format!("{{\"wallclock_times\": {times}}}");
+            format!("{:#}", read("f", text.as_bytes()).unwrap_err())
+        };
+        assert_eq!(
+            told("{\"a:b\": []}"),
+            "'a:b' in 'wallclock_times': it is not of the form BENCHMARK:VM:VARIANT"
+        );
+        assert!(told("{\"a:b:c\": [[1, -2]]}").contains("is -2, and a time is above zero"));
+        assert_eq!(told("{}"), "there are no results in it");
+    }
+}

@@ -1,0 +1,682 @@
+//! Revisions in folders of their own, built once: `git worktree` in the cache folder, beside the user's checkout.
+//!
+//! Decides which folder belongs to a revision and its build command, when a build is used again, and which ones go. A lock
+//! on the folder around a worktree shows that it is being made (by one process) or measured (by any number); the kernel
+//! drops it with the process, so what a killed one left is found unlocked and unfinished. It must not know what is
+//! measured there. Start at [`Checkout::find`], then [`ready`].
+
+use anyhow::{Context, Result, bail, ensure};
+use speedwell_harness::cache_folder;
+use speedwell_model::{Build, Worktree, nearest, quote};
+use speedwell_process::{Ended, Outcome, Spec, interrupted, run};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// How many worktrees are kept, those in use included.
+const KEPT: usize = 8;
+
+/// A question to git that takes longer is answered by no.
+const QUESTION: Duration = Duration::from_secs(10);
+
+/// Writing all files of a large repository on a busy machine takes its time.
+const CHECKOUT: Duration = Duration::from_secs(600);
+
+/// Lines of a build's output that are shown where it failed.
+const SHOWN_LINES: usize = 20;
+
+/// The file that says that a worktree is complete and built: its time is that of the last use.
+const BUILT: &str = "built";
+
+/// The file with everything that a build said.
+const OUTPUT: &str = "output";
+
+/// The file that names the repository that a worktree belongs to.
+const REPOSITORY: &str = "repository";
+
+/// How an error begins where git has answered, and the answer is no.
+const SAYS: &str = "git says: ";
+
+/// Variables by which git hands on its own view to hooks; a worktree has another one.
+const OF_GIT: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+];
+
+/// The file with the paths of files that have another text than in the revision, because a benchmark is the user's.
+const PLACED: &str = "placed";
+
+/// Locks of the worktrees that this process uses, by their folders, until it ends.
+static IN_USE: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+
+/// The checkout that the user works in.
+#[derive(Debug, Clone)]
+pub struct Checkout {
+    /// Its root.
+    pub root: PathBuf,
+    /// Where we are in it.
+    pub inside: PathBuf,
+    /// The folder of the repository, which all its worktrees share.
+    repository: PathBuf,
+}
+
+/// One commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Its name, whole.
+    pub id: String,
+    /// The name of what it holds: commits of the same tree have the same files.
+    pub tree: String,
+}
+
+impl Checkout {
+    /// The checkout that has the folder.
+    ///
+    /// # Errors
+    /// There is none, or no git.
+    pub fn find(here: &Path) -> Result<Checkout> {
+        let ask = |question: &[&str]| ask(here, &[&["rev-parse"], question].concat());
+        let root = ask(&["--show-toplevel"]).with_context(|| {
+            format!("'{}' is in no checkout of a git repository", here.display())
+        })?;
+        let repository = ask(&["--git-common-dir"])?;
+        Ok(Checkout {
+            inside: ask(&["--show-prefix"])?.into(),
+            repository: here.join(repository).canonicalize()?,
+            root: root.into(),
+        })
+    }
+
+    /// The commit that somebody means by these words.
+    ///
+    /// # Errors
+    /// None; the message has the nearest known name.
+    pub fn commit(&self, typed: &str) -> Result<Commit> {
+        let ask = |what: &str| {
+            let name = format!("{typed}{what}");
+            let question = ["rev-parse", "--verify", "--end-of-options", &name];
+            ask(&self.root, &question)
+        };
+        match ask("^{commit}") {
+            Ok(id) => Ok(Commit {
+                tree: ask("^{tree}")?,
+                id,
+            }),
+            Err(error) if !error.to_string().starts_with(SAYS) => Err(error),
+            Err(_) => bail!("git knows no revision '{typed}'{}", self.hint(typed)),
+        }
+    }
+
+    fn hint(&self, typed: &str) -> String {
+        let names = ["for-each-ref", "--format=%(refname:short)"];
+        let names = ask(&self.root, &names).unwrap_or_default();
+        let mut names: Vec<String> = names.lines().map(str::to_owned).collect();
+        names.push("HEAD".to_owned());
+        let shallow = ask(&self.root, &["rev-parse", "--is-shallow-repository"]);
+        let is_shallow = shallow.is_ok_and(|answer| answer == "true");
+        let base = typed.split(['~', '^', '@', ':']).next().unwrap_or_default();
+        let is_too_old = names.iter().any(|name| name == base);
+        match nearest(typed, &names) {
+            Some(near) if !is_too_old => format!("\nhint: did you mean '{near}'?"),
+            _ if is_shallow => {
+                "\nhint: this clone is shallow; 'git fetch --unshallow' brings older revisions"
+                    .into()
+            }
+            _ if is_too_old => format!("\nhint: 'git log {base}' lists the commits that it has"),
+            _ => "\nhint: a branch, a tag or a commit, as in 'git log REVISION'".into(),
+        }
+    }
+
+    /// Whether tracked files differ from the commit that is checked out.
+    pub fn is_changed(&self) -> bool {
+        let question = ["status", "--porcelain", "--untracked-files=no"];
+        ask(&self.root, &question).is_ok_and(|changes| !changes.is_empty())
+    }
+
+    /// The worktree of a commit, which [`ready`] makes.
+    pub fn worktree(&self, typed: &str, commit: &Commit, build: Option<&Build>) -> Worktree {
+        let mut identity = DefaultHasher::new();
+        (&self.repository, &commit.id).hash(&mut identity);
+        build
+            .map(|build| (&build.command, &build.directory))
+            .hash(&mut identity);
+        let entry = cache_folder()
+            .join("worktrees")
+            .join(format!("{:016x}", identity.finish()));
+        Worktree {
+            revision: commit.id.clone(),
+            typed: typed.to_owned(),
+            checkout: self.root.clone(),
+            folder: entry.join(commit.id.get(..12).unwrap_or(&commit.id)),
+            build: build.cloned(),
+            is_program_only: false,
+        }
+    }
+}
+
+/// Makes sure that the worktree is there and built, and keeps it until this process ends. `note` is told what takes time.
+///
+/// # Errors
+/// The commit cannot be checked out or built.
+pub fn ready(worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    let entry = Entry::of(worktree)?;
+    if in_use().iter().any(|(folder, _)| *folder == entry.0) {
+        return Ok(());
+    }
+    let mut is_waiting = false;
+    loop {
+        ensure!(
+            !interrupted(),
+            "interrupted before '{}' was built",
+            worktree.typed
+        );
+        let lock = entry.open()?;
+        let may_be_used = || entry.is(&lock) && entry.is_built(worktree);
+        if may_be_used() && lock.try_lock_shared().is_ok() && may_be_used() {
+            entry.touch();
+            in_use().push((entry.0, lock));
+            return Ok(());
+        }
+        if lock.try_lock().is_ok() {
+            if entry.is(&lock) && !entry.is_built(worktree) {
+                entry.make(worktree, note)?;
+            }
+            continue;
+        }
+        if !is_waiting {
+            note(&format!(
+                "another Speedwell is making the worktree of '{}': waiting for it",
+                worktree.typed
+            ))?;
+            is_waiting = true;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Gives files of the worktree these texts, and those that an earlier session gave others their own again.
+///
+/// # Errors
+/// A file cannot be written, or another process measures with another text of it.
+pub fn place(worktree: &Worktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+    let entry = Entry::of(worktree)?;
+    loop {
+        let others: Vec<PathBuf> = entry
+            .placed()
+            .into_iter()
+            .filter(|path| wanted.iter().all(|(known, _)| known != path))
+            .collect();
+        let lacks = |(path, text): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(text);
+        let lacking: Vec<_> = wanted.iter().filter(lacks).collect();
+        if others.is_empty() && lacking.is_empty() {
+            return Ok(());
+        }
+        let locks = in_use();
+        let lock = locks.iter().find(|(folder, _)| *folder == entry.0);
+        let (_, lock) = lock.context("a worktree is made before files are put into it")?;
+        if lock.try_lock().is_err() {
+            let mut files = lacking.iter().map(|(path, _)| path).chain(&others);
+            let file = files
+                .next()
+                .and_then(|path| path.strip_prefix(&worktree.folder).ok());
+            bail!(
+                "another Speedwell measures '{}' with another text of '{}'\nhint: wait until it has ended",
+                worktree.typed,
+                file.unwrap_or(Path::new("")).display()
+            );
+        }
+        entry.replace(worktree, &others, wanted)?;
+        // Until the lock is shared again, somebody else may have replaced files in turn, so all is looked at once more.
+        lock.lock_shared()?;
+    }
+}
+
+fn in_use() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folder around a worktree, with what is known of it.
+struct Entry(PathBuf);
+
+impl Entry {
+    fn of(worktree: &Worktree) -> Result<Entry> {
+        let folder = worktree.folder.parent();
+        let folder = folder.context("a worktree lies in a folder of its own")?;
+        Ok(Entry(folder.to_owned()))
+    }
+
+    /// The folder itself, which is what is locked.
+    fn open(&self) -> Result<File> {
+        let cannot = || format!("cannot make the folder '{}'", self.0.display());
+        let mut builder = DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .with_context(cannot)?;
+        File::open(&self.0).with_context(cannot)
+    }
+
+    /// Whether it is still the folder that was opened: whoever had the lock before may have removed it.
+    fn is(&self, lock: &File) -> bool {
+        let identity = |data: fs::Metadata| (data.dev(), data.ino());
+        let (own, now) = (lock.metadata(), fs::metadata(&self.0));
+        own.is_ok_and(|own| now.is_ok_and(|now| identity(own) == identity(now)))
+    }
+
+    fn is_built(&self, worktree: &Worktree) -> bool {
+        let built = fs::read_to_string(self.0.join(BUILT));
+        let link = fs::read_to_string(worktree.folder.join(".git")).unwrap_or_default();
+        // Where the repository was cloned anew, it knows nothing of its old worktrees.
+        let known = link.trim_end().strip_prefix("gitdir: ");
+        built.is_ok_and(|built| built == description(worktree))
+            && known.is_some_and(|known| worktree.folder.join(known).is_dir())
+    }
+
+    /// Notes that it is used now.
+    fn touch(&self) {
+        if let Ok(built) = File::options().append(true).open(self.0.join(BUILT)) {
+            let _ = built.set_modified(SystemTime::now());
+        }
+    }
+
+    fn last_used(&self) -> Option<SystemTime> {
+        fs::metadata(self.0.join(BUILT)).ok()?.modified().ok()
+    }
+
+    /// Checks the commit out and builds it. Whatever an earlier attempt left goes first.
+    fn make(&self, worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        self.clear();
+        self.make_space();
+        let named = format!(
+            "revision '{}' ({})",
+            worktree.typed,
+            worktree.short_revision()
+        );
+        let cannot = || format!("cannot check out {named}");
+        let repository = ask(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
+        let repository = worktree.checkout.join(repository);
+        fs::write(
+            self.0.join(REPOSITORY),
+            repository.as_os_str().as_encoded_bytes(),
+        )
+        .with_context(cannot)?;
+        let folder = worktree.folder.to_string_lossy();
+        // Forced, because git may still know this folder from a time before somebody removed it.
+        let add = [
+            "worktree",
+            "add",
+            "--quiet",
+            "--force",
+            "--detach",
+            "--end-of-options",
+        ];
+        let add = [&add[..], &[folder.as_ref(), &worktree.revision]].concat();
+        git(&worktree.checkout, &add, CHECKOUT).with_context(cannot)?;
+        submodules(&worktree.checkout, &worktree.folder).with_context(cannot)?;
+        if let Some(build) = &worktree.build {
+            note(&format!("building {named}: {}", build.command))?;
+            self.build(build, worktree)
+                .with_context(|| format!("cannot build {named}"))?;
+        }
+        let built = self.0.join(BUILT);
+        fs::write(&built, description(worktree))
+            .with_context(|| format!("cannot write '{}'", built.display()))
+    }
+
+    fn build(&self, build: &Build, worktree: &Worktree) -> Result<()> {
+        let directory = worktree.folder.join(&build.directory);
+        ensure!(
+            directory.is_dir(),
+            "it has no folder '{}'\nhint: start Speedwell in a folder that every revision has",
+            build.directory.display()
+        );
+        let command = filled_in_shell(&build.command, worktree);
+        let spec = Spec {
+            environment: variables(worktree),
+            directory: Some(directory),
+            limit: Duration::from_millis(build.limit_ms),
+            unset: OF_GIT.map(str::to_owned).to_vec(),
+            // Both streams in one, so that what belongs together stands together.
+            ..Spec::new("sh").args(["-c", &format!("exec 2>&1\n{command}")])
+        };
+        let outcome = run(&spec, &mut ()).context("cannot start 'sh'")?;
+        let output = self.0.join(OUTPUT);
+        fs::write(&output, outcome.stdout.text())
+            .with_context(|| format!("cannot write '{}'", output.display()))?;
+        let said = match outcome.stdout.last_lines(SHOWN_LINES) {
+            nothing if nothing.is_empty() => "; it said nothing".to_owned(),
+            lines => format!(", after it said:\n{lines}"),
+        };
+        let how = match outcome.ended {
+            Ended::Exit(0) => return Ok(()),
+            Ended::Interrupted => bail!("interrupted"),
+            Ended::Timeout => format!(
+                "was ended after {} s (--build-timeout)",
+                build.limit_ms.div_ceil(1000)
+            ),
+            other => other.to_string(),
+        };
+        bail!(
+            "{} {how}{said}\nhint: its whole output is in '{}', and its folder is '{}'",
+            quote(&build.command),
+            output.display(),
+            worktree.folder.display()
+        )
+    }
+
+    /// Files that may have another text than in the revision.
+    fn placed(&self) -> Vec<PathBuf> {
+        let paths = fs::read_to_string(self.0.join(PLACED)).unwrap_or_default();
+        paths.lines().map(PathBuf::from).collect()
+    }
+
+    /// Gives `others` the text of the revision, and the wanted files theirs.
+    fn replace(
+        &self,
+        worktree: &Worktree,
+        others: &[PathBuf],
+        wanted: &[(PathBuf, Vec<u8>)],
+    ) -> Result<()> {
+        let cannot = |path: &Path| format!("cannot write '{}'", path.display());
+        // Noted first: what a killed process has begun is known to the next.
+        let all: BTreeSet<PathBuf> = self
+            .placed()
+            .into_iter()
+            .chain(wanted.iter().map(|(path, _)| path.clone()))
+            .collect();
+        self.note_placed(all.iter())?;
+        for path in others {
+            let _ = fs::remove_file(path);
+            let text = path.to_string_lossy();
+            let restore = ["checkout", "--quiet", &worktree.revision, "--", &text];
+            // A file that the revision does not have is gone, as it should be.
+            let _ = git(&worktree.folder, &restore, QUESTION);
+        }
+        for (path, text) in wanted {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            fs::create_dir_all(folder).with_context(|| cannot(path))?;
+            ensure!(
+                folder
+                    .canonicalize()?
+                    .starts_with(worktree.folder.canonicalize()?),
+                "{}: a link of revision '{}' leads out of its worktree",
+                cannot(path),
+                worktree.typed
+            );
+            let draft = path.with_extension("speedwell-draft");
+            let write = || fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
+            write().with_context(|| cannot(path))?;
+        }
+        self.note_placed(wanted.iter().map(|(path, _)| path))
+    }
+
+    fn note_placed<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+        let lines: Vec<String> = paths.map(|path| format!("{}\n", path.display())).collect();
+        fs::write(self.0.join(PLACED), lines.concat())
+            .context("cannot note which files were replaced")
+    }
+
+    /// Removes what has been used least recently, so that there is room for one more, and what was never finished.
+    fn make_space(&self) {
+        let beside = self.0.parent().and_then(|all| fs::read_dir(all).ok());
+        let others = beside
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|other| Entry(other.path()));
+        let mut others: Vec<Entry> = others.filter(|other| other.0 != self.0).collect();
+        others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
+        let is_kept = |at: usize, other: &Entry| at + 1 < KEPT && other.last_used().is_some();
+        for (_, old) in others
+            .iter()
+            .enumerate()
+            .filter(|(at, other)| !is_kept(*at, other))
+        {
+            let lock = File::open(&old.0);
+            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+                old.clear();
+                let _ = fs::remove_dir(&old.0);
+            }
+        }
+    }
+
+    /// Removes the worktree, and what git knows of it. What cannot be removed is in the way of whoever comes next, who
+    /// says so.
+    fn clear(&self) {
+        let _ = fs::remove_file(self.0.join(BUILT));
+        let repository = fs::read_to_string(self.0.join(REPOSITORY)).map(PathBuf::from);
+        for inside in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let path = inside.path();
+            if !path.is_dir() {
+                let _ = fs::remove_file(&path);
+                continue;
+            }
+            if let Ok(repository) = &repository {
+                let folder = path.to_string_lossy();
+                let remove = ["worktree", "remove", "--force", "--force", folder.as_ref()];
+                let _ = git(repository, &remove, CHECKOUT);
+            }
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// What a worktree is the worktree of.
+fn description(worktree: &Worktree) -> String {
+    let build = worktree.build.as_ref();
+    let build = build.map_or(String::new(), |build| {
+        format!("{}\n{}", build.directory.display(), build.command)
+    });
+    format!("{}\n{build}\n", worktree.revision)
+}
+
+/// What builds and measured processes find in their environment.
+pub fn variables(worktree: &Worktree) -> Vec<(String, String)> {
+    let folder = worktree.folder.to_string_lossy().into_owned();
+    vec![
+        ("SPEEDWELL_REVISION".to_owned(), worktree.revision.clone()),
+        ("SPEEDWELL_WORKTREE".to_owned(), folder),
+    ]
+}
+
+/// The command with its placeholders filled; `${worktree}` is a shell's own.
+fn filled_in_shell(command: &str, worktree: &Worktree) -> String {
+    let mut text = command.to_owned();
+    let folder = worktree.folder.to_string_lossy();
+    for (name, value) in [
+        ("{worktree}", quote(&folder)),
+        ("{revision}", worktree.revision.clone()),
+    ] {
+        let parts: Vec<&str> = text.split(name).collect();
+        let mut filled = parts[0].to_owned();
+        for part in &parts[1..] {
+            let is_variable = filled.ends_with('$');
+            filled.push_str(if is_variable { name } else { &value });
+            filled.push_str(part);
+        }
+        text = filled;
+    }
+    text
+}
+
+/// Gives the worktree the submodules that the checkout has, from there and not from where they came: what is on this
+/// machine needs no network.
+fn submodules(checkout: &Path, folder: &Path) -> Result<()> {
+    if !folder.join(".gitmodules").is_file() {
+        return Ok(());
+    }
+    let paths = [
+        "config",
+        "--file",
+        ".gitmodules",
+        "--get-regexp",
+        r"^submodule\..*\.path$",
+    ];
+    for line in ask(folder, &paths).unwrap_or_default().lines() {
+        let Some((key, path)) = line.split_once(' ') else {
+            continue;
+        };
+        let name = key.trim_end_matches(".path");
+        let own = checkout.join(path);
+        if !own.join(".git").exists() {
+            continue;
+        }
+        let url = format!("{name}.url={}", own.display());
+        let update = [
+            "-c",
+            "protocol.file.allow=always",
+            "-c",
+            &url,
+            "submodule",
+            "update",
+            "--",
+            path,
+        ];
+        git(folder, &update, CHECKOUT).with_context(|| format!("in its submodule '{path}'"))?;
+        submodules(&own, &folder.join(path))?;
+    }
+    Ok(())
+}
+
+/// The answer of git to a question, without its last line end.
+fn ask(folder: &Path, question: &[&str]) -> Result<String> {
+    git(folder, question, QUESTION).map(|answer| answer.trim_end_matches('\n').to_owned())
+}
+
+/// What git writes, started in `folder`. Nobody's hooks are executed and nobody is asked for a password.
+fn git(folder: &Path, arguments: &[&str], limit: Duration) -> Result<String> {
+    let quiet = [
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "--no-optional-locks",
+    ];
+    let spec = Spec {
+        directory: Some(folder.to_owned()),
+        unset: OF_GIT.map(str::to_owned).to_vec(),
+        limit,
+        ..Spec::new("git")
+    };
+    let spec = spec.args(quiet).args(arguments.iter().copied());
+    let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    let outcome = run(&spec, &mut ()).context("cannot start 'git'")?;
+    match outcome.ended {
+        Ended::Exit(0) => Ok(outcome.stdout.text()),
+        Ended::Timeout => bail!(
+            "'git {}' took longer than {} s",
+            arguments[0],
+            limit.as_secs()
+        ),
+        Ended::Interrupted => bail!("interrupted"),
+        _ => bail!("{SAYS}{}", complaint(&outcome)),
+    }
+}
+
+fn complaint(outcome: &Outcome) -> String {
+    let lines = outcome.stderr.last_lines(3);
+    match lines.trim() {
+        "" => format!("nothing, and {}", outcome.ended),
+        lines => lines.trim_start_matches("fatal: ").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A repository with a file `speed`, and its first commit as a worktree that is ready; `None` without git.
+    fn made(folder: &Path) -> Option<Worktree> {
+        let checkout = folder.join("checkout");
+        fs::create_dir(&checkout).unwrap();
+        fs::write(checkout.join("speed"), "first").unwrap();
+        for words in ["init --quiet", "add speed", "commit --quiet -m one"] {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]);
+            let Ok(output) = git.args(words.split(' ')).current_dir(&checkout).output() else {
+                eprintln!("skipped: no git");
+                return None;
+            };
+            assert!(output.status.success(), "{output:?}");
+        }
+        let found = Checkout::find(&checkout).unwrap();
+        let commit = found.commit("HEAD").unwrap();
+        let mut worktree = found.worktree("HEAD", &commit, None);
+        worktree.folder = folder.join("cache/entry/tree");
+        ready(&worktree, &mut |_| Ok(())).unwrap();
+        Some(worktree)
+    }
+
+    #[test]
+    fn files_of_a_session_are_placed_and_those_of_the_one_before_are_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(worktree) = made(folder.path()) else {
+            return;
+        };
+        let path = |name: &str| worktree.folder.join(name);
+        let text = |name: &str| fs::read_to_string(path(name)).ok();
+        let wanted = |name: &str| (path(name), b"mine".to_vec());
+        place(&worktree, &[wanted("speed"), wanted("new/other")]).unwrap();
+        assert_eq!(
+            [text("speed"), text("new/other")],
+            [Some("mine".into()), Some("mine".into())]
+        );
+        place(&worktree, &[wanted("third")]).unwrap();
+        assert_eq!(
+            [text("speed"), text("new/other")],
+            [Some("first".into()), None]
+        );
+        let entry = Entry::of(&worktree).unwrap();
+        let another = entry.open().unwrap();
+        another.lock_shared().unwrap();
+        place(&worktree, &[wanted("third")]).expect("nothing changes");
+        let told = place(&worktree, &[]).unwrap_err().to_string();
+        assert!(
+            told.starts_with("another Speedwell measures 'HEAD' with another text of 'third'"),
+            "{told}"
+        );
+        assert_eq!(text("third"), Some("mine".into()));
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_worktree_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(worktree) = made(folder.path()) else {
+            return;
+        };
+        let outside = folder.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, worktree.folder.join("link")).unwrap();
+        let wanted = (worktree.folder.join("link/speed"), b"mine".to_vec());
+        let told = place(&worktree, &[wanted]).unwrap_err().to_string();
+        assert!(told.contains("leads out of its worktree"), "{told}");
+        assert!(!outside.join("speed").exists());
+    }
+
+    #[test]
+    fn placeholders_of_a_build_are_filled_and_variables_of_the_shell_are_not() {
+        let worktree = Worktree {
+            revision: "abc".into(),
+            typed: "main".into(),
+            checkout: "/repo".into(),
+            folder: "/a b/tree".into(),
+            build: None,
+            is_program_only: false,
+        };
+        let filled = filled_in_shell(
+            "cd {worktree} && x ${worktree} {a,b} {revision}{revision}",
+            &worktree,
+        );
+        assert_eq!(filled, "cd '/a b/tree' && x ${worktree} {a,b} abcabc");
+    }
+}

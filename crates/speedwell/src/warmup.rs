@@ -1,0 +1,181 @@
+//! `speedwell warmup`: which processes become steady, when, and what that costs.
+//!
+//! Decides on the options; `measure::as_series` plans, `analysis::warmup` judges, `steady.rs` concludes. Start at [`run`].
+
+use super::eval::snippets;
+use super::options::{
+    ComparisonArgs, ExecutionArgs, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs, StudyArgs,
+    Task, VariantArgs, language, parse,
+};
+use super::{Status, run as measuring};
+use anyhow::ensure;
+use clap::Args;
+use speedwell_measure::eval::{self, EvalRequest};
+use speedwell_measure::{self as measure, PlanRequest, Plans, SamplingRequest, SeriesLength};
+use speedwell_model::{Clock, Language, SteadyRule};
+use speedwell_process as process;
+use speedwell_report as report;
+use std::time::Duration;
+
+/// Find out whether processes become steady, when, and what the start costs
+///
+/// Every run is a fresh process that is recorded from its first iteration on. Where the level of its times changes is looked
+/// for, and the process is flat, a warm-up, a slow-down, cyclic, without steady state, or unclear. Three figures come of it:
+/// the time of an iteration in the steady part, the time until then, and the total. Of several variants, all three are
+/// compared. Files in C++ and Python can be recorded, and with --code snippets in every language.
+///
+/// Exit status 1 with --fail-on, if at least 80 % of the processes agree.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell warmup examples/python/data/lists.py
+  speedwell warmup --code node 'JSON.parse(state)' --init-worker '@big.json' -o warmup.html
+  speedwell warmup --code python 'f(1000)' 'g(1000)' --init '@functions.py'
+  speedwell warmup sort.cpp --variant 'O2=g++ -O2' --variant 'O3=g++ -O3' --time 10s")]
+pub struct WarmupArgs {
+    /// Files, folders, group names, and NAME=VALUE to set a parameter; with --code, snippets
+    #[arg(
+        index = 1,
+        value_name = "TARGET|NAME=VALUE",
+        required_unless_present = "resume"
+    )]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program, before those of a variant's own
+    #[arg(index = 2, last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+    /// Record snippets in this language: erlang, elixir, node, python, c, cpp, go, rust, java or sh
+    #[arg(long, value_name = "LANG", value_parser = language, help_heading = "Code")]
+    code: Option<Language>,
+    #[command(flatten)]
+    snippet: SnippetArgs,
+    /// Processes of every case and variant; classes of fewer than 5 say little
+    #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
+    runs: u32,
+    /// Iterations of a process [default: 2000 points of a millisecond or more, within 30s]
+    #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
+    iterations: Option<u32>,
+    /// About how long a process is recorded, instead of a number of iterations
+    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration, help_heading = "Sampling")]
+    time: Option<Duration>,
+    /// Levels that differ by no more than this are one
+    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Sampling")]
+    delta: f64,
+    /// The least part of a process that must be steady
+    #[arg(long, value_name = "PCT", default_value = "25%", value_parser = parse::percent, help_heading = "Sampling")]
+    steady: f64,
+    /// Time limit of a run
+    #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Sampling")]
+    timeout: Duration,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    variants: VariantArgs,
+    #[command(flatten)]
+    execution: ExecutionArgs,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Records, and reports.
+///
+/// # Errors
+/// Wrong words, targets whose loop is not ours, a store that cannot be written.
+pub fn run(args: WarmupArgs) -> anyhow::Result<Status> {
+    ensure!(
+        args.steady < 1.0,
+        "the steady part cannot be all of a process: --steady {}",
+        report::share(args.steady)
+    );
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    let task = args.task();
+    let mut store = task.open_store()?;
+    if let Some(session) = &args.execution.resume {
+        let plans = measure::resumed(&store, session, args.execution.budget, &mut task.progress())?;
+        return measuring::execute(plans, &mut store, &task);
+    }
+    let plans = args.plans(&task)?;
+    let is_measured = !args.execution.list && !args.execution.test;
+    let plans = match is_measured {
+        true => measure::as_series(plans, args.length(), args.rule(), &mut task.progress())?,
+        false => plans,
+    };
+    measuring::execute(plans, &mut store, &task)
+}
+
+impl WarmupArgs {
+    fn rule(&self) -> SteadyRule {
+        SteadyRule {
+            delta: self.delta,
+            least_share: self.steady,
+            clock: self.execution.clock.map(Clock::from),
+            is_metric: false,
+        }
+    }
+
+    fn length(&self) -> SeriesLength {
+        match (self.iterations, self.time) {
+            (Some(count), _) => SeriesLength::Iterations(count.into()),
+            (None, Some(time)) => SeriesLength::Time(time),
+            (None, None) => SeriesLength::Usual,
+        }
+    }
+
+    /// Ordinary runs of what is to be recorded.
+    fn plans(&self, task: &Task) -> anyhow::Result<Plans> {
+        let plan = PlanRequest {
+            sampling: SamplingRequest {
+                runs: Some(self.runs),
+                timeout: Some(self.timeout),
+                ..SamplingRequest::default()
+            },
+            order: self.execution.order.into(),
+            seed: self.execution.seed,
+            pin: self.execution.pin.clone(),
+            budget: self.execution.budget,
+            confidence: self.comparison.confidence,
+            threshold: self.comparison.threshold,
+            ..PlanRequest::default()
+        };
+        match self.code {
+            Some(language) => {
+                let request = EvalRequest {
+                    language,
+                    snippets: snippets::read(language, &self.targets, &self.snippet)?,
+                    levels: Vec::new(),
+                    variants: self.variants.request(&self.arguments)?,
+                    plan,
+                    shares_process: false,
+                    is_trial: self.execution.test,
+                };
+                eval::plans(request, &mut task.progress())
+            }
+            None => {
+                let request = self.selection.request(
+                    &self.targets,
+                    &self.arguments,
+                    &self.variants,
+                    &self.execution,
+                    plan,
+                )?;
+                Plans::read(&request, &mut task.progress())
+            }
+        }
+    }
+
+    fn task(&self) -> Task {
+        Task {
+            settings: self.comparison.settings(&[], None),
+            fail_on: self.comparison.fail_on,
+            execution: self.execution.clone(),
+            study: StudyArgs::default(),
+            output: self.output.clone(),
+            store: self.store.clone(),
+            resumed_by: "warmup",
+            ..Task::default()
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Builds of one source, from the command line: what is linked, what counts once, what is refused.
+
+use super::harness_driver::tool;
+use super::project::{Answer, Project};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Two variants 10 % apart, whose builds differ by up to 20 %.
+const FAKE: &str = "case k=1\n\
+    old 100\n\
+    new 110\n\
+    builds 1.0 1.2 1.1 1.0 1.1 1.2 1.0 1.2\n";
+
+const TWO: [&str; 4] = ["--variant", "old=true", "--variant", "new=true"];
+
+fn project() -> Project {
+    Project::new().with("g/builds.fake", FAKE)
+}
+
+fn run(project: &Project, words: &[&str]) -> Answer {
+    project.run(&[&["run", "g/builds.fake", "--seed", "4"], words].concat())
+}
+
+/// The runs of the last session: variant, slot and build.
+fn builds_of(project: &Project) -> Vec<(String, u64, Option<u64>)> {
+    let lines = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0)
+        .stdout;
+    let of_line = |line: &str| {
+        let run = serde_json::from_str::<Value>(line).unwrap()["run"].take();
+        Some((
+            run["variant"].as_str()?.to_owned(),
+            run["slot"].as_u64()?,
+            run["build"].as_u64(),
+        ))
+    };
+    lines.lines().filter_map(of_line).collect()
+}
+
+#[test]
+fn with_as_many_builds_as_runs_every_run_has_one_of_its_own() {
+    let project = project();
+    run(
+        &project,
+        &[&TWO[..], &["--builds", "32", "--runs", "8"]].concat(),
+    )
+    .expect_status(0);
+    for variant in ["old", "new"] {
+        let runs = builds_of(&project)
+            .into_iter()
+            .filter(|run| run.0 == variant);
+        let builds: BTreeSet<Option<u64>> = runs.map(|run| run.2).collect();
+        assert_eq!(builds, (0..8).map(Some).collect());
+    }
+}
+
+#[test]
+fn runs_that_share_builds_are_compared_by_build() {
+    let project = project();
+    let words = [
+        &TWO[..],
+        &["--builds", "8", "--runs", "16", "--format", "json"],
+    ]
+    .concat();
+    let found = run(&project, &words).expect_status(0).json();
+    let row = &found["changes"][0];
+    assert_eq!(row["verdict"], "better");
+    // Every build has both its runs in the figures, and the same value in both.
+    assert_eq!(row["baseline_runs"], 16);
+    // Standard deviation of the logarithms of the eight factors: 0.0844 (numpy).
+    let notes = row["notes"].as_str().unwrap();
+    let expected = [
+        "Layout: builds of one source differ by sd 8.4 % [",
+        "(slowest/fastest 1.20); runs of one build by 0 %.",
+    ];
+    assert!(
+        expected.iter().all(|words| notes.contains(words)),
+        "{notes}"
+    );
+    let mut runs_of_build: BTreeMap<(String, Option<u64>), u32> = BTreeMap::new();
+    for (variant, _, build) in builds_of(&project) {
+        *runs_of_build.entry((variant, build)).or_default() += 1;
+    }
+    assert_eq!(runs_of_build.len(), 16);
+    assert!(
+        runs_of_build.values().all(|&runs| runs == 2),
+        "{runs_of_build:?}"
+    );
+}
+
+#[test]
+fn below_eight_builds_nothing_is_claimed_whatever_the_number_of_runs() {
+    let answer = run(
+        &project(),
+        &[&TWO[..], &["--builds", "6", "--runs", "48"]].concat(),
+    );
+    let answer = answer.expect_status(0).expect_stdout(&[
+        "unclear",
+        "Too few builds: 6 a side, and below 8 nothing is claimed.",
+    ]);
+    answer.expect_stderr(&["6 builds a side show nothing", "--builds 8 is enough"]);
+}
+
+#[test]
+fn without_a_number_of_runs_looks_are_at_whole_builds() {
+    let words = [&TWO[..], &["--builds", "16", "--format", "json"]].concat();
+    let project = project();
+    let found = run(&project, &words).expect_status(0).json();
+    // 16 builds of two runs, with looks at 8, 14 and 16 builds. The first does not find a change of 10 % among layouts
+    // that are 20 % apart, the second does.
+    assert_eq!(found["changes"][0]["decided_at"], 28);
+    let builds: BTreeSet<Option<u64>> = builds_of(&project).iter().map(|run| run.2).collect();
+    assert_eq!(builds, (0..14).map(Some).collect());
+}
+
+#[test]
+fn one_variant_shows_how_much_its_builds_differ() {
+    let answer = run(
+        &project(),
+        &["--variant", "old=true", "--builds", "4", "--runs", "8"],
+    );
+    answer
+        .expect_status(0)
+        .expect_stdout(&["Layout: builds of one source differ by sd 8.8 %"]);
+}
+
+#[test]
+fn doctor_says_in_a_line_whether_layout_matters() {
+    let text = FAKE.replace("old 100\nnew 110", "* 100");
+    let project = Project::new().with("g/builds.fake", &text);
+    let answer = project.run(&["doctor", "--builds", "g/builds.fake"]);
+    let answer = answer
+        .expect_status(0)
+        .expect_stdout(&["g/builds.fake k=1: layout matters, so compare builds (--builds 32)."]);
+    let words: Vec<&str> = answer.stdout.split_whitespace().collect();
+    assert!(
+        words
+            .join(" ")
+            .contains("builds of one source differ by sd 8.4 %"),
+        "{words:?}"
+    );
+    let even = Project::new().with("g/builds.fake", "case k=1\n* 100 101 102 103 104\n");
+    let answer = even.run(&["doctor", "--builds", "g/builds.fake"]);
+    answer
+        .expect_status(0)
+        .expect_stdout(&["g/builds.fake k=1: layout hardly matters."]);
+    assert_eq!(builds_of(&even).len(), 32);
+    project
+        .run(&["doctor", "--builds"])
+        .expect_status(2)
+        .expect_stderr(&["nothing to build"]);
+}
+
+#[test]
+fn a_change_of_one_build_that_a_layout_may_make_is_marked() {
+    let project = Project::new().with("g/builds.fake", &FAKE.replace("new 110", "new 103"));
+    run(
+        &project,
+        &["--variant", "old=true", "--builds", "4", "--runs", "8"],
+    )
+    .expect_status(0);
+    let words = [&TWO[..], &["--runs", "16", "--format", "json"]].concat();
+    let found = run(&project, &words).expect_status(0).json();
+    let row = &found["changes"][0];
+    assert_eq!(row["verdict"], "better");
+    let expected =
+        "Builds of one source differ by sd 8.8 % in this case (@1), more than this change";
+    assert!(row["notes"].as_str().unwrap().contains(expected), "{row}");
+    let large = project.with("g/builds.fake", FAKE);
+    let found = run(&large, &words).expect_status(0).json();
+    assert!(
+        !found["changes"][0]["notes"]
+            .as_str()
+            .unwrap()
+            .contains("Builds of one")
+    );
+}
+
+#[test]
+fn a_resumed_session_executes_the_builds_that_were_planned() {
+    let words = [&TWO[..], &["--builds", "4", "--runs", "8", "--fail-fast"]].concat();
+    let whole = project();
+    run(&whole, &words).expect_status(0);
+    let text = FAKE.replace("new 110", "new 110 110 110 exit:3 110 110 110 110");
+    let cut = Project::new().with("g/builds.fake", &text);
+    run(&cut, &words).expect_status(2);
+    assert!(builds_of(&cut).len() < 15);
+    let cut = cut.with("g/builds.fake", FAKE);
+    cut.run(&["run", "--resume", "@latest"]).expect_status(2);
+    let failed = |run: &(String, u64, Option<u64>)| builds_of(&cut).contains(run);
+    let missing = builds_of(&whole)
+        .into_iter()
+        .filter(|run| !failed(run))
+        .count();
+    assert_eq!(
+        (missing, builds_of(&cut).len()),
+        (1, 15),
+        "all but the one that failed"
+    );
+}
+
+#[test]
+fn what_has_no_builds_is_refused_with_what_can_be_varied() {
+    let project = project();
+    let refusals: [(&[&str], &str); 8] = [
+        (
+            &["eval", "node", "1", "--builds", "8"],
+            "node is not linked, so there are no builds of 'eval/node'\nhint: --layout env,stack",
+        ),
+        (
+            &["eval", "python", "1", "--builds", "8"],
+            "python is not linked",
+        ),
+        (
+            &["eval", "java", "1", "--builds", "8"],
+            "java is not linked",
+        ),
+        (
+            &["eval", "erlang", "1.", "--builds", "8"],
+            "erlang is not linked",
+        ),
+        (
+            &["eval", "go", "1", "--layout", "align"],
+            "Go has no option that aligns functions",
+        ),
+        (
+            &["run", "g/builds.fake", "--builds", "1"],
+            "one build has one layout",
+        ),
+        (
+            &["run", "g/builds.fake", "--layout", "sections"],
+            "needs builds that differ in them",
+        ),
+        (
+            &["run", "g/builds.fake", "--builds", "8", "--layout", "env"],
+            "which '--layout' leaves out",
+        ),
+    ];
+    for (words, reason) in refusals {
+        let refused = project.run(words).expect_status(2);
+        refused.expect_stderr(&[reason]);
+    }
+    let paired = [&TWO[..], &["--order", "paired", "--builds", "8"]].concat();
+    run(&project, &paired)
+        .expect_status(2)
+        .expect_stderr(&["every pair has builds of its own", "hint: --builds 32"]);
+}
+
+#[test]
+fn a_command_finds_another_environment_in_every_run_and_the_same_by_the_same_seed() {
+    let lengths = || {
+        let project = Project::new();
+        let words = [
+            "eval",
+            "sh",
+            "echo ${#SPEEDWELL_PAD} >> log",
+            "--layout",
+            "env,stack",
+            "--runs",
+            "6",
+            "-n",
+            "1",
+        ];
+        project
+            .run(&[&words[..], &["-i", "1", "--seed", "9"]].concat())
+            .expect_status(0);
+        let log = std::fs::read_to_string(project.path("log")).unwrap();
+        // A run executes the command as often as there is time for.
+        let mut lengths: Vec<u32> = log.lines().map(|line| line.parse().unwrap()).collect();
+        lengths.dedup();
+        lengths
+    };
+    let first = lengths();
+    assert!(first.iter().all(|bytes| (1..=4096).contains(bytes)));
+    assert_eq!(first.len(), 6, "{first:?}");
+    assert_eq!(first, lengths());
+}
+
+/// Reports where one of its functions lies within a page, and ends badly if it is asked to.
+const PROGRAM: &str = r#"#include <speedwell.hpp>
+#include <cstdint>
+#include <cstdlib>
+__attribute__((noinline)) int first(int x) { return x * 3 + 1; }
+__attribute__((noinline)) int second(int x) { return x * 5 + 1; }
+SPEEDWELL_BENCHMARK(place) {
+  int x = 1;
+  for (auto _ : bench) speedwell::keep(x = first(second(x)) & 1023);
+  if (std::getenv("FAIL")) std::abort();
+  bench.metric("place", double(reinterpret_cast<std::uintptr_t>(&first) & 4095), "B", speedwell::Better::lower);
+}
+"#;
+
+const QUICK: [&str; 8] = ["-n", "1", "-t", "1ms", "-w", "0", "--seed", "6"];
+
+/// Runs with a cache folder of its own for builds that are looked for afterwards.
+fn with_compiler(project: &Project, words: &[&str]) -> Answer {
+    let mut command = project.command(words);
+    command.env(
+        "XDG_CACHE_HOME",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache-builds"),
+    );
+    command.env_remove("CXX").env("CXXFLAGS", "-O1");
+    command.output().unwrap().into()
+}
+
+/// Linkers to be tried: the compiler's own, and those that shuffle where they are installed.
+fn linkers() -> Vec<&'static str> {
+    let is_there = |name: &&str| {
+        let found = Command::new(name).arg("--version").output().is_ok();
+        if !found {
+            eprintln!("skipped: {name} is not installed");
+        }
+        found
+    };
+    let shuffling = [("ld.lld", "lld"), ("mold", "mold")];
+    let found = shuffling.iter().filter(|(program, _)| is_there(program));
+    found.map(|(_, name)| *name).chain(["bfd"]).collect()
+}
+
+#[test]
+fn functions_lie_elsewhere_in_every_build_and_builds_are_gone_afterwards() {
+    if tool(&["c++", "g++", "clang++"]).is_none() {
+        return;
+    }
+    for linker in linkers() {
+        let project = Project::new().with("g/place.cpp", PROGRAM);
+        let variant = format!("v=-fuse-ld={linker}");
+        let words = [
+            "run",
+            "g/place.cpp",
+            "--builds",
+            "6",
+            "--runs",
+            "12",
+            "--variant",
+            &variant,
+        ];
+        let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat()).expect_status(0);
+        assert_eq!(
+            answer.stdout.contains("coarse layout: 2"),
+            linker == "bfd",
+            "{answer:?}"
+        );
+        let lines = with_compiler(&project, &["report", "--export", "jsonl"])
+            .expect_status(0)
+            .stdout;
+        let mut places: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        for line in lines.lines() {
+            let run = serde_json::from_str::<Value>(line).unwrap()["run"].take();
+            let samples = run["samples"].as_array().into_iter().flatten();
+            for sample in samples.filter(|sample| sample["metric"] == "place") {
+                let place = sample["value"].as_f64().unwrap() as u64;
+                places
+                    .entry(run["build"].as_u64().unwrap())
+                    .or_default()
+                    .insert(place);
+            }
+        }
+        assert_eq!(places.len(), 6, "{linker}: {lines}");
+        assert!(
+            places.values().all(|of_build| of_build.len() == 1),
+            "{linker}: {places:?}"
+        );
+        let distinct: BTreeSet<&BTreeSet<u64>> = places.values().collect();
+        assert!(distinct.len() > 2, "{linker}: {places:?}");
+    }
+}
+
+#[test]
+fn a_build_that_crashes_is_linked_again_by_the_line_of_its_failure() {
+    if tool(&["c++", "g++", "clang++"]).is_none() {
+        return;
+    }
+    let project = Project::new().with("g/place.cpp", PROGRAM);
+    let words = [
+        "run",
+        "g/place.cpp",
+        "--builds",
+        "4",
+        "--runs",
+        "4",
+        "--variant",
+        "v=FAIL=1 -fuse-ld=bfd",
+        "--format",
+        "json",
+    ];
+    let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat()).expect_status(2);
+    let found = answer.json();
+    let failure = &found["failures"][0];
+    let said = failure["stderr_tail"].as_str().unwrap();
+    assert!(
+        said.contains("build ") && said.contains("layout seed ") && said.contains("-fuse-ld=bfd"),
+        "{said}"
+    );
+    let replay = failure["replay"].as_str().unwrap();
+    let again = Command::new("sh")
+        .args(["-c", replay])
+        .current_dir(project.path("g"))
+        .output()
+        .unwrap();
+    let complaint = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        !again.status.success() && !complaint.contains("ld: "),
+        "{replay}: {again:?}"
+    );
+}
+
+#[test]
+fn snippets_of_compiled_languages_have_builds() {
+    let snippets = [
+        (&["cc", "gcc", "clang"][..], "c", "1 + 1"),
+        (
+            &["c++", "g++", "clang++"][..],
+            "cpp",
+            "std::string(3, 'x').size()",
+        ),
+        (&["rustc"][..], "rust", "(1..10u64).sum::<u64>()"),
+        (&["go"][..], "go", "strings.Repeat(\"x\", 3)"),
+    ];
+    for (tools, language, code) in snippets {
+        if tool(tools).is_none() {
+            continue;
+        }
+        let project = Project::new();
+        let words = ["eval", language, code, "--builds", "2", "--runs", "4"];
+        let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat());
+        answer
+            .expect_status(0)
+            .expect_stdout(&["Layout: builds of one source differ by"]);
+        assert_eq!(builds_of(&project).len(), 4, "{language}");
+    }
+}

@@ -1,0 +1,700 @@
+//! Revisions of a repository as variants: built in worktrees, measured against each other, the checkout untouched.
+
+use super::harness_driver::tool;
+use super::programs::PROGRAM;
+use super::project::{Answer, Project, node};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Makes the program `bench` out of `bench.in`, with the cost that stands in `cost`, and notes that it was made.
+const BUILD: &str =
+    "sed \"s/TIME/$(cat cost)/; s/TIME/$(cat cost)/; s/TIME/$(cat cost)/\" bench.in > bench &&
+chmod +x bench && echo $SPEEDWELL_REVISION >> \"$LOG\"";
+
+/// A repository with a program that takes 100 µs on `main` and 50 µs on the branch `fast`, which is checked out.
+struct Repository {
+    project: Project,
+    outside: tempfile::TempDir,
+}
+
+impl Repository {
+    /// The repository; `None`, said on stderr, without git.
+    fn new() -> Option<Repository> {
+        tool(&["git"])?;
+        let text = PROGRAM
+            .replace("NAMES", "BM_copy/8 BM_copy/64")
+            .replace("BEFORE", "")
+            .replace("BUILD", "release");
+        let project = Project::new()
+            .with(".gitignore", ".speedwell\nbench\n")
+            .with("bench.in", &text)
+            .with("build.sh", BUILD)
+            .with("cost", "100");
+        let outside = tempfile::tempdir().unwrap();
+        let repository = Repository { project, outside };
+        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
+        repository.commit("first");
+        repository.git(&["checkout", "--quiet", "-b", "fast"]);
+        Some(repository.with("cost", "50").committed("faster"))
+    }
+
+    fn with(mut self, path: &str, text: &str) -> Repository {
+        self.project = self.project.with(path, text);
+        self
+    }
+
+    fn committed(self, subject: &str) -> Repository {
+        self.commit(subject);
+        self
+    }
+
+    fn commit(&self, subject: &str) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "-m", subject]);
+    }
+
+    /// What git says in the checkout.
+    fn git(&self, words: &[&str]) -> String {
+        let output = self.git_in(&self.project.path(""), words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn git_in(&self, folder: &std::path::Path, words: &[&str]) -> Output {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]);
+        git.args(["-c", "protocol.file.allow=always"]).args(words);
+        git.current_dir(folder).output().unwrap()
+    }
+
+    /// A path outside of the repository.
+    fn outside(&self, name: &str) -> PathBuf {
+        self.outside.path().join(name)
+    }
+
+    /// What builds, or whatever else, wrote into the file at `$LOG`.
+    fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.outside("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.project.command(words);
+        command
+            .env("XDG_CACHE_HOME", self.outside("cache"))
+            .env("LOG", self.outside("log"))
+            .env("FLAG", self.outside("flag"));
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Answer {
+        Answer::from(self.command(words).output().unwrap())
+    }
+
+    /// `main` against the branch, two runs a side.
+    fn compare(&self, more: &[&str]) -> Answer {
+        let words = [
+            "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2",
+        ];
+        self.run(&[&words, more].concat())
+    }
+
+    fn worktrees(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.outside("cache/speedwell/worktrees"));
+        entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect()
+    }
+
+    /// The short id of a revision.
+    fn short(&self, name: &str) -> String {
+        self.git(&["rev-parse", name])[..7].to_owned()
+    }
+}
+
+const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
+
+#[test]
+fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let state = || {
+        let status = repository.git(&["status", "--porcelain"]);
+        (
+            repository.git(&["rev-parse", "HEAD"]),
+            repository.git(&["branch", "--list"]),
+            status,
+        )
+    };
+    let before = state();
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--seed", "7",
+    ];
+    let answer = repository
+        .run(&[&words, &BENCH[..]].concat())
+        .expect_status(0);
+    let (old, new) = (repository.short("main"), repository.short("HEAD"));
+    let sentence = format!("HEAD ({new}) is faster than main ({old}) in both cases");
+    answer.expect_stdout(&[&sentence]);
+    assert_eq!(state(), before);
+    assert!(!repository.project.path("bench").exists());
+    let said = repository
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0)
+        .stdout;
+    assert!(
+        said.contains(&repository.git(&["rev-parse", "main"])),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_build_that_succeeded_is_used_again_and_another_command_builds_again() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    repository.compare(&BENCH).expect_status(0);
+    repository.compare(&BENCH).expect_status(0);
+    let revisions = ["main", "HEAD"].map(|name| repository.git(&["rev-parse", name]));
+    assert_eq!(repository.log(), revisions);
+    repository
+        .compare(&["--build", "sh ./build.sh", "./bench"])
+        .expect_status(0);
+    assert_eq!(repository.log().len(), 4);
+    // As if the repository had been cloned anew: it does not know its worktrees any more.
+    std::fs::remove_dir_all(repository.project.path(".git/worktrees")).unwrap();
+    repository.compare(&BENCH).expect_status(0);
+    assert_eq!(repository.log().len(), 6);
+}
+
+#[test]
+fn a_program_may_be_named_and_variants_may_be_revisions() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let answer = repository.run(&[
+        "run",
+        "--variant",
+        "base=rev:main:bench",
+        "--variant",
+        "own=FOO=1 rev:fast:./bench",
+        "--runs",
+        "2",
+        "--build",
+        "sh build.sh",
+        "bench.in",
+        "--list",
+    ]);
+    // The target is not a benchmark; the programs were built before that was found.
+    answer.expect_status(2);
+    assert_eq!(repository.log().len(), 2);
+    let answer = repository.run(&[
+        "run",
+        "--variant",
+        "base=rev:main",
+        "--variant",
+        "own=rev:fast",
+        "--runs",
+        "2",
+        "--build",
+        "sh build.sh",
+        "./bench",
+    ]);
+    answer.expect_status(0).expect_stdout(&["base", "own"]);
+}
+
+#[test]
+fn what_is_no_revision_is_refused_with_the_nearest_name() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let refused = |rev: &str, expected: &[&str]| {
+        let answer = repository.run(&["compare", "--old", rev, "--new", "rev:HEAD", "./bench"]);
+        answer.expect_status(2).expect_stderr(expected);
+    };
+    refused(
+        "rev:mian",
+        &["git knows no revision 'mian'", "hint: did you mean 'main'?"],
+    );
+    refused(
+        "rev:0123456789",
+        &[
+            "git knows no revision '0123456789'",
+            "hint: a branch, a tag",
+        ],
+    );
+    for option in ["-x", "--help", "--output=/tmp/x", "--all"] {
+        refused(&format!("rev:{option}"), &["git knows no revision '-"]);
+    }
+    refused(
+        "rev:",
+        &["'rev:' is not of the form rev:REVISION[:PROGRAM]"],
+    );
+    refused("rev:main:", &["not of the form"]);
+    refused("rev:main:cost", &["has no program 'cost'"]);
+    refused(
+        "rev:main",
+        &[
+            "revision 'main'",
+            "no program './bench'",
+            "hint: --build COMMAND makes it",
+        ],
+    );
+    refused("rev:main^{tree}", &["git knows no revision"]);
+    let answer = repository.run(&["run", "--build", "make", "./bench"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["--build builds revisions", "--old rev:main"]);
+    let answer = repository.run(&["compare", "rev:main", "rev:HEAD"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["--old rev:main --new rev:HEAD"]);
+}
+
+#[test]
+fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let outside = Project::new();
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench",
+    ];
+    let answer = outside.run(&words).expect_status(2);
+    answer.expect_stderr(&["revision 'main'", "is in no checkout of a git repository"]);
+    let origin = format!("file://{}", repository.project.path("").display());
+    let clone = repository.outside("clone");
+    let cloned = [
+        "clone",
+        "--quiet",
+        "--depth",
+        "1",
+        &origin,
+        &clone.to_string_lossy(),
+    ];
+    assert!(
+        repository
+            .git_in(&repository.outside(""), &cloned)
+            .status
+            .success()
+    );
+    let mut command = repository.command(&[
+        "compare",
+        "--old",
+        "rev:HEAD~7",
+        "--new",
+        "rev:HEAD",
+        "./bench",
+    ]);
+    let answer = Answer::from(command.current_dir(&clone).output().unwrap());
+    answer
+        .expect_status(2)
+        .expect_stderr(&["this clone is shallow", "git fetch --unshallow"]);
+}
+
+#[test]
+fn a_failed_build_shows_what_it_said_last_and_is_tried_again() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let build = "seq 100; echo nothing to link >&2; echo tried >> $LOG; exit 3";
+    for attempt in 1..=2 {
+        let answer = repository
+            .compare(&["--build", build, "./bench"])
+            .expect_status(2);
+        let expected = [
+            "cannot build revision 'main'",
+            "exited with status 3",
+            "\n99\n100\nnothing to link",
+            "/output'",
+        ];
+        let answer = answer.expect_stderr(&expected);
+        assert!(!answer.stderr.contains("\n50\n"), "{answer:?}");
+        assert_eq!(repository.log().len(), attempt);
+    }
+    let built = repository
+        .compare(&["--build", "true", "./bench"])
+        .expect_status(2);
+    built.expect_stderr(&[
+        "no program './bench'",
+        "'true' succeeded, but did not make it",
+    ]);
+}
+
+#[test]
+fn a_build_that_hangs_is_ended_with_everything_it_started() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let build = "sleep 1000 & echo $! > $LOG; sleep 1000";
+    let answer = repository.compare(&["--build", build, "--build-timeout", "1s", "./bench"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["was ended after 1 s (--build-timeout)"]);
+    let pid: i32 = repository.log()[0].parse().unwrap();
+    assert!(
+        test_kill_process(Pid::from_raw(pid).unwrap()).is_err(),
+        "{pid} is alive"
+    );
+}
+
+/// Starts a comparison whose first build waits until a file is there, and waits for that build.
+fn begun(repository: &Repository) -> std::process::Child {
+    let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
+    std::fs::write(repository.outside("flag"), "").unwrap();
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2", "--build", build,
+        "./bench",
+    ];
+    let mut command = repository.command(&words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while repository.log().is_empty() {
+        assert!(Instant::now() < deadline, "no build was begun");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+#[test]
+fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let mut child = begun(&repository);
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    std::fs::remove_file(repository.outside("flag")).unwrap();
+    let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
+    repository
+        .compare(&["--build", build, "./bench"])
+        .expect_status(0);
+    let builds = repository
+        .log()
+        .iter()
+        .filter(|line| *line == "begun")
+        .count();
+    assert_eq!(
+        builds, 3,
+        "the one that was killed, and one for each revision"
+    );
+}
+
+#[test]
+fn ctrl_c_in_a_build_ends_with_status_130() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let child = begun(&repository);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    answer.expect_status(130).expect_stderr(&["interrupted"]);
+}
+
+#[test]
+fn two_speedwells_at_once_build_each_revision_once() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let first = begun(&repository);
+    let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2", "--build", build,
+        "./bench",
+    ];
+    let mut second = repository.command(&words);
+    let second = second
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::fs::remove_file(repository.outside("flag")).unwrap();
+    for child in [first, second] {
+        Answer::from(child.wait_with_output().unwrap()).expect_status(0);
+    }
+    let builds = repository
+        .log()
+        .iter()
+        .filter(|line| *line == "begun")
+        .count();
+    assert_eq!(builds, 2);
+}
+
+#[test]
+fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    for number in 0..7 {
+        let build = format!("sh build.sh; : {number}");
+        let words = [
+            "run",
+            "--variant",
+            "a=rev:main",
+            "--build",
+            &build,
+            "--list",
+            "./bench",
+        ];
+        repository.run(&words).expect_status(0);
+    }
+    let first = |builds: usize| {
+        let words = [
+            "run",
+            "--variant",
+            "a=rev:main",
+            "--build",
+            "sh build.sh; : 0",
+            "--list",
+            "./bench",
+        ];
+        repository.run(&words).expect_status(0);
+        assert_eq!(repository.log().len(), builds);
+    };
+    // The oldest is used once more, so that the second oldest is the one to go.
+    first(7);
+    repository.compare(&BENCH).expect_status(0);
+    assert_eq!(repository.worktrees().len(), 8);
+    assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 9);
+    first(9);
+    let second = [
+        "run",
+        "--variant",
+        "a=rev:main",
+        "--build",
+        "sh build.sh; : 1",
+        "--list",
+        "./bench",
+    ];
+    repository.run(&second).expect_status(0);
+    assert_eq!(repository.log().len(), 10);
+}
+
+#[test]
+fn a_session_of_revisions_is_resumed_even_if_the_worktrees_are_gone() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let build = "sh build.sh && sed -i '1a [ -n \"$list\" ] || [ ! -e \"$FLAG\" ] || [ $# -lt 4 ] || exit 9' bench";
+    std::fs::write(repository.outside("flag"), "").unwrap();
+    let answer = repository.compare(&["--build", build, "--fail-fast", "./bench"]);
+    answer
+        .expect_status(2)
+        .expect_stdout(&["1 of 1 run failed"]);
+    std::fs::remove_file(repository.outside("flag")).unwrap();
+    std::fs::remove_dir_all(repository.outside("cache/speedwell/worktrees")).unwrap();
+    let answer = repository
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(2);
+    let (old, new) = (repository.short("main"), repository.short("HEAD"));
+    let answer = answer.expect_stdout(&[&format!("main ({old})"), &format!("HEAD ({new})")]);
+    assert!(answer.stdout.contains("1 of 8 runs failed"), "{answer:?}");
+    assert_eq!(repository.log().len(), 4);
+}
+
+#[test]
+fn the_file_of_the_project_may_say_how_revisions_are_built() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let repository = repository.with("speedwell.toml", "[history]\nbuild = \"sh build.sh\"\n");
+    repository.compare(&["./bench"]).expect_status(0);
+    assert_eq!(repository.log().len(), 2);
+    let repository = repository.with("speedwell.toml", "[history]\nbild = \"sh build.sh\"\n");
+    let answer = repository.compare(&["./bench"]).expect_status(2);
+    answer.expect_stderr(&["speedwell.toml'", "line 2", "did you mean 'build'?"]);
+}
+
+#[test]
+fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let repository = repository.with("README", "new").committed("words alone");
+    let same = |old: &str, new: &str| {
+        let words = ["compare", "--old", old, "--new", new, "--runs", "2"];
+        repository
+            .run(&[&words, &BENCH[..]].concat())
+            .expect_status(0)
+    };
+    let answer = same("rev:HEAD", "rev:HEAD");
+    let short = repository.short("HEAD");
+    let names = format!(
+        "'HEAD ({short})' and 'HEAD ({short}) #2' are the same files, built alike: this is"
+    );
+    answer.expect_stderr(&[&names, "A/A comparison"]);
+    same("rev:HEAD~1", "rev:HEAD")
+        .expect_stderr(&["are the same program, byte for byte", "A/A comparison"]);
+    let answer = same("rev:main", "rev:HEAD");
+    assert!(!answer.stderr.contains("A/A"), "{answer:?}");
+    let variants = ["--variant", "a=X=1 rev:HEAD", "--variant", "b=X=2 rev:HEAD"];
+    let words = [&["run", "--runs", "2"], &variants[..], &BENCH[..]].concat();
+    let answer = repository.run(&words).expect_status(0);
+    assert!(
+        !answer.stderr.contains("A/A"),
+        "what differs are variables: {answer:?}"
+    );
+}
+
+#[test]
+fn what_is_not_committed_is_said_to_take_no_part() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let repository = repository.with("cost", "7");
+    let answer = repository.compare(&BENCH).expect_status(0);
+    answer.expect_stderr(&[
+        "Changes that are not committed are not measured: 'HEAD' is the last commit.",
+    ]);
+}
+
+#[test]
+fn benchmarks_that_one_revision_lacks_are_left_out_and_named() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
+    let more = text.replace("BM_copy/8", "BM_new BM_copy/8");
+    let repository = repository
+        .with("bench.in", &more)
+        .committed("one more benchmark");
+    let words = [
+        "compare", "--old", "rev:HEAD", "--new", "rev:main", "--runs", "2",
+    ];
+    let answer = repository
+        .run(&[&words, &BENCH[..]].concat())
+        .expect_status(0);
+    answer.expect_stderr(&[
+        "not measured, because 'main (",
+        "does not have them: 'BM_new'",
+    ]);
+}
+
+/// A library with a benchmark that imports it by a relative path, and tells in `$LOG` which text of it is imported.
+#[test]
+fn a_benchmark_file_imports_the_code_of_each_revision() {
+    let (Some(repository), Some(_)) = (Repository::new(), node()) else {
+        return;
+    };
+    let benchmark = "const { createBenchmark } = require('speedwell');
+        const bench = createBenchmark(main, { n: [1] });
+        function main({ n }) {
+          require('fs').appendFileSync(process.env.LOG, require('../lib.js') + '\\n');
+          bench.start(); bench.end(n);
+        }";
+    let repository = repository
+        .with("lib.js", "module.exports = 'old';")
+        .with("speed/parse.js", "throw new Error('an older benchmark');")
+        .committed("library");
+    repository.git(&["branch", "library"]);
+    let repository = repository
+        .with("lib.js", "module.exports = 'new';")
+        .with("speed/parse.js", benchmark)
+        .committed("another library");
+    let words = [
+        "compare",
+        "--old",
+        "rev:library",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "2",
+        "speed/parse.js",
+    ];
+    repository.run(&words).expect_status(0);
+    let mut log = repository.log();
+    log.sort();
+    assert_eq!(log, ["new", "new", "old", "old"]);
+    let elsewhere = Project::new().with("speed/own.js", benchmark);
+    let own = elsewhere.path("speed/own.js");
+    let words = [
+        "compare",
+        "--old",
+        "rev:library",
+        "--new",
+        "rev:HEAD",
+        &own.to_string_lossy(),
+    ];
+    let answer = repository.run(&words).expect_status(2);
+    answer.expect_stderr(&["is outside of the repository", "'rev:library:PROGRAM'"]);
+}
+
+#[test]
+fn commands_are_executed_in_the_worktree_and_may_name_it() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let words = [
+        "eval",
+        "sh",
+        "cat cost $WHERE/cost >> $LOG; echo >> $LOG",
+        "-i",
+        "1",
+        "--runs",
+        "1",
+    ];
+    let variants = [
+        "--variant",
+        "a=WHERE={worktree} rev:main",
+        "--variant",
+        "b=WHERE={worktree} rev:HEAD",
+    ];
+    repository
+        .run(&[&words[..], &variants].concat())
+        .expect_status(0);
+    let mut log = repository.log();
+    log.sort();
+    // A command is executed more often than it is timed.
+    log.dedup();
+    assert_eq!(log, ["100100", "5050"]);
+}
+
+#[test]
+fn submodules_come_from_the_checkout() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let library = repository.outside("library");
+    std::fs::create_dir(&library).unwrap();
+    std::fs::write(library.join("cost"), "20").unwrap();
+    for words in [
+        &["init", "--quiet"][..],
+        &["add", "cost"],
+        &["commit", "--quiet", "-m", "one"],
+    ] {
+        assert!(repository.git_in(&library, words).status.success());
+    }
+    repository.git(&[
+        "submodule",
+        "--quiet",
+        "add",
+        &library.to_string_lossy(),
+        "deps/library",
+    ]);
+    repository.commit("a library");
+    // Where it came from is gone; the checkout still has it.
+    std::fs::remove_dir_all(&library).unwrap();
+    let build = "cp deps/library/cost cost; sh build.sh";
+    let words = [
+        "run",
+        "--variant",
+        "a=rev:HEAD",
+        "--build",
+        build,
+        "--runs",
+        "1",
+        "./bench",
+    ];
+    repository
+        .run(&words)
+        .expect_status(0)
+        .expect_stdout(&["20"]);
+    assert_eq!(repository.git(&["status", "--porcelain"]), "");
+}

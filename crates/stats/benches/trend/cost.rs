@@ -1,0 +1,86 @@
+//! What the search costs, in processor time of its thread.
+//!
+//! Start at [`study`].
+
+use super::check::Check;
+use super::noise::{Noise, Random, course, with_step};
+use speedwell_stats::trend::{Point, Series, Walk, search};
+use std::hint::black_box;
+
+/// Goals: 1000 points in 10 ms, another point in 50 us.
+const WHOLE_US: f64 = 10_000.0;
+const APPEND_US: f64 = 50.0;
+
+/// Prints the times of several kinds of series and holds them against the goals.
+pub fn study(check: &mut Check, rounds: u64) {
+    println!("\nCost, processor time\n");
+    for (name, noise) in [
+        ("normal", Noise::Normal),
+        ("3 machines", Noise::ThreeMachines),
+        ("AR(.7)", Noise::Dependent(0.7)),
+    ] {
+        let points = course(noise, 1000, 0.02, &mut Random::new(3));
+        let points = with_step(with_step(points, 300, 0.05), 700, 0.03);
+        black_box(search(&points).ok());
+        let whole = us_per_call(rounds, || {
+            black_box(search(&points).ok());
+        });
+        let append = appends(&points, rounds);
+        let place = |what: &str| format!("{what}, {name}");
+        println!(
+            "{name:<12} 1000 points {} us",
+            check.at_most(&place("1000 points"), whole, WHOLE_US)
+        );
+        println!(
+            "{name:<12} a new point {} us",
+            check.at_most(&place("a new point"), append, APPEND_US)
+        );
+        let Ok(series) = Series::new(&points) else {
+            continue;
+        };
+        let mut walk = Walk::default();
+        walk.go_on(&series);
+        let changes = us_per_call(10 * rounds, || {
+            black_box(walk.changes(&series));
+        });
+        println!(
+            "{name:<12} {} changes placed and sized {changes:.1} us",
+            walk.changes(&series).len()
+        );
+    }
+}
+
+/// Mean time of going on by one point, over the last 700.
+fn appends(points: &[Point], rounds: u64) -> f64 {
+    let Ok(series) = Series::new(points) else {
+        return f64::NAN;
+    };
+    let prefixes: Vec<Series> = (300..=points.len())
+        .map(|count| series.prefix(count))
+        .collect();
+    let mut start = Walk::default();
+    start.go_on(&prefixes[0]);
+    let all = us_per_call(rounds, || {
+        let mut walk = start.clone();
+        prefixes[1..]
+            .iter()
+            .for_each(|series| walk.go_on(black_box(series)));
+    });
+    all / (prefixes.len() - 1) as f64
+}
+
+/// Mean processor time of a call. The kernel adds it up at its ticks, so that single calls would be too short to measure.
+fn us_per_call(calls: u64, mut task: impl FnMut()) -> f64 {
+    let start = thread_ns();
+    (0..calls).for_each(|_| task());
+    (thread_ns() - start) as f64 / 1000.0 / calls as f64
+}
+
+/// Processor time of this thread so far.
+fn thread_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace()
+        .next()
+        .and_then(|first| first.parse().ok())
+        .unwrap_or_default()
+}

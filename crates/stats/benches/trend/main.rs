@@ -1,0 +1,52 @@
+//! How often the search for changes is wrong, how soon it is right, and what it costs: `cargo bench -p speedwell-stats
+//! --bench trend`.
+//!
+//! Prints the tables of `docs/why/statistics.md` beside reference figures and exits with 1 when a cell is out of tolerance.
+//! Without `--bench` (as under `cargo test --benches`) it does a fiftieth of the repetitions and only shows that everything
+//! runs. Seeds are fixed. After `--`, `clean`, `steps`, `bisect` or `cost` takes a part.
+
+#[path = "../simulate/check.rs"]
+#[allow(dead_code, reason = "the other program uses all of it")]
+mod check;
+#[path = "../simulate/repeat.rs"]
+mod repeat;
+
+mod bisect;
+mod clean;
+mod cost;
+mod noise;
+mod steps;
+
+use check::Check;
+
+fn main() {
+    let is_measuring = std::env::args().any(|argument| argument == "--bench");
+    let count = |full: u64| if is_measuring { full } else { full / 50 };
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let is_chosen = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
+    let mut check = Check::default();
+    let start = std::time::Instant::now();
+    if is_chosen("clean") {
+        clean::study(&mut check, count(4000), count(1000));
+        clean::hints(&mut check, count(40_000));
+    }
+    if is_chosen("steps") {
+        steps::study(&mut check, count(1000));
+    }
+    if is_chosen("bisect") {
+        bisect::study(&mut check, count(400));
+    }
+    if is_chosen("cost") {
+        cost::study(&mut check, count(200));
+    }
+    let Check { cells, failures } = check;
+    println!("\n{cells} cells, {} out of tolerance:", failures.len());
+    failures.iter().for_each(|failure| println!("- {failure}"));
+    eprintln!("took {:.0} s", start.elapsed().as_secs_f64());
+    if is_measuring && !failures.is_empty() {
+        std::process::exit(1);
+    }
+}

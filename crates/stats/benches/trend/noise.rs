@@ -1,0 +1,145 @@
+//! Noise of sessions over time, on the scale of logarithms, and the series made of it.
+//!
+//! Decides the kinds of courses that the search is judged by. It must not know the search. Start at [`course`].
+
+use rand_xoshiro::Xoshiro256StarStar;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use speedwell_stats::trend::Point;
+use std::f64::consts::TAU;
+
+/// A seeded source of random numbers.
+pub struct Random(Xoshiro256StarStar);
+
+impl Random {
+    /// The stream of a seed, whose bits are spread by splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+    pub fn new(seed: u64) -> Random {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut state = seed.wrapping_mul(STEP) ^ 0xD1B5_4A32_D192_ED03;
+        let mut bytes = [0; 32];
+        for word in bytes.chunks_mut(8) {
+            state = state.wrapping_add(STEP);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            word.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
+        }
+        Random(Xoshiro256StarStar::from_seed(bytes))
+    }
+
+    /// Uniform between 0 and 1, never either.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// Uniform below `count`.
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.uniform() * count as f64) as usize
+    }
+
+    /// Standard normal (Box and Muller, Annals of Mathematical Statistics 29, 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.uniform().ln()).sqrt();
+        radius * (TAU * self.uniform()).cos()
+    }
+
+    fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
+    }
+}
+
+/// What moves the points of a series in which nothing changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// Normal.
+    Normal,
+    /// A floor and a long tail upwards.
+    Lognormal,
+    /// Student's t with two degrees of freedom: no variance.
+    Student2,
+    /// Normal, and one point in 25 far above.
+    Spikes,
+    /// One of two layouts, drawn for every point.
+    TwoLayouts,
+    /// Autoregression of this correlation.
+    Dependent(f64),
+    /// One of three machines, 5 % and 12 % slower than the first.
+    ThreeMachines,
+    /// A slope of 5 % over the whole series.
+    Drift,
+    /// Two layouts, exchanged before one point in 20.
+    Sticky,
+    /// A figure of two digits, so that most values are tied.
+    Ties,
+    /// Normal, and a third as large from the middle on.
+    Calming,
+    /// Another machine from the middle on, 12 % slower.
+    MachineSwap,
+}
+
+/// `count` points of noise of about this deviation.
+pub fn course(noise: Noise, count: usize, deviation: f64, random: &mut Random) -> Vec<Point> {
+    // Drawn for every kind, so that kinds of one seed share their normal numbers.
+    let (mut level, mut is_slow) = (random.normal(), false);
+    let one = |index: usize| {
+        let mut machine = 0;
+        let log = match noise {
+            Noise::Normal => deviation * random.normal(),
+            Noise::Lognormal => (1.0 + deviation * random.normal().exp()).ln(),
+            Noise::Student2 => 0.6 * deviation * random.normal() / random.exponential().sqrt(),
+            Noise::Spikes => {
+                let is_spike = random.uniform() < 0.04;
+                let spike = if is_spike {
+                    0.3 * random.exponential()
+                } else {
+                    0.0
+                };
+                0.75 * deviation * random.normal() + spike
+            }
+            Noise::TwoLayouts => {
+                let within = 0.5 * deviation * random.normal();
+                within
+                    + if random.uniform() < 0.35 {
+                        2.5 * deviation
+                    } else {
+                        0.0
+                    }
+            }
+            Noise::Dependent(correlation) => {
+                let current = deviation * level;
+                level = correlation * level
+                    + (1.0 - correlation * correlation).sqrt() * random.normal();
+                current
+            }
+            Noise::ThreeMachines => {
+                machine = random.below(3);
+                deviation * random.normal() + [0.0, 0.05, 0.12][machine]
+            }
+            Noise::Drift => deviation * random.normal() + 0.05 * index as f64 / count as f64,
+            Noise::Sticky => {
+                is_slow ^= random.uniform() < 0.05;
+                0.5 * deviation * random.normal() + if is_slow { 2.5 * deviation } else { 0.0 }
+            }
+            Noise::Ties => ((100.0 * (1.0 + deviation * random.normal())).round() / 100.0).ln(),
+            Noise::Calming => {
+                deviation * random.normal() * if index >= count / 2 { 0.35 } else { 1.0 }
+            }
+            Noise::MachineSwap => {
+                machine = usize::from(index >= count / 2);
+                deviation * random.normal() + [0.0, 0.12][machine]
+            }
+        };
+        Point {
+            value: log.exp(),
+            machine: machine as u32,
+            position: index as u32,
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+/// The course with all points from `at` on larger by `change`, such as 0.05.
+pub fn with_step(mut course: Vec<Point>, at: usize, change: f64) -> Vec<Point> {
+    course[at..]
+        .iter_mut()
+        .for_each(|point| point.value *= 1.0 + change);
+    course
+}

@@ -1,0 +1,157 @@
+//! How much of the scatter of values lies between groups of them, and how much within.
+//!
+//! Decides how two levels of chance are told apart (analysis of variance of a random effect), and how many values a group
+//! should have. It must not know what groups are. Start at [`components`].
+
+use crate::Interval;
+use crate::describe::{NORMAL_CONSISTENCY, mean, median};
+use crate::distribution::{chi_squared, f_ratio};
+
+/// Values further from their group's median than so many standard deviations (by the median absolute deviation within all
+/// groups) are moved there: one run that the machine disturbed is not to pass for the scatter of all.
+const FARTHEST: f64 = 4.0;
+
+/// Standard deviations at two levels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Components {
+    /// Groups, over all families.
+    pub groups: usize,
+    /// Standard deviation between the true values of groups of a family; 0 if the groups differ by no more than their
+    /// values let expect.
+    pub between: f64,
+    /// The interval of `between` at the confidence that was asked for.
+    pub interval: Interval,
+    /// Standard deviation of the values within a group.
+    pub within: f64,
+}
+
+/// The components of variance of groups of values. Groups are compared within their family only: families may lie apart.
+///
+/// The estimates are those of the analysis of variance, `(MSB - MSW) / n` and `MSW`, with the mean size of groups where
+/// they differ. The interval is Tukey's and Williams' (Searle, Casella and McCulloch, Variance Components, 1992, 3.6); its
+/// ends are 0 where they would be below. `None` unless two groups of a family have values, and one of all has two.
+pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Components> {
+    let (mut groups, mut between_df, mut within_df) = (0, 0, 0);
+    let (mut between_squares, mut within_squares, mut size) = (0.0, 0.0, 0.0);
+    let farthest = FARTHEST * scale(families);
+    for family in families {
+        let family: Vec<Vec<f64>> = (family.iter().filter(|group| !group.is_empty()))
+            .map(|group| clamped(group, farthest))
+            .collect();
+        let count = family.iter().map(Vec::len).sum::<usize>() as f64;
+        let centre = family.iter().flatten().sum::<f64>() / count;
+        for group in &family {
+            let (own, n) = (mean(group), group.len() as f64);
+            between_squares += n * (own - centre).powi(2);
+            within_squares += group.iter().map(|value| (value - own).powi(2)).sum::<f64>();
+            size -= n * n / count;
+        }
+        size += if family.is_empty() { 0.0 } else { count };
+        groups += family.len();
+        between_df += family.len().saturating_sub(1) as u32;
+        within_df += count as u32 - family.len() as u32;
+    }
+    if between_df == 0 || within_df == 0 {
+        return None;
+    }
+    let size = size / f64::from(between_df);
+    let mean_between = between_squares / f64::from(between_df);
+    let mean_within = within_squares / f64::from(within_df);
+    let tail = 0.5 * (1.0 - confidence);
+    let end = |tail: f64| {
+        let f = f_ratio::upper_quantile(tail, between_df, within_df);
+        let chi_squared = chi_squared::upper_quantile(tail, between_df);
+        ((between_squares - f64::from(between_df) * f * mean_within) / (size * chi_squared))
+            .max(0.0)
+            .sqrt()
+    };
+    Some(Components {
+        groups,
+        between: ((mean_between - mean_within) / size).max(0.0).sqrt(),
+        interval: Interval {
+            low: end(tail),
+            high: end(1.0 - tail),
+        },
+        within: mean_within.sqrt(),
+    })
+}
+
+impl Components {
+    /// How many values a group should have, where a new group costs `cost` times as much as one more value: the number
+    /// that gives the narrowest interval for the same effort (Kalibera and Jones, ISMM 2013). `None` where groups do not
+    /// differ, so that one is enough.
+    pub fn values_per_group(&self, cost: f64) -> Option<u32> {
+        let best = (cost.max(0.0)).sqrt() * self.within / self.between;
+        best.is_finite().then(|| best.round().max(1.0) as u32)
+    }
+}
+
+/// The standard deviation within groups, by the median absolute deviation.
+fn scale(families: &[Vec<Vec<f64>>]) -> f64 {
+    let of_group = |group: &Vec<f64>| {
+        let centre = median(group);
+        group
+            .iter()
+            .map(|value| (value - centre).abs())
+            .collect::<Vec<f64>>()
+    };
+    let deviations: Vec<f64> = families.iter().flatten().flat_map(of_group).collect();
+    NORMAL_CONSISTENCY * median(&deviations)
+}
+
+fn clamped(group: &[f64], farthest: f64) -> Vec<f64> {
+    let centre = median(group);
+    let values = group.iter().copied();
+    match farthest {
+        // Most values are equal, which says nothing of how far the others may lie.
+        0.0 => values.collect(),
+        far => values
+            .map(|value| value.clamp(centre - far, centre + far))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_that_lie_apart_do_not_make_groups_differ() {
+        let family = |level: f64| {
+            vec![
+                vec![level, level + 0.01],
+                vec![level + 0.005, level + 0.006],
+            ]
+        };
+        let found = components(&[family(0.0), family(5.0)], 0.95).unwrap();
+        assert_eq!((found.groups, found.between), (4, 0.0));
+        assert!(found.interval.low == 0.0 && found.within < 0.01);
+    }
+
+    #[test]
+    fn single_groups_and_single_values_say_nothing() {
+        assert_eq!(components(&[vec![vec![1.0, 2.0, 3.0]]], 0.95), None);
+        assert_eq!(components(&[vec![vec![1.0], vec![2.0]]], 0.95), None);
+        assert_eq!(components(&[vec![], vec![vec![]]], 0.95), None);
+    }
+
+    #[test]
+    fn dear_groups_get_more_values_and_equal_groups_any_number() {
+        let known = Components {
+            groups: 8,
+            between: 0.02,
+            interval: Interval {
+                low: 0.01,
+                high: 0.03,
+            },
+            within: 0.04,
+        };
+        assert_eq!(known.values_per_group(4.0), Some(4));
+        assert_eq!(known.values_per_group(0.01), Some(1));
+        let equal = Components {
+            between: 0.0,
+            ..known
+        };
+        assert_eq!(equal.values_per_group(4.0), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Which revision of a row brought a change: probabilities from noisy runs, and what to measure next.
+//!
+//! Decides with a likelihood that assumes no shape of noise: what a run says is how much more often a value like it was
+//! seen at the bad end than at the good one. It must not build or measure anything. Probabilistic bisection (Horstein, IEEE
+//! Transactions on Information Theory 9, 1963; Burnashev and Zigangirov, Problems of Information Transmission 10, 1974).
+//! Start at [`Posterior`].
+
+use crate::describe::quantile;
+use std::ops::RangeInclusive;
+
+/// What a value says for the bad end and against the good one, by the quarter of all values of both ends that it lies in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bins {
+    cuts: [f64; 3],
+    /// Logarithm of the ratio of both likelihoods in each quarter.
+    evidence: [f64; 4],
+}
+
+impl Bins {
+    /// From the runs of both ends so far; to be made again with every block. None when an end has no run.
+    ///
+    /// Half a run is added to every count, so that a quarter that one end never reached does not decide by itself.
+    pub fn new(good: &[f64], bad: &[f64]) -> Option<Bins> {
+        if good.is_empty() || bad.is_empty() {
+            return None;
+        }
+        let mut sorted = [good, bad].concat();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let cuts = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share));
+        let share = |values: &[f64], bin: usize| {
+            let inside = values.iter().filter(|&&value| bin_of(&cuts, value) == bin);
+            (inside.count() as f64 + 0.5) / (values.len() as f64 + 2.0)
+        };
+        let evidence = [0, 1, 2, 3].map(|bin| (share(bad, bin) / share(good, bin)).ln());
+        Some(Bins { cuts, evidence })
+    }
+
+    /// What a value says for "bad": positive if such values are commoner there.
+    pub fn evidence(&self, value: f64) -> f64 {
+        self.evidence[bin_of(&self.cuts, value)]
+    }
+}
+
+fn bin_of(cuts: &[f64; 3], value: f64) -> usize {
+    cuts.iter().filter(|&&cut| cut < value).count()
+}
+
+/// How probable each candidate is to be the first bad revision.
+///
+/// Candidates count from 0, oldest first; the last one is the bad end itself, and the good end lies before the first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Posterior {
+    probability: Vec<f64>,
+}
+
+impl Posterior {
+    /// From all runs of revisions between the ends, as (candidate, value). A run of revision m speaks for all first bad
+    /// revisions up to m if it looks bad, and against them if it looks good. A priori all candidates are alike.
+    pub fn new(candidates: usize, bins: &Bins, runs: &[(usize, f64)]) -> Posterior {
+        let mut logs = vec![0.0; candidates];
+        for &(revision, value) in runs {
+            logs[revision] += bins.evidence(value);
+        }
+        for candidate in (1..candidates).rev() {
+            logs[candidate - 1] += logs[candidate];
+        }
+        let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        Posterior {
+            probability: weights.iter().map(|weight| weight / total).collect(),
+        }
+    }
+
+    /// The probability of every candidate.
+    pub fn probability(&self) -> &[f64] {
+        &self.probability
+    }
+
+    /// The revision to measure next: among those that can be built the one that parts the candidates most evenly. None when
+    /// none is left between the ends.
+    pub fn next(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut cumulated = 0.0;
+        let between = self.probability.split_last()?.1.iter().enumerate();
+        let distances = between.map(|(revision, probability)| {
+            cumulated += probability;
+            (revision, f64::abs(cumulated - 0.5))
+        });
+        let buildable = distances.filter(|&(revision, _)| can_build(revision));
+        buildable
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(revision, _)| revision)
+    }
+
+    /// The candidates that together reach `level` and that no buildable revision parts, usually a single one; None while
+    /// there are none.
+    pub fn answer(
+        &self,
+        level: f64,
+        can_build: impl Fn(usize) -> bool,
+    ) -> Option<RangeInclusive<usize>> {
+        let (mut first, mut sum) = (0, 0.0);
+        for (candidate, probability) in self.probability.iter().enumerate() {
+            sum += probability;
+            if candidate + 1 < self.probability.len() && !can_build(candidate) {
+                continue;
+            }
+            if sum >= level {
+                return Some(first..=candidate);
+            }
+            (first, sum) = (candidate + 1, 0.0);
+        }
+        None
+    }
+
+    /// The fewest candidates that together reach `level`, oldest first: what is left to look at when measuring ended early.
+    pub fn credible_set(&self, level: f64) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.probability.len()).collect();
+        order.sort_by(|&a, &b| self.probability[b].total_cmp(&self.probability[a]));
+        let mut sum = 0.0;
+        let is_needed = |&candidate: &usize| {
+            let is_needed = sum < level;
+            sum += self.probability[candidate];
+            is_needed
+        };
+        let mut set: Vec<usize> = order.into_iter().take_while(is_needed).collect();
+        set.sort_unstable();
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quartiles 2.75, 4.5 and 6.25: good runs fill two quarters, bad runs the others, so evidence is -+ ln 5.
+    fn bins() -> Bins {
+        Bins::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap()
+    }
+
+    fn assert_probabilities(posterior: &Posterior, shares: &[f64]) {
+        let total: f64 = shares.iter().sum();
+        for (probability, share) in posterior.probability().iter().zip(shares) {
+            assert!((probability - share / total).abs() < 1e-12, "{posterior:?}");
+        }
+        assert_eq!(posterior.probability().len(), shares.len());
+    }
+
+    #[test]
+    fn what_a_value_says_is_how_much_commoner_it_is_at_the_bad_end() {
+        assert!((bins().evidence(4.5) + 5f64.ln()).abs() < 1e-12);
+        assert!((bins().evidence(100.0) - 5f64.ln()).abs() < 1e-12);
+        assert_eq!(Bins::new(&[], &[1.0]), None);
+        let equal = Bins::new(&[3.0; 4], &[3.0; 4]).unwrap();
+        assert_eq!(equal.evidence(3.0), 0.0);
+    }
+
+    #[test]
+    fn a_run_that_looks_bad_speaks_for_all_candidates_up_to_it() {
+        assert_probabilities(&Posterior::new(4, &bins(), &[]), &[1.0; 4]);
+        let runs = [(1, 7.0), (1, 8.0)];
+        assert_probabilities(&Posterior::new(4, &bins(), &runs), &[25.0, 25.0, 1.0, 1.0]);
+        let runs = [(1, 7.0), (1, 8.0), (0, 1.0)];
+        assert_probabilities(&Posterior::new(4, &bins(), &runs), &[5.0, 25.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn the_next_revision_parts_the_candidates_most_evenly() {
+        let posterior = Posterior::new(4, &bins(), &[(1, 7.0), (1, 8.0)]);
+        assert_eq!(posterior.next(|_| true), Some(0));
+        assert_eq!(posterior.next(|revision| revision != 0), Some(1));
+        assert_eq!(posterior.next(|_| false), None);
+        // The bad end itself is never measured in place of a candidate.
+        assert_eq!(Posterior::new(1, &bins(), &[]).next(|_| true), None);
+    }
+
+    #[test]
+    fn the_answer_is_one_candidate_or_neighbours_that_nothing_parts() {
+        let runs = [(1, 7.0), (1, 8.0), (1, 9.0), (0, 1.0)];
+        let posterior = Posterior::new(4, &bins(), &runs);
+        assert_probabilities(&posterior, &[25.0, 125.0, 1.0, 1.0]);
+        assert_eq!(posterior.answer(0.95, |_| true), None);
+        assert_eq!(
+            posterior.answer(0.95, |revision| revision != 0),
+            Some(0..=1)
+        );
+        assert_eq!(posterior.answer(0.8, |_| true), Some(1..=1));
+        assert_eq!(posterior.answer(0.95, |_| false), Some(0..=3));
+        assert_eq!(posterior.credible_set(0.95), [0, 1]);
+        assert_eq!(posterior.credible_set(1.0).len(), 4);
+    }
+}

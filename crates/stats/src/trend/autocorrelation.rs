@@ -1,0 +1,176 @@
+//! What dependence between neighbouring points costs.
+//!
+//! Decides by how much the variance of a level's mean exceeds that of independent points. It must not know evidence. Two
+//! estimates of the correlation, of which the smaller counts: that from differences is blinded by many steps, that from
+//! residuals by steps not seen yet. Start at [`inflation`].
+
+use super::series::Series;
+use crate::describe::{NORMAL_CONSISTENCY, mean, median};
+
+/// Points that are looked back at.
+const WINDOW: usize = 256;
+/// Differences and residuals beyond so many robust deviations are clipped there.
+const CLIP: f64 = 2.5;
+/// Largest correlation that is corrected for; beyond it steps and noise are the same thing.
+const LARGEST: f64 = 0.8;
+/// Estimates are shrunk by n / (n + 20).
+const SHRINK: f64 = 20.0;
+/// A machine gives differences from so many points on, and a level residuals.
+const FEWEST_POINTS: usize = 12;
+const FEWEST_OF_LEVEL: usize = 4;
+/// With fewer pairs of differences, or residuals, nothing is estimated.
+const FEWEST_PAIRS: usize = 10;
+const FEWEST_RESIDUALS: usize = 16;
+
+/// By what dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi), where phi is the correlation of
+/// neighbours among the last 256 of the first `end` points. `borders` are the changes so far, with the one in question.
+pub(super) fn inflation(series: &Series, borders: &[usize], end: usize) -> f64 {
+    let phi = of_differences(series, end).min(of_residuals(series, borders, end));
+    (1.0 + phi) / (1.0 - phi)
+}
+
+/// From clipped differences, which steps hardly touch: 1 + 2 sum d d' / sum d^2
+/// (idea: Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
+fn of_differences(series: &Series, end: usize) -> f64 {
+    let (mut products, mut squares, mut pairs) = (0.0, 0.0, 0);
+    for values in series.each_machine(end.saturating_sub(WINDOW)..end) {
+        if values.len() < FEWEST_POINTS {
+            continue;
+        }
+        let differences: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let Some(clipped) = clip(&differences) else {
+            continue;
+        };
+        for pair in clipped.windows(2) {
+            products += pair[0] * pair[1];
+            squares += 0.5 * (pair[0] * pair[0] + pair[1] * pair[1]);
+        }
+        pairs += clipped.len() - 1;
+    }
+    if pairs < FEWEST_PAIRS {
+        return 0.0;
+    }
+    shrunk(1.0 + 2.0 * products / squares, pairs)
+}
+
+/// From residuals about the median of each level and machine; each costs Kendall's bias (Biometrika 41, 1954).
+fn of_residuals(series: &Series, borders: &[usize], end: usize) -> f64 {
+    let start = end.saturating_sub(WINDOW);
+    let inside = borders.iter().copied().filter(|&at| start < at && at < end);
+    let ends: Vec<usize> = [start].into_iter().chain(inside).chain([end]).collect();
+    let mut groups = Vec::new();
+    for level in ends.windows(2) {
+        let machines = series.each_machine(level[0]..level[1]);
+        groups.extend(machines.filter(|values| values.len() >= FEWEST_OF_LEVEL));
+    }
+    for group in &mut groups {
+        let centre = median(group);
+        group.iter_mut().for_each(|value| *value -= centre);
+    }
+    let residuals = groups.concat();
+    let Some(clipped) = clip(&residuals).filter(|_| residuals.len() >= FEWEST_RESIDUALS) else {
+        return 0.0;
+    };
+    let (mut products, mut squares, mut rest) = (0.0, 0.0, clipped.as_slice());
+    for group in &groups {
+        let (values, after) = rest.split_at(group.len());
+        let centre = mean(values);
+        products += values
+            .windows(2)
+            .map(|pair| (pair[0] - centre) * (pair[1] - centre))
+            .sum::<f64>();
+        squares += values
+            .iter()
+            .map(|value| (value - centre).powi(2))
+            .sum::<f64>();
+        rest = after;
+    }
+    let (phi, count) = (products / squares, residuals.len());
+    shrunk(
+        phi + groups.len() as f64 * (1.0 + 3.0 * phi) / count as f64,
+        count,
+    )
+}
+
+/// Values no farther from zero than 2.5 robust deviations; None when more than half are zero.
+fn clip(values: &[f64]) -> Option<Vec<f64>> {
+    let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
+    let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
+    (limit > 0.0).then(|| {
+        values
+            .iter()
+            .map(|value| value.clamp(-limit, limit))
+            .collect()
+    })
+}
+
+fn shrunk(phi: f64, count: usize) -> f64 {
+    let count = count as f64;
+    (phi * count / (count + SHRINK)).clamp(0.0, LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::series::Point;
+    use super::*;
+
+    /// Autoregression on sums of uniform numbers, of two machines in turn if wanted, with a step at 100.
+    fn series(seed: u64, correlation: f64, step: f64, machines: u32) -> Series {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / (1u64 << 31) as f64 - 0.5
+        };
+        let mut levels = [0.0; 2];
+        let points: Vec<Point> = (0..200)
+            .map(|position| {
+                let machine = position % machines;
+                let level = &mut levels[machine as usize];
+                *level = correlation * *level + 0.02 * (uniform() + uniform() + uniform());
+                let log =
+                    *level + 0.2 * f64::from(machine) + if position < 100 { 0.0 } else { step };
+                Point {
+                    value: log.exp(),
+                    machine,
+                    position,
+                }
+            })
+            .collect();
+        Series::new(&points).unwrap_or_default()
+    }
+
+    /// Mean cost of twenty series.
+    fn cost(correlation: f64, step: f64, machines: u32, borders: &[usize]) -> f64 {
+        let of = |seed| inflation(&series(seed, correlation, step, machines), borders, 200);
+        (1..=20).map(of).sum::<f64>() / 20.0
+    }
+
+    #[test]
+    fn independent_points_cost_little_and_dependent_ones_nearly_what_they_should() {
+        let independent = cost(0.0, 0.0, 1, &[]);
+        assert!(independent < 1.15, "{independent}");
+        // (1 + .6) / (1 - .6) = 4, less what shrinking and the smaller of two estimates take.
+        let dependent = cost(0.6, 0.0, 1, &[]);
+        assert!((2.4..4.0).contains(&dependent), "{dependent}");
+        assert_eq!(inflation(&series(1, 0.6, 0.0, 1), &[], 11), 1.0);
+    }
+
+    #[test]
+    fn a_step_is_no_dependence_seen_or_not() {
+        for borders in [&[][..], &[100]] {
+            let cost = cost(0.0, 0.3, 1, borders);
+            assert!(cost < 1.3, "{cost}");
+        }
+    }
+
+    #[test]
+    fn machines_in_turn_are_no_dependence() {
+        let (independent, dependent) = (cost(0.0, 0.0, 2, &[]), cost(0.7, 0.0, 2, &[]));
+        assert!(
+            independent < 1.15 && dependent > 2.4,
+            "{independent} {dependent}"
+        );
+    }
+}

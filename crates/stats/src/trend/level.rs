@@ -1,0 +1,111 @@
+//! Levels in figures: how much sessions differ beyond their runs, the level with its band, and the newest point.
+//!
+//! Decides what may be said about a level without searching; what is found here is never an alarm. Start at
+//! [`between_sessions`].
+
+use super::series::Series;
+use crate::describe::{NORMAL_CONSISTENCY, mad, mean, median};
+use crate::distribution::normal;
+use crate::effect::Shift;
+use crate::interval::Interval;
+
+/// The logarithm of a point with the uncertainty that its runs leave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Logarithm of the value.
+    pub log: f64,
+    /// Variance of that logarithm from the runs of the session; 0 where there was one run and nothing is known.
+    pub variance: f64,
+}
+
+/// The variance between sessions, on the scale of logarithms: what the points of a level vary more than their runs explain.
+///
+/// `groups` are the points of one level and machine each. Method of moments: the squares about a group's mean are expected
+/// to be (k - 1) tau^2 + (1 - 1/k) times the sum of the variances (Hedges and Olkin, Statistical Methods for Meta-Analysis,
+/// 1985, section 9.B). None without a group of two.
+pub fn between_sessions(groups: &[Vec<Measured>]) -> Option<f64> {
+    let (mut squares, mut explained, mut free) = (0.0, 0.0, 0.0);
+    for group in groups.iter().filter(|group| group.len() > 1) {
+        let logs: Vec<f64> = group.iter().map(|point| point.log).collect();
+        let (centre, count) = (mean(&logs), group.len() as f64);
+        squares += logs.iter().map(|log| (log - centre).powi(2)).sum::<f64>();
+        explained += (1.0 - 1.0 / count) * group.iter().map(|point| point.variance).sum::<f64>();
+        free += count - 1.0;
+    }
+    (free > 0.0).then(|| ((squares - explained) / free).max(0.0))
+}
+
+/// The mean of a level on the scale of logarithms and its interval, with weights 1 / (`between` + variance). None when
+/// there is no point, or none with a variance.
+pub fn weighted_level(points: &[Measured], between: f64, confidence: f64) -> Option<Shift> {
+    let weight = |point: &Measured| (between + point.variance).recip();
+    let weights: f64 = points.iter().map(weight).sum();
+    if points.is_empty() || !weights.is_finite() {
+        return None;
+    }
+    let estimate = points
+        .iter()
+        .map(|point| weight(point) * point.log)
+        .sum::<f64>()
+        / weights;
+    let half = normal::upper_quantile(0.5 * (1.0 - confidence)) / weights.sqrt();
+    let interval = Interval {
+        low: estimate - half,
+        high: estimate + half,
+    };
+    Some(Shift { estimate, interval })
+}
+
+/// Points that the newest one is held against, and how far beyond their median it must be, in robust deviations.
+const RECENT: usize = 40;
+const FAR: f64 = 4.0;
+
+/// The newest point over the median of the last 40 of its machine, if it lies beyond all of them and 4 robust deviations
+/// from their median.
+///
+/// A hint that is worth measuring again, never an alarm: under heavy-tailed noise 30 in 1000 points are such.
+pub fn first_beyond(series: &Series) -> Option<f64> {
+    let (&machine, earlier) = series.machines().split_last()?;
+    let newest = series.logs()[earlier.len()];
+    let same = series
+        .logs()
+        .iter()
+        .zip(earlier)
+        .rev()
+        .filter(|(_, other)| **other == machine);
+    let recent: Vec<f64> = same.take(RECENT).map(|(&log, _)| log).collect();
+    let is_beyond =
+        recent.iter().all(|&log| log < newest) || recent.iter().all(|&log| log > newest);
+    let distance = newest - median(&recent);
+    let is_far = distance.abs() > FAR * NORMAL_CONSISTENCY * mad(&recent);
+    (recent.len() == RECENT && is_beyond && is_far).then(|| distance.exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(logs: &[f64], variance: f64) -> Vec<Measured> {
+        logs.iter().map(|&log| Measured { log, variance }).collect()
+    }
+
+    #[test]
+    fn sessions_vary_by_what_the_runs_do_not_explain() {
+        // Squares about the means: 2 and 8, of 1 + 2 free; each point explains .5.
+        let groups = [measured(&[1.0, 3.0], 0.5), measured(&[9.0, 11.0, 7.0], 0.5)];
+        let variance = between_sessions(&groups).unwrap();
+        assert!((variance - (10.0 / 3.0 - 0.5)).abs() < 1e-12, "{variance}");
+        assert_eq!(between_sessions(&[measured(&[1.0, 1.1], 5.0)]), Some(0.0));
+        assert_eq!(between_sessions(&[measured(&[1.0], 0.0)]), None);
+    }
+
+    #[test]
+    fn points_of_few_runs_weigh_less_in_a_level() {
+        let points = [measured(&[0.0], 3.0), measured(&[1.0], 0.0)].concat();
+        let level = weighted_level(&points, 1.0, 0.95).unwrap();
+        assert!((level.estimate - 0.8).abs() < 1e-12);
+        assert!((level.interval.half_width() - 1.959963984540054 / 1.25f64.sqrt()).abs() < 1e-12);
+        assert_eq!(weighted_level(&points, 0.0, 0.95), None);
+        assert_eq!(weighted_level(&[], 1.0, 0.95), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! The best border of one stretch of points.
+//!
+//! Decides where the evidence of a change is largest, with machines as strata. It must not know limits or other stretches.
+//! Start at [`Scan::best`].
+
+use super::evidence::{EXACT_SIDE, deviate};
+use super::series::Series;
+use std::ops::{Range, RangeInclusive};
+
+/// A border has at least so many points on either side.
+pub(super) const SIDE: usize = 3;
+
+/// No farther than this from a border are points used.
+pub(super) const LONGEST: usize = 256;
+
+/// The best border of a stretch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Best {
+    /// The first point after the border.
+    pub at: usize,
+    /// Its evidence, not yet divided by what autocorrelation costs.
+    pub z: f64,
+}
+
+/// Memory for ranks that is used again by the next stretch.
+#[derive(Default)]
+pub(super) struct Scan {
+    /// Machine, value and place of every point, in the order of the ranks.
+    order: Vec<(u32, f64, u32)>,
+    /// Rank of every point among those of its machine, minus their mean rank.
+    deviations: Vec<f64>,
+    /// Points of every machine, in all and left of the border.
+    all: Vec<f64>,
+    left: Vec<f64>,
+}
+
+impl Scan {
+    /// The border of `stretch` with the largest evidence, among those `allowed`; None when there is none.
+    ///
+    /// Within each machine the points are ranked by themselves, and the sum of the deviations left of the border is the
+    /// statistic: the stratified rank test, with machines as blocks (van Elteren, Bulletin of the International Statistical
+    /// Institute 37, 1960). A machine with all its points on one side adds nothing. With one machine this is U, whose tail
+    /// is counted while a side is small.
+    pub fn best(
+        &mut self,
+        series: &Series,
+        stretch: Range<usize>,
+        allowed: RangeInclusive<usize>,
+    ) -> Option<Best> {
+        let (start, count) = (stretch.start, stretch.len());
+        if count < 2 * SIDE {
+            return None;
+        }
+        let machines = &series.machines()[stretch.clone()];
+        let is_one_machine = machines.iter().all(|&machine| machine == machines[0]);
+        self.rank(series, stretch, is_one_machine);
+        let (mut sum, mut twelfths) = (0.0f64, 0.0);
+        let mut best: Option<Best> = None;
+        for k in 1..=count - SIDE {
+            sum += self.deviations[k - 1];
+            let (machine, l) = (machines[k - 1] as usize, count - k);
+            let (all, left) = (self.all[machine], self.left[machine]);
+            // k l (k + l + 1) / 12 of this machine, with one more point on the left.
+            twelfths += (all + 1.0) * (all - 2.0 * left - 1.0);
+            self.left[machine] = left + 1.0;
+            let at = start + k;
+            if k < SIDE || !allowed.contains(&at) || twelfths <= 0.0 || !series.may_part(at) {
+                continue;
+            }
+            let largest = best.map_or(0.0, |best| best.z);
+            let is_exact = is_one_machine && k.min(l) <= EXACT_SIDE;
+            if !is_exact && 12.0 * sum * sum < twelfths * largest * largest {
+                continue;
+            }
+            let z = if is_exact {
+                deviate(0.5 * (k * l) as f64 - sum.abs(), k, l)
+            } else {
+                (sum.abs() - 0.5) / (twelfths / 12.0).sqrt()
+            };
+            if best.is_none_or(|best| z > best.z) {
+                best = Some(Best { at, z });
+            }
+        }
+        best
+    }
+
+    /// Ranks within machines, as deviations from their means.
+    fn rank(&mut self, series: &Series, stretch: Range<usize>, is_one_machine: bool) {
+        let points = series.machines()[stretch.clone()]
+            .iter()
+            .zip(&series.logs()[stretch]);
+        let numbered = points.zip(0u32..);
+        self.order.clear();
+        self.order
+            .extend(numbered.map(|((&machine, &log), place)| (machine, log, place)));
+        if is_one_machine {
+            self.order.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+        } else {
+            self.order
+                .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        }
+        self.deviations.resize(self.order.len(), 0.0);
+        for counts in [&mut self.all, &mut self.left] {
+            counts.clear();
+            counts.resize(series.machine_count(), 0.0);
+        }
+        for machine in self.order.chunk_by(|a, b| a.0 == b.0) {
+            let centre = 0.5 * (machine.len() - 1) as f64;
+            self.all[machine[0].0 as usize] = machine.len() as f64;
+            let mut before = 0;
+            for tied in machine.chunk_by(|a, b| a.1 == b.1) {
+                let deviation = before as f64 + 0.5 * (tied.len() - 1) as f64 - centre;
+                for &(_, _, place) in tied {
+                    self.deviations[place as usize] = deviation;
+                }
+                before += tied.len();
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The points of a series as the search wants them: logarithms in the order of the line.
+//!
+//! Decides which points can be searched at all and numbers the machines; it must not search. Start at [`Series`].
+
+use std::fmt;
+use std::ops::Range;
+
+/// What one session says of one case, variant and metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The figure, in the unit of the metric.
+    pub value: f64,
+    /// Where it was measured: any number that the same machine always has.
+    pub machine: u32,
+    /// Place of its revision on the line. Points of one position are never parted.
+    pub position: u32,
+}
+
+/// Too many of the values have no logarithm, so that nothing can be said of the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsearchable {
+    /// Values that are zero, negative or infinite, or not a number.
+    pub left_out: usize,
+    /// All values.
+    pub points: usize,
+}
+
+impl fmt::Display for Unsearchable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unsearchable { left_out, points } = self;
+        write!(
+            f,
+            "{left_out} of {points} values are not positive numbers; a trend is searched when at most one in ten is"
+        )
+    }
+}
+
+impl std::error::Error for Unsearchable {}
+
+/// Points in the order of the line, as logarithms; those without one are left out.
+#[derive(Debug, Clone, Default)]
+pub struct Series {
+    logs: Vec<f64>,
+    machines: Vec<u32>,
+    positions: Vec<u32>,
+    /// Where each point lies among those that were given.
+    places: Vec<usize>,
+    /// What the machines were called by the caller; here they count from 0.
+    known: Vec<u32>,
+}
+
+impl Series {
+    /// Takes the points that have a logarithm.
+    ///
+    /// # Errors
+    ///
+    /// When more than one value in ten has none.
+    pub fn new(points: &[Point]) -> Result<Series, Unsearchable> {
+        let mut series = Series::default();
+        for (place, point) in points.iter().enumerate() {
+            if point.value > 0.0 && point.value.is_finite() {
+                series.logs.push(point.value.ln());
+                series.positions.push(point.position);
+                series.places.push(place);
+                let machine = series.number_of(point.machine);
+                series.machines.push(machine);
+            }
+        }
+        let left_out = points.len() - series.len();
+        if 10 * left_out > points.len() {
+            return Err(Unsearchable {
+                left_out,
+                points: points.len(),
+            });
+        }
+        Ok(series)
+    }
+
+    fn number_of(&mut self, machine: u32) -> u32 {
+        let number = self.known.iter().position(|&known| known == machine);
+        number.unwrap_or_else(|| {
+            self.known.push(machine);
+            self.known.len() - 1
+        }) as u32
+    }
+
+    /// Number of points that can be searched.
+    pub fn len(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// Whether no point can be searched.
+    pub fn is_empty(&self) -> bool {
+        self.logs.is_empty()
+    }
+
+    /// The first `count` points only.
+    #[must_use]
+    pub fn prefix(&self, count: usize) -> Series {
+        Series {
+            logs: self.logs[..count].to_vec(),
+            machines: self.machines[..count].to_vec(),
+            positions: self.positions[..count].to_vec(),
+            places: self.places[..count].to_vec(),
+            known: self.known.clone(),
+        }
+    }
+
+    pub(super) fn logs(&self) -> &[f64] {
+        &self.logs
+    }
+
+    /// Machines, counted from 0 in the order of their first points.
+    pub(super) fn machines(&self) -> &[u32] {
+        &self.machines
+    }
+
+    pub(super) fn machine_count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Where a point lies among those that were given.
+    pub(super) fn place(&self, index: usize) -> usize {
+        self.places[index]
+    }
+
+    /// Whether a border may lie before this point: within a position nothing can have changed.
+    pub(super) fn may_part(&self, at: usize) -> bool {
+        self.positions[at - 1] != self.positions[at]
+    }
+
+    /// The logarithms of a stretch, machine by machine; empty for machines without a point in it.
+    pub(super) fn each_machine(&self, stretch: Range<usize>) -> impl Iterator<Item = Vec<f64>> {
+        let (logs, machines) = (&self.logs[stretch.clone()], &self.machines[stretch]);
+        (0..self.known.len() as u32).map(move |wanted| {
+            let points = logs.iter().zip(machines);
+            points
+                .filter(|(_, machine)| **machine == wanted)
+                .map(|(&log, _)| log)
+                .collect()
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! What a change looks like: a step or a slope, how large, and whether the machines at hand can show it at all.
+//!
+//! Decides nothing about whether there is a change. Start at [`size`].
+
+use super::scan::{LONGEST, SIDE};
+use super::series::Series;
+use crate::describe::{NORMAL_CONSISTENCY, mean, median};
+use crate::effect::{Shift, hodges_lehmann};
+use crate::interval::Interval;
+use std::ops::Range;
+
+/// A step between two levels, or a slope without a border.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Two levels fit.
+    Step,
+    /// A straight line fits clearly better than two levels.
+    Drift,
+}
+
+/// Levels with fewer points are not compared with a line.
+const FEWEST_OF_LEVEL: usize = 8;
+/// Residuals are clipped at so many robust deviations, so that a single point decides no shape.
+const CLIP: f64 = 3.0;
+
+/// Whether a line through the levels left and right of `at` leaves two variances less than a step does. Both are fitted
+/// with an offset for every machine.
+pub(super) fn shape(series: &Series, levels: Range<usize>, at: usize) -> Shape {
+    let sides = [levels.start..at, at..levels.end];
+    if sides.iter().any(|side| side.len() < FEWEST_OF_LEVEL) {
+        return Shape::Step;
+    }
+    let (mut centres, mut sizes) = (Vec::new(), Vec::new());
+    for side in sides {
+        let medians: Vec<f64> = series
+            .each_machine(side.clone())
+            .map(|values| median(&values))
+            .collect();
+        for index in side {
+            let centre = medians[series.machines()[index] as usize];
+            sizes.push((series.logs()[index] - centre).abs());
+            centres.push(centre);
+        }
+    }
+    let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
+    if limit <= 0.0 {
+        return Shape::Step;
+    }
+    let clipped = centres.iter().zip(&series.logs()[levels.clone()]);
+    let clipped: Vec<f64> = clipped
+        .map(|(centre, log)| centre + (log - centre).clamp(-limit, limit))
+        .collect();
+    let machines = &series.machines()[levels.clone()];
+    let step: Vec<f64> = levels
+        .clone()
+        .map(|index| f64::from(u8::from(index >= at)))
+        .collect();
+    let line: Vec<f64> = levels.clone().map(|index| index as f64).collect();
+    let (of_step, of_line) = (
+        unexplained(&clipped, &step, machines),
+        unexplained(&clipped, &line, machines),
+    );
+    let occupied = series
+        .each_machine(levels.clone())
+        .filter(|values| !values.is_empty())
+        .count();
+    let variance = of_step / (levels.len() - 1 - occupied) as f64;
+    if of_line + 2.0 * variance < of_step {
+        Shape::Drift
+    } else {
+        Shape::Step
+    }
+}
+
+/// The sum of squares that a regression on `x` with an offset for every machine leaves of `y`.
+fn unexplained(y: &[f64], x: &[f64], machines: &[u32]) -> f64 {
+    let (y, x) = (without_offsets(y, machines), without_offsets(x, machines));
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    product(&y, &y) - product(&x, &y).powi(2) / product(&x, &x).max(f64::MIN_POSITIVE)
+}
+
+/// Values less the mean of their machine.
+fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
+    let count = machines.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut groups = vec![Vec::new(); count];
+    for (&value, &machine) in values.iter().zip(machines) {
+        groups[machine as usize].push(value);
+    }
+    let means: Vec<f64> = groups.iter().map(|group| mean(group)).collect();
+    let centred = values.iter().zip(machines);
+    centred
+        .map(|(value, &machine)| value - means[machine as usize])
+        .collect()
+}
+
+/// The new level over the old one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Size {
+    /// 1.05 for a new level 5 % above the old one. NaN if no machine has points on both sides.
+    pub ratio: f64,
+    /// 95 % interval of the ratio; from 0 to infinity where there are too few points.
+    pub interval: Interval,
+}
+
+/// Points of a side that a size is estimated from, those nearest to the border.
+const SIZED_POINTS: usize = 64;
+const CONFIDENCE: f64 = 0.95;
+
+/// The Hodges-Lehmann shift of every machine with points on both sides, pooled by one over the squared width of its
+/// interval. Machines without a bounded interval count only if none has one, and then alike.
+pub(super) fn size(series: &Series, levels: Range<usize>, at: usize) -> Size {
+    let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
+    let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));
+    let shifts: Vec<Shift> = left
+        .zip(right)
+        .filter_map(|(old, new)| hodges_lehmann(&old, &new, CONFIDENCE))
+        .collect();
+    let bounded: Vec<&Shift> = shifts
+        .iter()
+        .filter(|shift| shift.interval.is_bounded())
+        .collect();
+    if bounded.is_empty() {
+        let estimates: Vec<f64> = shifts.iter().map(|shift| shift.estimate).collect();
+        let interval = Interval {
+            low: 0.0,
+            high: f64::INFINITY,
+        };
+        return Size {
+            ratio: mean(&estimates).exp(),
+            interval,
+        };
+    }
+    // Constant figures have an interval without width; this one is below the last digit of a logarithm.
+    let weight = |shift: &Shift| shift.interval.half_width().max(1e-12).powi(-2);
+    let weights: f64 = bounded.iter().map(|shift| weight(shift)).sum();
+    let estimate = bounded
+        .iter()
+        .map(|shift| weight(shift) / weights * shift.estimate)
+        .sum::<f64>();
+    // Distances from the estimate to an end add up as deviations do.
+    let distance = |end: fn(&Interval) -> f64| {
+        let of = |shift: &&Shift| {
+            (weight(shift) / weights * (end(&shift.interval) - shift.estimate)).powi(2)
+        };
+        bounded.iter().map(of).sum::<f64>().sqrt()
+    };
+    let interval = Interval {
+        low: estimate - distance(|interval| interval.low),
+        high: estimate + distance(|interval| interval.high),
+    };
+    Size {
+        ratio: estimate.exp(),
+        interval: interval.map(f64::exp),
+    }
+}
+
+/// Where the machine changed with the code, so that nothing can be said there: the first point after the latest border
+/// beyond which more than half of the points of either side are of machines that the other side has none of.
+///
+/// As an index into the points that were given. An older revision measured on the new machine mends it.
+pub fn machine_swap(series: &Series) -> Option<usize> {
+    let machines = series.machines();
+    let (mut old, mut new) = (
+        vec![0; series.machine_count()],
+        vec![0; series.machine_count()],
+    );
+    machines
+        .iter()
+        .take(LONGEST)
+        .for_each(|&machine| new[machine as usize] += 1);
+    let is_foreign = |own: &[usize], other: &[usize]| {
+        let counts = own.iter().zip(other).filter(|(_, other)| **other == 0);
+        2 * counts.map(|(own, _)| own).sum::<usize>() > own.iter().sum()
+    };
+    let mut swap = None;
+    for at in 1..(series.len() + 1).saturating_sub(SIDE) {
+        // The point before `at` changes sides; both sides end 256 points away.
+        let moved = machines[at - 1] as usize;
+        old[moved] += 1;
+        new[moved] -= 1;
+        if let Some(left) = (at - 1).checked_sub(LONGEST) {
+            old[machines[left] as usize] -= 1;
+        }
+        if let Some(&reached) = machines.get(at - 1 + LONGEST) {
+            new[reached as usize] += 1;
+        }
+        if at >= SIDE && series.may_part(at) && is_foreign(&old, &new) && is_foreign(&new, &old) {
+            swap = Some(at);
+        }
+    }
+    swap.map(|at| series.place(at))
+}

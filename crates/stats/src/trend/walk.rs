@@ -1,0 +1,337 @@
+//! The walk along a series: every number of points is a look, and every look counts.
+//!
+//! Decides when a border is suspected, found or withdrawn, and where it lies in the end. It must not know how evidence
+//! arises. What it keeps is enough to go on when points are added; walking all of them again ends at the same place.
+//! Start at [`Walk::go_on`].
+
+use super::autocorrelation::inflation;
+use super::scan::{Best, LONGEST, SIDE, Scan};
+use super::series::Series;
+use super::shape::{Shape, Size, shape, size};
+use crate::describe::{NORMAL_CONSISTENCY, median};
+use crate::distribution::normal;
+use std::ops::RangeInclusive;
+
+/// Evidence of a suspicion, of a finding, and evidence too small to keep a suspicion: chosen by simulation, see
+/// `docs/why/statistics.md`.
+const SUSPECT: f64 = 3.3;
+const FOUND: f64 = 4.5;
+const WITHDRAWN: f64 = 2.5;
+/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most [`LONGEST`]. One of length L is due
+/// whenever the number of points is divisible by L / [`SHARE`].
+const LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
+const SHARE: usize = 8;
+/// How far a border may move when it is placed, and when its evidence is looked at again.
+const PLACING: usize = 12;
+const MOVING: usize = 6;
+/// While the new level has no more points, a suspicion may be found or withdrawn; withdrawn only from eight points on.
+const LAST_REVIEW: usize = 64;
+const FIRST_WITHDRAWAL: usize = 8;
+
+/// Below this number of points no suspicion is possible: a stretch of 17 is the first that reaches 3.3, and due at 18.
+pub const FIRST_SUSPICION: usize = 18;
+/// Below this number of points no finding is possible: C(20, 10) arrangements are too few for 4.5.
+pub const FIRST_FINDING: usize = 21;
+
+/// How far the evidence of a change goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// Enough to measure again, not to alarm anybody: some seven in 1000 points without a change.
+    Suspected,
+    /// Enough in spite of all looks, which `seen` points were needed for.
+    Found {
+        /// Number of points of the series at that look.
+        seen: usize,
+    },
+}
+
+/// Two levels and the border between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Index of the last searchable point before the border.
+    pub before: usize,
+    /// Index of the first searchable point after it.
+    pub after: usize,
+    /// Number of searchable points with which it was first suspected.
+    pub seen: usize,
+    /// What may be claimed.
+    pub evidence: Evidence,
+    /// Evidence at the look that decided: a normal deviate, divided by what autocorrelation costs.
+    pub z: f64,
+    /// Whether the course rather slopes than steps.
+    pub shape: Shape,
+    /// How large; "about", since a border that was searched for shows its change too large.
+    pub size: Size,
+}
+
+/// A border as the walk has left it; places count the points of the series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Border {
+    at: usize,
+    seen: usize,
+    found: Option<usize>,
+    z: f64,
+}
+
+/// Where the walk along a series stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Walk {
+    /// The next number of points to look at, and the largest so far: behind a new border it looks again.
+    next: usize,
+    front: usize,
+    raised: usize,
+    borders: Vec<Border>,
+}
+
+impl Default for Walk {
+    fn default() -> Walk {
+        Walk {
+            next: 2 * SIDE,
+            front: 0,
+            raised: 0,
+            borders: Vec::new(),
+        }
+    }
+}
+
+impl Walk {
+    /// Looks at every number of points up to all of `series`, which begins with what was seen before.
+    pub fn go_on(&mut self, series: &Series) {
+        let mut scan = Scan::default();
+        while self.next <= series.len() {
+            self.front = self.front.max(self.next);
+            self.next = match self.suspicion(series, &mut scan) {
+                Some(border) => {
+                    self.borders.push(border);
+                    self.raised += 1;
+                    border.at + 2 * SIDE
+                }
+                None => {
+                    self.review(series, &mut scan);
+                    self.next + 1
+                }
+            };
+        }
+    }
+
+    /// How often a border was suspected, also of those that were withdrawn.
+    pub fn raised(&self) -> usize {
+        self.raised
+    }
+
+    /// A border in the newest level that is due to be suspected now.
+    fn suspicion(&self, series: &Series, scan: &mut Scan) -> Option<Border> {
+        let (end, level) = (self.next, self.borders.last().map_or(0, |last| last.at));
+        let is_due = |length: &usize| end.is_multiple_of((length / SHARE).max(1));
+        let lengths = LENGTHS.iter().take_while(|&&length| length <= end - level);
+        let mut best: Option<(Best, usize)> = None;
+        for &length in lengths.filter(|length| is_due(length)) {
+            let start = end - length;
+            if let Some(border) = scan.best(series, start..end, start..=end)
+                && best.is_none_or(|(best, _)| border.z > best.z)
+            {
+                best = Some((border, start));
+            }
+        }
+        let (Best { at, z }, start) = best.filter(|(best, _)| best.z >= SUSPECT)?;
+        let z = z / self.cost(series, Some(at));
+        if z < SUSPECT {
+            return None;
+        }
+        let allowed =
+            (start + SIDE).max(at.saturating_sub(PLACING))..=(at + PLACING).min(end - SIDE);
+        let stretch = level.max(end.saturating_sub(LONGEST))..end;
+        let placed = scan.best(series, stretch, allowed);
+        Some(Border {
+            at: placed.map_or(at, |placed| placed.at),
+            seen: self.front,
+            found: (z >= FOUND).then_some(self.front),
+            z,
+        })
+    }
+
+    /// The evidence of the newest border grows or falls with the points behind it.
+    fn review(&mut self, series: &Series, scan: &mut Scan) {
+        let end = self.next;
+        let Some((last, earlier)) = self.borders.split_last() else {
+            return;
+        };
+        let right = end - last.at;
+        let is_due = right <= LAST_REVIEW && right.is_multiple_of((right / SHARE).max(1));
+        if last.found.is_some() || !is_due || end < self.front {
+            return;
+        }
+        let level = earlier.last().map_or(0, |border| border.at);
+        let stretch = level.max(last.at.saturating_sub(LONGEST))..end;
+        let Some(best) = scan.best(series, stretch, around(last.at, MOVING)) else {
+            return;
+        };
+        let z = best.z / self.cost(series, None);
+        if z >= FOUND {
+            let (at, seen) = (best.at, last.seen);
+            self.borders.pop();
+            self.borders.push(Border {
+                at,
+                seen,
+                found: Some(end),
+                z,
+            });
+        } else if z < WITHDRAWN && right >= FIRST_WITHDRAWAL {
+            self.borders.pop();
+        }
+    }
+
+    /// By what evidence is divided when the borders are those so far, and `also`.
+    fn cost(&self, series: &Series, also: Option<usize>) -> f64 {
+        let borders: Vec<usize> = self
+            .borders
+            .iter()
+            .map(|border| border.at)
+            .chain(also)
+            .collect();
+        inflation(series, &borders, self.next.min(series.len())).sqrt()
+    }
+
+    /// The smallest change, as a ratio above 1, of which `after` points would raise a suspicion near its place in about four
+    /// cases of five: by the scatter of the newest level about the medians of its machines, and what dependence costs. None
+    /// below eight points.
+    ///
+    /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise. The evidence is large
+    /// enough in nine cases of ten; in one, the border is somewhere else (simulated in `docs/why/statistics.md`).
+    pub fn smallest_visible(&self, series: &Series, after: usize) -> Option<f64> {
+        const POWER: f64 = 0.9;
+        const EFFICIENCY: f64 = 0.955;
+        let level = self.borders.last().map_or(0, |last| last.at);
+        let newest = level.max(series.len().saturating_sub(LONGEST))..series.len();
+        let (before, after) = (newest.len() as f64, after as f64);
+        if newest.len() < FIRST_WITHDRAWAL {
+            return None;
+        }
+        let sizes = series.each_machine(newest).flat_map(|values| {
+            let centre = median(&values);
+            values.into_iter().map(move |value| (value - centre).abs())
+        });
+        let scatter = NORMAL_CONSISTENCY * median(&sizes.collect::<Vec<f64>>());
+        let wanted = (SUSPECT - normal::quantile(1.0 - POWER)) * self.cost(series, None);
+        let runs = EFFICIENCY * before * after / (before + after);
+        Some((wanted * scatter / runs.sqrt()).exp())
+    }
+
+    /// The changes in all that was seen, each in its final place, with shape and size.
+    pub fn changes(&self, series: &Series) -> Vec<Change> {
+        let places = self.places(series);
+        let ends: Vec<usize> = [0]
+            .into_iter()
+            .chain(places)
+            .chain([series.len()])
+            .collect();
+        let described = ends.windows(3).zip(&self.borders);
+        described
+            .map(|(ends, border)| {
+                let at = ends[1];
+                let near = ends[0].max(at.saturating_sub(LONGEST))..ends[2].min(at + LONGEST);
+                Change {
+                    before: series.place(at - 1),
+                    after: series.place(at),
+                    seen: border.seen,
+                    evidence: border
+                        .found
+                        .map_or(Evidence::Suspected, |seen| Evidence::Found { seen }),
+                    z: border.z,
+                    shape: shape(series, near.clone(), at),
+                    size: size(series, near, at),
+                }
+            })
+            .collect()
+    }
+
+    /// Each border goes to where its evidence is largest between its neighbours, twice, since neighbours move as well.
+    fn places(&self, series: &Series) -> Vec<usize> {
+        let mut places: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
+        let mut scan = Scan::default();
+        for index in (0..places.len()).chain(0..places.len()) {
+            let at = places[index];
+            let level = if index > 0 { places[index - 1] } else { 0 };
+            let end = places.get(index + 1).copied().unwrap_or(series.len());
+            let stretch = level.max(at.saturating_sub(LONGEST))..end.min(at + LONGEST);
+            if let Some(best) = scan.best(series, stretch, around(at, PLACING)) {
+                places[index] = best.at;
+            }
+        }
+        places
+    }
+}
+
+fn around(at: usize, distance: usize) -> RangeInclusive<usize> {
+    at.saturating_sub(distance)..=at + distance
+}
+
+// What a store keeps of a walk, so that new points need no walk from the start.
+
+/// Another number for other limits, lengths or rules: a walk that was kept by those is walked again.
+const VERSION: u32 = 1;
+
+impl Walk {
+    /// The walk as bytes, for [`from_bytes`](Walk::from_bytes).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut numbers = vec![
+            VERSION,
+            self.next as u32,
+            self.front as u32,
+            self.raised as u32,
+        ];
+        for border in &self.borders {
+            let z = border.z.to_bits();
+            let found = border.found.unwrap_or(0);
+            numbers.extend([border.at as u32, border.seen as u32, found as u32]);
+            numbers.extend([(z >> 32) as u32, z as u32]);
+        }
+        numbers
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
+    }
+
+    /// The walk that was kept, if it was along the first points of `series` under the same rules; else None, and the walk
+    /// begins again. Whether those points are still the same is for the caller to know.
+    pub fn from_bytes(bytes: &[u8], series: &Series) -> Option<Walk> {
+        let (numbers, []) = bytes.as_chunks::<4>() else {
+            return None;
+        };
+        let numbers: Vec<u32> = numbers
+            .iter()
+            .map(|&number| u32::from_le_bytes(number))
+            .collect();
+        let (&[VERSION, next, front, raised], borders) = numbers.split_first_chunk()? else {
+            return None;
+        };
+        let (borders, []) = borders.as_chunks::<5>() else {
+            return None;
+        };
+        let read = |&[at, seen, found, high, low]: &[u32; 5]| Border {
+            at: at as usize,
+            seen: seen as usize,
+            found: (found > 0).then_some(found as usize),
+            z: f64::from_bits(u64::from(high) << 32 | u64::from(low)),
+        };
+        let walk = Walk {
+            next: next as usize,
+            front: front as usize,
+            raised: raised as usize,
+            borders: borders.iter().map(read).collect(),
+        };
+        walk.is_along(series).then_some(walk)
+    }
+
+    /// Whether the places can be those of a walk along the first points of the series.
+    fn is_along(&self, series: &Series) -> bool {
+        let places: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
+        let last = places.last().copied().unwrap_or(0);
+        self.front <= series.len()
+            && self.next >= (last + SIDE).max(2 * SIDE)
+            && self.next <= (self.front + 1).max(last + 2 * SIDE)
+            && places.first().is_none_or(|&first| first >= SIDE)
+            && places.is_sorted_by(|a, b| a < b)
+            && places.last().is_none_or(|&at| at + SIDE <= self.front)
+    }
+}

@@ -1,0 +1,116 @@
+//! The search for changes against recorded series: real ones and simulated ones, with what the reference implementation
+//! and apache-otava 0.8.0 found in them.
+//!
+//! `tigerbeetle.txt` comes from the tests of apache/otava, the `mongodb` files from those of
+//! mongodb/signal-processing-algorithms (both Apache-2.0); the long one was moved to positive values.
+
+use crate::golden;
+use crate::trend_simulated::noise::{Noise, Random, course, with_step};
+use serde_json::Value;
+use speedwell_stats::trend::{Change, Evidence, Point, Shape, deviate, search};
+
+/// The values of a recorded series, one machine, a position each; or a simulated one, made again from its seed.
+fn series(name: &str) -> Vec<Point> {
+    let Some((kind, clean_or_step, index)) = simulated(name) else {
+        let values = golden(&format!("trend/{name}.txt"));
+        let values = values.split_whitespace().zip(0..);
+        return values
+            .map(|(value, position)| Point {
+                value: value.parse().unwrap(),
+                machine: 0,
+                position,
+            })
+            .collect();
+    };
+    let clean = course(kind, 200, 0.02, &mut Random::new(4242 + index));
+    match clean_or_step {
+        "clean" => clean,
+        _ => with_step(clean, 100, 0.05),
+    }
+}
+
+fn simulated(name: &str) -> Option<(Noise, &str, u64)> {
+    let mut parts = name.split('-');
+    let kind = match parts.next()? {
+        "normal" => Noise::Normal,
+        "lognormal" => Noise::Lognormal,
+        "t2" => Noise::Student2,
+        "spikes" => Noise::Spikes,
+        "bimodal" => Noise::TwoLayouts,
+        "ar5" => Noise::Dependent(0.5),
+        "drift" => Noise::Drift,
+        _ => return None,
+    };
+    Some((kind, parts.next()?, parts.next()?.parse().ok()?))
+}
+
+fn state(change: &Change) -> &'static str {
+    match (change.shape, change.evidence) {
+        (Shape::Drift, _) => "drift",
+        (Shape::Step, Evidence::Found { .. }) => "found",
+        (Shape::Step, Evidence::Suspected) => "suspected",
+    }
+}
+
+#[test]
+fn all_recorded_series_have_the_changes_of_the_reference() {
+    let expected: Value = serde_json::from_str(&golden("trend/expected.json")).unwrap();
+    let expected = expected.as_object().unwrap();
+    assert_eq!(expected.len(), 46);
+    for (name, expected) in expected {
+        let points = series(name);
+        assert_eq!(
+            points.len() as u64,
+            expected["points"].as_u64().unwrap(),
+            "{name}"
+        );
+        let changes = search(&points).unwrap();
+        let wanted = expected["changes"].as_array().unwrap();
+        assert_eq!(changes.len(), wanted.len(), "{name}: {changes:?}");
+        for (change, wanted) in changes.iter().zip(wanted) {
+            let whole = |index: usize| wanted[index].as_u64().unwrap() as usize;
+            assert!(
+                change.after.abs_diff(whole(0)) <= 1,
+                "{name}: {change:?} is not {wanted}"
+            );
+            assert_eq!(change.before, change.after - 1);
+            assert_eq!(state(change), wanted[1], "{name}: {change:?}");
+            assert_eq!(change.seen, whole(2), "{name}: {change:?}");
+            assert!(
+                (change.z - wanted[3].as_f64().unwrap()).abs() < 0.25,
+                "{name}: {change:?} is not {wanted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_real_series_have_the_changes_that_people_see_in_them() {
+    let found = |name: &str| {
+        let changes = search(&series(name)).unwrap();
+        let places = |state_: &str| -> Vec<usize> {
+            let those = changes.iter().filter(|change| state(change) == state_);
+            those.map(|change| change.after).collect()
+        };
+        (places("found"), places("suspected"))
+    };
+    let (certain, suspected) = found("tigerbeetle");
+    assert_eq!(certain, [61, 71, 95, 131, 192]);
+    assert_eq!(suspected, [10, 117, 212, 260]);
+    assert_eq!(found("mongodb-real"), (vec![], vec![]));
+    assert_eq!(found("mongodb-long-shifted").0, [205, 395, 594, 794]);
+}
+
+/// Python 3: `-NormalDist().inv_cdf(P(U <= u))`, the tail counted by the recursion of Mann and Whitney (1947),
+/// c(u, k, l) = c(u - l, k - 1, l) + c(u, k, l - 1), in whole numbers.
+#[test]
+fn deviates_are_those_of_the_exact_tails() {
+    let rows: Value = serde_json::from_str(&golden("trend/deviates.json")).unwrap();
+    let rows = rows.as_array().unwrap();
+    for row in rows {
+        let whole = |index: usize| row[index].as_u64().unwrap() as usize;
+        let z = deviate(whole(2) as f64, whole(0), whole(1));
+        assert!((z - row[3].as_f64().unwrap()).abs() < 1e-6, "{row}: {z}");
+    }
+    assert_eq!(rows.len(), 62);
+}

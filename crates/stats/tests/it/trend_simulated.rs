@@ -1,0 +1,320 @@
+//! The search for changes as properties, and a small version of `cargo bench --bench trend`.
+
+#[path = "../../benches/trend/noise.rs"]
+#[allow(dead_code, reason = "the benchmark program uses all of it")]
+pub mod noise;
+
+use noise::{Noise, Random, course, with_step};
+use speedwell_stats::trend::{
+    Change, Evidence, FIRST_FINDING, FIRST_SUSPICION, Point, Series, Shape, Walk, first_beyond,
+    machine_swap, search,
+};
+
+fn is_found(change: &Change) -> bool {
+    change.evidence != Evidence::Suspected
+}
+
+/// One machine, a position each.
+fn points(values: impl IntoIterator<Item = f64>) -> Vec<Point> {
+    let numbered = values.into_iter().zip(0..);
+    numbered
+        .map(|(value, position)| Point {
+            value,
+            machine: 0,
+            position,
+        })
+        .collect()
+}
+
+fn noisy(noise: Noise, count: usize, seed: u64) -> Vec<Point> {
+    course(noise, count, 0.02, &mut Random::new(seed))
+}
+
+#[test]
+fn appending_points_ends_where_walking_all_of_them_does() {
+    let kinds = [
+        Noise::Student2,
+        Noise::Dependent(0.7),
+        Noise::ThreeMachines,
+        Noise::Sticky,
+    ];
+    for (seed, kind) in (0..).zip(kinds) {
+        let points = with_step(course(kind, 180, 0.02, &mut Random::new(seed)), 90, 0.04);
+        let mut appended = Walk::default();
+        for count in 0..=points.len() {
+            let series = Series::new(&points[..count]).unwrap();
+            appended = Walk::from_bytes(&appended.to_bytes(), &series).unwrap();
+            appended.go_on(&series);
+            let mut once = Walk::default();
+            once.go_on(&series);
+            assert_eq!(appended, once, "{kind:?}, {count} points");
+        }
+        assert!(
+            appended.raised() > 0,
+            "{kind:?}: nothing was ever suspected"
+        );
+        let series = Series::new(&points).unwrap();
+        assert_eq!(appended.changes(&series), search(&points).unwrap());
+    }
+}
+
+/// The bench has four thousand series a kind; here a limit that is too low by a tenth, or machines that are mixed, show.
+#[test]
+fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
+    let kinds = [
+        Noise::Normal,
+        Noise::Lognormal,
+        Noise::Student2,
+        Noise::Spikes,
+        Noise::TwoLayouts,
+        Noise::ThreeMachines,
+        Noise::Ties,
+        Noise::Dependent(0.5),
+    ];
+    let (mut wrong, mut raised) = (0, 0);
+    for (seed, kind) in (0..).step_by(1000).zip(kinds) {
+        for repetition in 0..20 {
+            let series = Series::new(&noisy(kind, 200, seed + repetition)).unwrap();
+            let mut walk = Walk::default();
+            walk.go_on(&series);
+            wrong += usize::from(walk.changes(&series).iter().any(is_found));
+            raised += walk.raised();
+        }
+    }
+    // 160 series, 32 000 points; .6 % wrong and 4 suspicions in 1000 points are expected.
+    assert!(wrong <= 4, "{wrong} series with a false change");
+    assert!((40..=250).contains(&raised), "{raised} suspicions");
+}
+
+#[test]
+fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
+    let (mut right, mut covered) = (0, 0);
+    for seed in 0..40 {
+        let changes = search(&with_step(noisy(Noise::Normal, 121, seed), 100, 0.04)).unwrap();
+        let step = changes
+            .iter()
+            .find(|change| is_found(change) && change.after.abs_diff(100) <= 5);
+        right += usize::from(step.is_some());
+        covered += usize::from(step.is_some_and(|step| step.size.interval.contains(1.04)));
+    }
+    assert!(right >= 35, "{right} of 40 found");
+    assert!(covered >= 30, "{covered} of 40 intervals hold the step");
+}
+
+#[test]
+fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
+    let swapped = noisy(Noise::MachineSwap, 100, 5);
+    assert_eq!(search(&swapped).unwrap(), []);
+    assert_eq!(machine_swap(&Series::new(&swapped).unwrap()), Some(50));
+    // Without their labels the same points have a change there.
+    let unlabelled: Vec<Point> = swapped
+        .iter()
+        .map(|&point| Point {
+            machine: 0,
+            ..point
+        })
+        .collect();
+    assert_eq!(search(&unlabelled).unwrap()[0].after, 50);
+    let mixed = Series::new(&noisy(Noise::ThreeMachines, 100, 5)).unwrap();
+    assert_eq!(machine_swap(&mixed), None);
+    // The latest of several swaps, farther away than points are looked at.
+    let many = noisy(Noise::Normal, 700, 5).into_iter().zip(0..);
+    let many: Vec<Point> = many
+        .map(|(point, i)| Point {
+            machine: i / 300,
+            ..point
+        })
+        .collect();
+    assert_eq!(machine_swap(&Series::new(&many).unwrap()), Some(600));
+}
+
+#[test]
+fn a_change_is_seen_through_the_offsets_of_machines() {
+    let points = with_step(noisy(Noise::ThreeMachines, 200, 8), 100, 0.05);
+    let changes = search(&points).unwrap();
+    let change = changes.iter().find(|change| is_found(change)).unwrap();
+    assert!(change.after.abs_diff(100) <= 3, "{change:?}");
+    assert!((change.size.ratio - 1.05).abs() < 0.015, "{change:?}");
+    assert_eq!(change.shape, Shape::Step);
+    // What machines are called does not matter.
+    let renamed: Vec<Point> = points
+        .iter()
+        .map(|&point| Point {
+            machine: 900 - point.machine,
+            ..point
+        })
+        .collect();
+    assert_eq!(search(&renamed).unwrap(), changes);
+}
+
+#[test]
+fn the_unit_does_not_matter() {
+    let points = with_step(noisy(Noise::Lognormal, 150, 4), 80, 0.05);
+    // Powers of two shift logarithms by so much that nothing is rounded otherwise in the ranks.
+    let scaled: Vec<Point> = points
+        .iter()
+        .map(|&point| Point {
+            value: point.value * 1024.0,
+            ..point
+        })
+        .collect();
+    let places = |points: &[Point]| -> Vec<(usize, usize, Evidence)> {
+        let changes = search(points).unwrap();
+        changes
+            .iter()
+            .map(|change| (change.after, change.seen, change.evidence))
+            .collect()
+    };
+    assert!(!places(&points).is_empty());
+    assert_eq!(places(&points), places(&scaled));
+}
+
+#[test]
+fn sessions_of_one_revision_are_never_parted() {
+    let mut points = with_step(noisy(Noise::Normal, 240, 6), 121, 0.06);
+    points.iter_mut().for_each(|point| point.position /= 4);
+    let changes = search(&points).unwrap();
+    assert!(
+        changes
+            .iter()
+            .any(|change| is_found(change) && change.after == 120),
+        "{changes:?}"
+    );
+    assert!(
+        changes.iter().all(|change| change.after % 4 == 0),
+        "{changes:?}"
+    );
+    // A single revision has no border at all.
+    points.iter_mut().for_each(|point| point.position = 7);
+    assert_eq!(search(&points).unwrap(), []);
+}
+
+/// However clear a step is, and wherever it lies.
+#[test]
+fn too_few_points_have_neither_a_suspicion_nor_a_finding() {
+    let (mut suspected, mut found) = (usize::MAX, usize::MAX);
+    for at in 3..40 {
+        let clear = points(
+            (0..60).map(|i| 1.0 + f64::from(i * 7 % 11) * 0.001 + if i < at { 0.0 } else { 1.0 }),
+        );
+        for change in search(&clear).unwrap() {
+            suspected = suspected.min(change.seen);
+            if let Evidence::Found { seen } = change.evidence {
+                found = found.min(seen);
+            }
+        }
+    }
+    assert_eq!((suspected, found), (FIRST_SUSPICION, FIRST_FINDING));
+}
+
+#[test]
+fn a_constant_figure_that_jumps_once_has_one_change_of_exactly_that_size() {
+    let changes = search(&points((0..60).map(|i| if i < 30 { 400.0 } else { 440.0 }))).unwrap();
+    assert_eq!(changes.len(), 1);
+    assert!(is_found(&changes[0]) && changes[0].after == 30);
+    assert!((changes[0].size.ratio - 1.1).abs() < 1e-9, "{changes:?}");
+    assert!(changes[0].size.interval.half_width() < 1e-9, "{changes:?}");
+    assert_eq!(search(&points([3.0; 100])).unwrap(), []);
+}
+
+#[test]
+fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
+    let mut points = with_step(noisy(Noise::Normal, 100, 2), 50, 0.3);
+    for (index, value) in [
+        (3, 0.0),
+        (20, -1.0),
+        (49, f64::INFINITY),
+        (50, f64::NAN),
+        (51, 1.31),
+    ] {
+        points[index].value = value;
+    }
+    let change = search(&points).unwrap()[0];
+    assert_eq!((change.before, change.after), (48, 51));
+    points[60..70]
+        .iter_mut()
+        .for_each(|point| point.value = 0.0);
+    let error = search(&points).unwrap_err();
+    assert_eq!((error.left_out, error.points), (14, 100));
+    assert!(error.to_string().starts_with("14 of 100 values"), "{error}");
+    assert_eq!(search(&[]).unwrap(), []);
+}
+
+#[test]
+fn a_slope_is_called_a_drift_and_a_step_is_not() {
+    let shapes = |slope: f64, step: f64| -> Vec<Shape> {
+        let scatter = |i: i32| 1.0 + f64::from(i * 37 % 101 - 50) * 0.0004;
+        let value = |i: i32| {
+            scatter(i) * (1.0 + slope * f64::from(i)) * if i < 60 { 1.0 } else { 1.0 + step }
+        };
+        let changes = search(&points((0..120).map(value))).unwrap();
+        changes.iter().map(|change| change.shape).collect()
+    };
+    assert_eq!(shapes(0.0, 0.05), [Shape::Step]);
+    let slope = shapes(0.0003, 0.0);
+    assert!(slope.contains(&Shape::Drift), "{slope:?}");
+}
+
+#[test]
+fn a_walk_that_cannot_be_of_these_points_begins_again() {
+    let series = Series::new(&with_step(noisy(Noise::Normal, 120, 3), 60, 0.1)).unwrap();
+    let mut walk = Walk::default();
+    walk.go_on(&series);
+    let bytes = walk.to_bytes();
+    assert_eq!(Walk::from_bytes(&bytes, &series), Some(walk));
+    assert_eq!(Walk::from_bytes(&bytes, &series.prefix(119)), None);
+    for damaged in [
+        &bytes[..bytes.len() - 1],
+        &bytes[..bytes.len() - 4],
+        &bytes[..3],
+        &[],
+    ] {
+        assert_eq!(Walk::from_bytes(damaged, &series), None);
+    }
+    let mut other_rules = bytes.clone();
+    other_rules[0] ^= 1;
+    assert_eq!(Walk::from_bytes(&other_rules, &series), None);
+    // Whatever else is damaged, going on does not panic.
+    for index in 4..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[index] ^= 1 << bit;
+            if let Some(mut walk) = Walk::from_bytes(&damaged, &series) {
+                walk.go_on(&series);
+                walk.changes(&series);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_first_point_beyond_all_is_a_hint_of_its_size() {
+    let mut points = noisy(Noise::Normal, 60, 9);
+    let hint = |points: &[Point]| first_beyond(&Series::new(points).unwrap());
+    assert_eq!(hint(&points), None);
+    let last = points.len() - 1;
+    points[last].value = 1.3;
+    assert!((hint(&points).unwrap() - 1.3).abs() < 0.02);
+    // Forty points of the same machine are needed.
+    assert_eq!(hint(&points[last - 39..]), None);
+    assert!(hint(&points[last - 40..]).is_some());
+    points[last].machine = 1;
+    assert_eq!(hint(&points), None);
+}
+
+#[test]
+fn a_series_says_what_it_could_show() {
+    let visible = |noise: Noise, deviation: f64| {
+        let clean = course(noise, 100, deviation, &mut Random::new(12));
+        let series = Series::new(&clean).unwrap();
+        let mut walk = Walk::default();
+        walk.go_on(&series);
+        walk.smallest_visible(&series, 20).unwrap() - 1.0
+    };
+    // (3.3 + 1.28) / sqrt(.955 x 100 x 20 / 120) = 1.15 deviations.
+    assert!((visible(Noise::Normal, 0.02) - 0.023).abs() < 0.005);
+    assert!((visible(Noise::ThreeMachines, 0.01) - 0.0115).abs() < 0.004);
+    assert!(visible(Noise::Dependent(0.7), 0.02) > 0.03);
+    let few = Series::new(&noisy(Noise::Normal, 7, 1)).unwrap();
+    assert_eq!(Walk::default().smallest_visible(&few, 20), None);
+}

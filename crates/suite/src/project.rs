@@ -1,0 +1,129 @@
+//! The file of a project, `speedwell.toml`: what holds for everything that is measured in its folder. Start at
+//! [`Project::find`].
+
+use super::part::Part;
+use super::tree;
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// What the file is called.
+const NAME: &str = "speedwell.toml";
+
+/// What the file of a project says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Project {
+    /// The folder that it lies in.
+    pub folder: PathBuf,
+    /// What it says of revisions.
+    pub history: History,
+}
+
+/// The table `[history]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct History {
+    /// The branch whose revisions are a line.
+    pub branch: Option<String>,
+    /// What builds a revision, executed by a shell.
+    pub build: Option<String>,
+    /// The smallest change that matters, as a share; `"2%"` in the file.
+    #[serde(deserialize_with = "share")]
+    pub threshold: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ProjectKeys {
+    history: History,
+}
+
+impl Project {
+    /// The file in the nearest folder upwards from `here` that has one, but not above `root`.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something that has no meaning.
+    pub fn find(here: &Path, root: &Path) -> Result<Option<Project>> {
+        let mut folders = here
+            .ancestors()
+            .take_while(|folder| folder.starts_with(root));
+        let Some(folder) = folders.find(|folder| folder.join(NAME).is_file()) else {
+            return Ok(None);
+        };
+        let file = folder.join(NAME);
+        let read = || {
+            let text = std::fs::read_to_string(&file)?;
+            let keys: ProjectKeys = Part::top(&tree::parse_toml(&text)?).read()?;
+            let is_empty = keys
+                .history
+                .build
+                .as_ref()
+                .is_some_and(|build| build.trim().is_empty());
+            ensure!(
+                !is_empty,
+                "the key 'build' of [history] is empty\nhint: leave it out"
+            );
+            anyhow::Ok(keys.history)
+        };
+        let history = read().with_context(|| format!("in '{}'", file.display()))?;
+        let folder = folder.to_owned();
+        Ok(Some(Project { folder, history }))
+    }
+}
+
+/// `"2%"` as a share.
+fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let text = String::deserialize(from)?;
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse().ok());
+    let share = number.filter(|percent: &f64| (0.0..=100.0).contains(percent));
+    let wrong =
+        || serde::de::Error::custom(format!("is no share in percent, as \"2%\" is: '{text}'"));
+    share.map(|percent| Some(percent / 100.0)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Project>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("a/b");
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::write(folder.path().join(NAME), text).unwrap();
+        let found = Project::find(&inside, folder.path());
+        found.map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn the_file_may_lie_further_up() {
+        let text = "[history]\nbranch = \"main\"\nbuild = \"make\"\nthreshold = \"2 %\"";
+        let history = read(text).unwrap().unwrap().history;
+        assert_eq!(history.build.as_deref(), Some("make"));
+        assert_eq!(history.branch.as_deref(), Some("main"));
+        assert_eq!(history.threshold, Some(0.02));
+        assert_eq!(read("").unwrap().unwrap().history, History::default());
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Project::find(folder.path(), folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        for (text, expected) in [
+            ("[history]\nbild = \"make\"", "did you mean 'build'?"),
+            ("[histroy]\n", "did you mean 'history'?"),
+            ("[history]\nbuild = 3", "line 2"),
+            ("[history]\nbuild = \" \"", "'build' of [history] is empty"),
+            ("[history]\nthreshold = \"much\"", "is no share in percent"),
+            ("[history]\nthreshold = \"200%\"", "is no share in percent"),
+            ("[history", "line 1"),
+        ] {
+            let told = read(text).unwrap_err();
+            assert!(
+                told.contains(expected) && told.contains(NAME),
+                "{text}: {told}"
+            );
+        }
+    }
+}

@@ -1,0 +1,25 @@
+"""The reference loop: the same work whenever it is performed, so what changes its time is the machine."""
+
+from time import thread_time_ns
+
+
+def _loop_ns(turns):
+    begun_ns = thread_time_ns()
+    state = 1
+    for _ in range(turns):
+        state = state * 1103515245 + 12345 & 0x7FFFFFFF
+    return thread_time_ns() - begun_ns
+
+
+class Reference:
+    """Performs the loop, about 200 µs long, after every so many samples; 0: never."""
+
+    def __init__(self, every):
+        self.every = every
+        self.turns = 500
+        while every and _loop_ns(self.turns) < 200_000:
+            self.turns *= 2
+
+    def after(self, samples, times_ns):
+        if self.every and samples % self.every == 0:
+            times_ns.append(_loop_ns(self.turns))
