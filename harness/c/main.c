@@ -22,6 +22,8 @@
 
 #include "code.h"
 
+#include "requests.h"
+
 #include "wire.c"
 #include "histogram.c"
 #include "worker.c"

@@ -120,7 +120,11 @@ static void gate(struct run *run) {
 
 /* One batch, its time and its place in the histogram. Gives the time at its end, or -1. */
 static int64_t one_batch(struct worker *worker, uint64_t iterations, int64_t begin_ns, int counts) {
-  if (speedwell_code.batch(worker->state, iterations)) {
+  const int instructions = is_counted();
+  if (instructions) begin_counting();
+  const int failed = speedwell_code.batch(worker->state, iterations);
+  if (instructions) end_counting();
+  if (failed) {
     worker->failure = failure;
     set(&worker->run->failed, 1);
     return -1;
@@ -174,7 +178,9 @@ static void take_share(struct worker *worker, struct run *run, int counts) {
   int64_t left = run->loop, now = now_ns();
   worker->begin_ns = now;
   while (left > 0 && !seen(&run->stop) && !seen(&run->failed)) {
-    const uint64_t batch = worker->batch < (uint64_t)left ? worker->batch : (uint64_t)left;
+    /* Instructions are counted of a sample as a whole: how it would be divided depends on time. */
+    const int divides = worker->batch < (uint64_t)left && !is_counted();
+    const uint64_t batch = divides ? worker->batch : (uint64_t)left;
     /* A rest of some iterations says more about the clock than about the code. */
     const int whole = batch == worker->batch || left == run->loop;
     now = one_batch(worker, batch, now, counts && whole);

@@ -269,6 +269,49 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 
+/// What callgrind is told while it counts instructions (`--metric instructions`): client requests of valgrind, which
+/// are instructions without effect anywhere else.
+inline std::uint64_t valgrind_request(std::uint64_t request) {
+  volatile std::uint64_t words[6] = {request, 0, 0, 0, 0, 0};
+  std::uint64_t answer = 0;
+#if defined(__x86_64__)
+  asm volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+               : "+d"(answer) : "a"(words) : "cc", "memory");
+#elif defined(__aarch64__)
+  asm volatile(
+      "mov x3, %1\n\tmov x4, %2\n\tror x12, x12, #3\n\tror x12, x12, #13\n\tror x12, x12, #51\n\tror x12, x12, #61\n\t"
+      "orr x10, x10, x10\n\tmov %0, x3"
+      : "=r"(answer)
+      : "r"(answer), "r"(words)
+      : "cc", "memory", "x3", "x4");
+#endif
+  return answer;
+}
+
+constexpr std::uint64_t on_valgrind = 0x1001, dump_counts = 0x43540000, toggle = 0x43540002;
+
+/// Whether valgrind executes this program.
+inline bool is_counted() {
+  static const bool known = valgrind_request(on_valgrind) != 0;
+  return known;
+}
+
+/// Out of line, so that what lies between two of them is always the same.
+SPEEDWELL_APART inline void toggle_counting() { valgrind_request(toggle); }
+
+/// Two sections are counted: one without anything in it, and the one up to `end_counting`.
+inline void begin_counting() {
+  toggle_counting();
+  toggle_counting();
+  valgrind_request(dump_counts);
+  toggle_counting();
+}
+
+inline void end_counting() {
+  toggle_counting();
+  valgrind_request(dump_counts);
+}
+
 inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
@@ -334,8 +377,14 @@ class Bench {
 
   /// Leaves what follows, up to resume(), out of the measured time. The two read the clock, which
   /// takes some 50 ns: good for iterations of microseconds.
-  void pause() { paused_at_ns_ = detail::now_ns(); }
-  void resume() { paused_ns_ += detail::now_ns() - paused_at_ns_; }
+  void pause() {
+    paused_at_ns_ = detail::now_ns();
+    if (detail::is_counted()) detail::toggle_counting();
+  }
+  void resume() {
+    if (detail::is_counted()) detail::toggle_counting();
+    paused_ns_ += detail::now_ns() - paused_at_ns_;
+  }
 
   /// Adds to the time that counts, instead of the time of the loop: for work that is timed elsewhere.
   template <class Rep, class Period>
@@ -423,8 +472,10 @@ class Bench {
     paused_ns_ = 0;
     begun_cpu_ns_ = detail::cpu_now_ns();
     begun_ns = detail::now_ns();
+    if (detail::is_counted()) detail::begin_counting();
   }
   __attribute__((noinline)) void stop() {
+    if (detail::is_counted()) detail::end_counting();
     ended_ns = detail::now_ns();
     ended_cpu_ns_ = detail::cpu_now_ns();
     gate_.pass();

@@ -12,6 +12,7 @@ mod keep;
 mod perform;
 mod process;
 mod report;
+mod requests;
 mod run;
 mod wire;
 mod worker;

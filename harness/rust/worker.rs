@@ -2,6 +2,7 @@
 
 use crate::histogram::Histogram;
 use crate::process::cpu_now_ns;
+use crate::requests::{counted, is_counted};
 use crate::run::{Mode, Run};
 use crate::{guarded, Code, Fault};
 use std::any::Any;
@@ -157,7 +158,7 @@ impl Part<'_> {
         begin: Instant,
         counts: bool,
     ) -> Result<Instant, Fault> {
-        let done = guarded(|| self.code.batch(self.state, iterations));
+        let done = guarded(|| counted(|| self.code.batch(self.state, iterations)));
         let end = Instant::now();
         if let Err(fault) = done {
             self.run.failed.store(true, Release);
@@ -245,7 +246,8 @@ impl Part<'_> {
             .begin_ns
             .store(run.since_epoch_ns(now), Release);
         while left > 0 && !run.ends() {
-            let batch = self.batch.min(left);
+            // Instructions are counted of a sample as a whole: how it would be divided depends on time.
+            let batch = if is_counted() { left } else { self.batch.min(left) };
             // A rest of some iterations says more about the clock than about the code.
             let whole = batch == self.batch || left == run.loop_count;
             now = self.one_batch(batch, now, counts && whole)?;

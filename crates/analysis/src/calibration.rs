@@ -4,6 +4,7 @@
 //! expected. It must not know where the result is kept. Start at [`calibrate`].
 
 use super::findings::{Calibrated, CalibratedCase, CalibrationFindings, SpreadChange};
+use crate::disturbed::rejected_by_rules;
 use crate::evidence::{self, standard_error};
 use crate::grid::{CaseRuns, Grid, values_of};
 use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
@@ -54,6 +55,7 @@ pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> Calibra
     CalibrationFindings {
         metric: metric.cloned(),
         runs: blocks * policy.runs_per_block(),
+        rules: rejected_by_rules(session),
         cases,
         failures: session.failures.clone(),
         warnings,

@@ -2,6 +2,8 @@
 //!
 //! Decides which remarks a row needs; the verdict comes from `correction.rs`. Start at [`describe`].
 
+use crate::disturbed::Exposure;
+use crate::exact::Counts;
 use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
 use crate::policy::Policy;
 use crate::power::Precision;
@@ -29,6 +31,8 @@ pub(super) struct MatchedCase {
     pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
+    /// How often the baseline and the candidate were disturbed.
+    pub exposures: [Exposure; 2],
 }
 
 /// A described case, with what its verdict needs.
@@ -43,11 +47,22 @@ pub(super) struct CaseRow {
     pub one_after_the_other: bool,
     /// Whether the sides changed each other's figures, so that their ratio is not that of either alone.
     pub disturb_each_other: bool,
+    /// What counts say, where the figures are counts.
+    pub counts: Counts,
 }
 
-/// Describes one case, of which `outcome` is known, without a verdict yet.
-pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> CaseRow {
+/// Describes one case, of which `outcome` is known, without a verdict yet; `names` are those of baseline and candidate.
+pub(super) fn describe(
+    case: MatchedCase,
+    mut outcome: Outcome,
+    policy: &Policy,
+    names: [&str; 2],
+) -> CaseRow {
     let seed = policy.seed_for(&case.id);
+    let counts = counts_of(&case.pair, policy);
+    if let Some(change) = counts.change() {
+        (outcome.change, outcome.p, outcome.error) = (Some(change), None, None);
+    }
     let precision = outcome.error.map(|error| Precision {
         runs: outcome.data.runs(),
         error,
@@ -56,20 +71,24 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
     // Inside randomised blocks chance alone may put one side first; the test allows for it.
     let unordered = policy.indicative && is_one_after_the_other(&case.pair);
     let one_after_the_other = case.apart || unordered;
-    let mut notes = remarks(&case.pair, &outcome, policy);
+    let mut notes = match counts {
+        Counts::Exact(_) => Vec::new(),
+        _ => remarks(&case.pair, &outcome, policy),
+    };
+    notes.extend(counts.remark(case.pair.baseline.len().min(case.pair.candidate.len())));
     if noise_depends_on_its_past(&case.pair, case.apart) {
         notes.extend(on_dependence(policy, one_after_the_other));
     }
+    let [old, new] = &case.exposures;
+    notes.extend(old.remark(new, names).filter(|_| !case.apart));
     let disturb_each_other = policy.matching == Matching::Pairs
         && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
     if disturb_each_other {
-        notes.push(
-            "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart."
-                .into(),
-        );
+        notes.push(DISTURB_EACH_OTHER.into());
     }
     let compared = [case.pair.baseline, case.pair.candidate];
-    let [baseline, candidate] = case.sides.unwrap_or(compared).map(side);
+    let [baseline, candidate] = case.sides.unwrap_or(compared);
+    let (baseline, candidate) = (side(baseline, old), side(candidate, new));
     let comparison = CaseComparison {
         case: case.case,
         change: outcome.change,
@@ -78,6 +97,7 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
         p: outcome.p,
         q: None,
         verdict: Verdict::Unclear,
+        is_exact: counts.change().is_some(),
         indicative: policy.indicative,
         decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs() as u32),
         detectable: None,
@@ -96,6 +116,18 @@ pub(super) fn describe(case: MatchedCase, outcome: Outcome, policy: &Policy) -> 
         precision,
         one_after_the_other,
         disturb_each_other,
+        counts,
+    }
+}
+
+const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart.";
+
+/// What the figures say as counts; nothing where they are none.
+fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
+    if policy.counts {
+        Counts::of(&pair.baseline, &pair.candidate)
+    } else {
+        Counts::TooFew
     }
 }
 
@@ -116,7 +148,7 @@ fn has_shape_changed(typical: Option<Estimate>, mean: Option<Estimate>) -> bool 
     }
 }
 
-fn side(runs: Vec<RunValue>) -> Side {
+fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     let median = median(&values);
     Side {
@@ -124,6 +156,7 @@ fn side(runs: Vec<RunValue>) -> Side {
         median,
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
+        exposure: exposure.clone(),
         runs,
     }
 }

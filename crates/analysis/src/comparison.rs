@@ -11,6 +11,7 @@
 use crate::builds::{Unit, independent_values};
 use crate::case_row::{CaseRow, MatchedCase, describe};
 use crate::correction::{self, FamilyMember};
+use crate::disturbed::Exposure;
 use crate::grid::{CaseRuns, values_of};
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::Policy;
@@ -98,7 +99,10 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
     for mut matched in comparisons {
         let cases: Vec<_> = matched.cases.drain(..).zip(outcomes.by_ref()).collect();
         let policy = matched.policy;
-        let rows = in_parallel(cases, |(case, outcome)| describe(case, outcome, policy));
+        let names = [matched.baseline.as_str(), matched.candidate.as_str()];
+        let rows = in_parallel(cases, |(case, outcome)| {
+            describe(case, outcome, policy, names)
+        });
         described.push((matched, rows));
     }
     let mut family: Vec<FamilyMember<'_>> = Vec::new();
@@ -161,11 +165,11 @@ pub(super) fn match_cases<'r>(
         runs.iter()
             .any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite))
     };
-    let mut runs_of: HashMap<&str, &[&Run]> = HashMap::new();
+    let mut runs_of: HashMap<&str, (&[&Run], &Exposure)> = HashMap::new();
     for case in candidate.cases {
         let runs = &case.by_variant[candidate.variant];
         if has_values(runs) {
-            runs_of.insert(&case.id, runs);
+            runs_of.insert(&case.id, (runs, &case.exposures[candidate.variant]));
         }
     }
     let mut matched = Matched {
@@ -182,7 +186,7 @@ pub(super) fn match_cases<'r>(
         if !has_values(old) {
             continue;
         }
-        let Some(new) = runs_of.remove(case.id.as_str()) else {
+        let Some((new, exposure)) = runs_of.remove(case.id.as_str()) else {
             matched.only_baseline.push(case.id.clone());
             continue;
         };
@@ -210,6 +214,7 @@ pub(super) fn match_cases<'r>(
             pair: PairedRuns::new(units_old, units_new, policy.matching),
             alone,
             apart,
+            exposures: [&case.exposures[baseline.variant], exposure].map(Exposure::clone),
         });
     }
     let is_left = |case: &&CaseRuns<'_>| runs_of.contains_key(case.id.as_str());
@@ -232,6 +237,12 @@ const FEW: usize = 500;
 /// order that is what resampling its blocks would give, at a thousandth of the cost.
 pub(super) fn overall(rows: &[CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(ratio_and_error).collect();
+    if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
+        let logs: Vec<f64> = rows.iter().filter_map(log_ratio).collect();
+        let value = mean(&logs).exp_m1();
+        let (low, high) = (value, value);
+        return Some(Estimate { value, low, high });
+    }
     if cases.len() < 2 {
         return unbounded(rows);
     }
@@ -296,6 +307,7 @@ pub(super) fn left_out(rows: &[CaseRow]) -> usize {
         .filter(|row| ratio_and_error(row).is_some())
         .count();
     let part = match bounded {
+        0 | 1 if rows.iter().all(|row| row.comparison.is_exact) => rows.len(),
         0 | 1 => rows.iter().filter_map(log_ratio).count(),
         _ => bounded,
     };

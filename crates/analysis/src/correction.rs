@@ -44,11 +44,15 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
             .filter(|_| correction != Correction::None);
         comparison.verdict = match outcome.direction.filter(|_| survives) {
             _ if row.disturb_each_other => Verdict::Unclear,
+            _ if comparison.is_exact => row
+                .counts
+                .verdict(policy.delta, *better)
+                .unwrap_or(Verdict::Unclear),
             Some(direction) => changed(direction, *better),
             None if outcome.is_same => Verdict::Same,
             None => Verdict::Unclear,
         };
-        if !row.disturb_each_other {
+        if !row.disturb_each_other && !comparison.is_exact {
             comparison.notes.extend(remark(comparison, outcome, policy));
         }
     }

@@ -2,8 +2,9 @@
 //! is formatted.
 
 use crate::builds::LayoutSpread;
+use crate::disturbed::Exposure;
 use crate::validity::Finding;
-use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, RunValue, Verdict};
+use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
 use std::sync::Arc;
 
 /// Everything found in one session, or in the sources of one comparison.
@@ -25,6 +26,8 @@ pub struct Findings {
     pub apart: bool,
     /// Runs after which measuring was cut short, if it was.
     pub ended_after: Option<usize>,
+    /// Whether so many runs were disturbed and rejected that the others may be a selection.
+    pub is_too_busy: bool,
 }
 
 /// One series in figures.
@@ -46,6 +49,8 @@ pub struct CaseSummary {
     pub variation: Option<f64>,
     /// Lag-1 autocorrelation in order of execution; `None` below 8 runs.
     pub autocorrelation: Option<f64>,
+    /// How often the runs were disturbed.
+    pub exposure: Exposure,
     /// Indexes into `runs` of values far from the median. They are never dropped.
     pub outliers: Vec<usize>,
     /// Remarks as whole sentences.
@@ -128,6 +133,8 @@ pub struct Side {
     pub mean: f64,
     /// Standard deviation divided by mean; `None` for one run.
     pub variation: Option<f64>,
+    /// How often its runs were disturbed.
+    pub exposure: Exposure,
 }
 
 /// One case, compared.
@@ -153,6 +160,8 @@ pub struct CaseComparison {
     pub q: Option<f64>,
     /// The answer.
     pub verdict: Verdict,
+    /// Whether the change is known exactly, because the figures are counts that do not vary.
+    pub is_exact: bool,
     /// Whether the order of runs is unknown or fixed, so that the verdict is only a hint.
     pub indicative: bool,
     /// Runs per side at which the sequential test decided.
@@ -203,6 +212,8 @@ pub struct CalibrationFindings {
     /// Comparisons from which too few false alarms can be distinguished from chance; `None` if no number is
     /// enough, because nothing varies.
     pub needed: Option<u32>,
+    /// Rules, with the share of all runs that each would reject.
+    pub rules: Vec<(Rule, f64)>,
     /// One entry per case, in order of first appearance.
     pub cases: Vec<CalibratedCase>,
     /// Steps that gave nothing.

@@ -3,6 +3,7 @@
 //! Decides the order of cases (first appearance) and of variants (as the session lists them), and that a run without a
 //! finite value counts as lost. Start at [`Grid`].
 
+use crate::disturbed::{Exposure, keep_those_that_count};
 use speedwell_model::{Case, Run, RunValue, Session};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(super) struct CaseRuns<'s> {
     /// Of a session in pairs, the runs that had a processor for themselves; they take no part in anything but the
     /// question whether sharing one matters.
     pub alone: Vec<Vec<&'s Run>>,
+    /// How often each variant was disturbed.
+    pub exposures: Vec<Exposure>,
 }
 
 impl<'s> Grid<'s> {
@@ -56,6 +59,7 @@ impl<'s> Grid<'s> {
                         id,
                         alone: by_variant.clone(),
                         by_variant,
+                        exposures: Vec::new(),
                     });
                     self.cases.len() - 1
                 })
@@ -74,6 +78,7 @@ impl<'s> Grid<'s> {
             for runs in case.by_variant.iter_mut().chain(&mut case.alone) {
                 runs.sort_by_key(|run| run.slot);
             }
+            case.exposures = keep_those_that_count(&session.design, &mut case.by_variant);
         }
     }
 

@@ -5,6 +5,7 @@
 //! only then the error rate holds. It must not know data.
 
 use crate::builds::Unit;
+use crate::exact;
 use crate::paired::Matching;
 use crate::{Correction, Method};
 use speedwell_model::{Design, Order, Stopping};
@@ -36,6 +37,8 @@ pub(super) struct Policy {
     pub looks: Option<Looks>,
     /// Seed of bootstraps.
     pub seed: u64,
+    /// Whether the figures are counts, which need no statistics where they do not vary.
+    pub counts: bool,
 }
 
 /// The looks of a sequential design and the p values that go with them.
@@ -103,7 +106,11 @@ impl Policy {
             unit,
             indicative: !design.order.is_randomised(),
             alpha,
-            delta: threshold.unwrap_or(delta),
+            delta: match &design.counting {
+                Some(_) => threshold.unwrap_or(exact::DELTA),
+                None => threshold.unwrap_or(delta),
+            },
+            counts: design.counting.is_some(),
             threshold: threshold.unwrap_or(0.0),
             looks: Looks::from_stopping(&design.stopping, alpha, runs, unit),
             seed: design.seed,
@@ -128,6 +135,7 @@ impl Policy {
             threshold: settings.threshold.unwrap_or(0.0),
             looks: None,
             seed: settings.seed,
+            counts: false,
         }
     }
 
@@ -291,6 +299,8 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Default::default(),
         }

@@ -6,6 +6,7 @@
 
 use crate::builds::{LayoutSpread, layout_spreads};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
+use crate::disturbed::too_busy;
 use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::summary::summaries;
@@ -27,18 +28,17 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
         validity: validity::check(session, &Known::default()),
         ended_after: matches!(session.state, State::Interrupted | State::Running)
             .then_some(session.runs.len()),
+        is_too_busy: too_busy(session).is_some(),
         ..Findings::default()
     };
     let metrics = metrics(session, settings, &mut findings.warnings);
     findings.summaries = summaries(&grid, &metrics, policy.confidence(), session.design.order);
     let shared = shared_notes(session);
     for summary in &mut findings.summaries {
-        summary
-            .notes
-            .retain(|note| !shared.contains(&note.as_str()));
+        (summary.notes).retain(|note| !shared.contains(&note.as_str()));
     }
-    findings.layout = layout_spreads(session, &metrics);
-    let spreads = findings.layout.clone();
+    let spreads = layout_spreads(session, &metrics);
+    findings.layout.clone_from(&spreads);
     if grid.variants.len() == 1 {
         for summary in &mut findings.summaries {
             let id = summary.case.id();
@@ -149,6 +149,7 @@ pub(super) fn warnings_of(session: &Session, label: Option<&str>) -> Vec<String>
         State::Complete | State::Imported => {}
     }
     warnings.extend(on_failures(session, &name));
+    warnings.extend(too_busy(session));
     warnings.extend(shared_notes(session).into_iter().map(String::from));
     warnings.extend(snippet_runs::folded(session));
     let environment = &session.environment;

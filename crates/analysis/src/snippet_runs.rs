@@ -70,7 +70,8 @@ pub(super) fn ordered(session: &Session) -> Vec<Group<'_>> {
 pub(super) fn groups(session: &Session) -> Vec<Group<'_>> {
     let several = session.variants.len() > 1;
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for run in &session.runs {
+    let is_counted = |run: &&Run| run.disturbed.is_none();
+    for run in session.runs.iter().filter(is_counted) {
         let snippet = match run.case.value("code") {
             Some(Value::Text(snippet)) => Some(snippet.clone()),
             _ => None,

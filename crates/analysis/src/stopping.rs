@@ -5,12 +5,14 @@
 //! [`StopRule::decided`].
 
 use crate::builds::independent_values;
-use crate::grid::distinct;
+use crate::disturbed::keep_those_that_count;
+use crate::exact::is_exact;
+use crate::grid::{distinct, values_of};
 use crate::paired::{Matching, PairedRuns};
 use crate::policy::{Looks, Policy};
 use crate::sequential::{Member, SequentialDecision};
 use crate::{Settings, summary};
-use speedwell_model::{Design, Run};
+use speedwell_model::{Design, Metric, Run};
 use std::collections::HashMap;
 
 /// Runs below which no precision is believed.
@@ -30,7 +32,17 @@ enum Question {
     /// Does every candidate differ from the baseline?
     Change(Box<Change>),
     /// Is the value of the only variant known well enough?
-    Precision { share: f64, confidence: f64 },
+    Precision(Box<Precision>),
+    /// Do the counts of every variant agree from run to run?
+    Count,
+}
+
+/// A session of one variant while it is measured.
+#[derive(Debug, Clone)]
+struct Precision {
+    share: f64,
+    confidence: f64,
+    design: Design,
 }
 
 /// The comparisons of a session while it is measured.
@@ -78,8 +90,12 @@ impl StopRule {
             baseline,
             places: HashMap::new(),
         };
+        let question = match &design.counting {
+            Some(_) => Question::Count,
+            None => Question::Change(Box::new(change)),
+        };
         StopRule {
-            question: Question::Change(Box::new(change)),
+            question,
             metrics: deciding(settings),
             all_metrics: settings.wants_all_metrics(),
         }
@@ -90,11 +106,14 @@ impl StopRule {
     ///
     /// Stopping at the first narrow interval makes it a little too narrow; the figures of such a
     /// session claim precision, not a difference.
-    pub fn precision(share: f64, settings: &Settings) -> StopRule {
-        let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
-        let question = Question::Precision { share, confidence };
+    pub fn precision(share: f64, design: &Design, settings: &Settings) -> StopRule {
+        let precision = Precision {
+            share,
+            confidence: settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
+            design: design.clone(),
+        };
         StopRule {
-            question,
+            question: Question::Precision(Box::new(precision)),
             metrics: deciding(settings),
             all_metrics: false,
         }
@@ -117,11 +136,12 @@ impl StopRule {
             .collect();
         let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
         match &mut self.question {
-            Question::Precision { share, confidence } => cases
+            Question::Precision(precision) => cases
                 .iter()
-                .map(|(runs, metrics)| are_precise(runs, metrics, *share, *confidence))
+                .map(|(runs, metrics)| are_precise(runs, metrics, precision))
                 .collect(),
             Question::Change(change) => change.decided(&cases, self.all_metrics),
+            Question::Count => cases.iter().map(|(runs, _)| are_exact(runs)).collect(),
         }
     }
 }
@@ -160,7 +180,7 @@ impl Change {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return;
         };
-        let mut sides = by_variant(runs);
+        let mut sides = by_variant(runs, &self.design);
         for (_, side) in &mut sides {
             side.retain(|run| !self.design.is_alone(run.block));
         }
@@ -247,14 +267,23 @@ fn comparable(old: &[&Run], new: &[&Run], matching: Matching) -> usize {
             .count()
 }
 
-fn are_precise(runs: &[Run], metrics: &[String], share: f64, confidence: f64) -> bool {
-    let sides = by_variant(runs);
+fn are_precise(runs: &[Run], metrics: &[String], wanted: &Precision) -> bool {
+    let sides = by_variant(runs, &wanted.design);
     !sides.is_empty()
         && metrics.iter().all(|metric| {
             sides
                 .iter()
-                .all(|(_, runs)| is_precise(runs, metric, share, confidence))
+                .all(|(_, runs)| is_precise(runs, metric, wanted.share, wanted.confidence))
         })
+}
+
+/// Whether all variants have runs enough whose instructions are the same.
+fn are_exact(runs: &[Run]) -> bool {
+    let is_exact = |runs: Vec<&Run>| is_exact(&values_of(&runs, Metric::INSTRUCTIONS));
+    let variants = distinct(runs.iter().map(|run| &run.variant));
+    let of =
+        |name: &&std::sync::Arc<str>| runs.iter().filter(|run| run.variant == **name).collect();
+    !runs.is_empty() && variants.iter().all(|name| is_exact(of(name)))
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {
@@ -265,7 +294,8 @@ fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool 
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }
 
-fn by_variant(runs: &[Run]) -> Vec<(&str, Vec<&Run>)> {
+/// The runs that count, by variant, in order of execution.
+fn by_variant<'r>(runs: &'r [Run], design: &Design) -> Vec<(&'r str, Vec<&'r Run>)> {
     let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
     for run in runs {
         match sides.iter_mut().find(|(name, _)| *name == &*run.variant) {
@@ -276,5 +306,10 @@ fn by_variant(runs: &[Run]) -> Vec<(&str, Vec<&Run>)> {
     for (_, side) in &mut sides {
         side.sort_by_key(|run| run.slot);
     }
-    sides
+    if design.reject.is_empty() {
+        return sides;
+    }
+    let (names, mut counted): (Vec<&str>, Vec<Vec<&Run>>) = sides.into_iter().unzip();
+    keep_those_that_count(design, &mut counted);
+    names.into_iter().zip(counted).collect()
 }

@@ -5,6 +5,7 @@
 
 use crate::CaseSummary;
 use crate::builds::independent_values;
+use crate::disturbed::Exposure;
 use crate::grid::{Grid, values_of};
 use crate::paired::{autocorrelation, is_marked};
 use crate::warnings::{add, counted};
@@ -23,12 +24,13 @@ pub(super) fn summaries(
 ) -> Vec<CaseSummary> {
     let mut all = Vec::new();
     for case in &grid.cases {
-        for (variant, runs) in grid.variants.iter().zip(&case.by_variant) {
-            for metric in metrics {
-                all.extend(summarise(
-                    &case.case, variant, runs, metric, confidence, order,
-                ));
-            }
+        for (at, (variant, runs)) in grid.variants.iter().zip(&case.by_variant).enumerate() {
+            let of_metric = |metric: &&Metric| {
+                let mut summary = summarise(&case.case, variant, runs, metric, confidence, order)?;
+                summary.exposure = case.exposures[at].clone();
+                Some(summary)
+            };
+            all.extend(metrics.iter().filter_map(of_metric));
         }
     }
     all
@@ -63,6 +65,7 @@ fn summarise(
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         autocorrelation: autocorrelation(&values),
+        exposure: Exposure::default(),
         outliers: outliers(&values),
         notes: Vec::new(),
         runs,

@@ -17,7 +17,11 @@ use std::time::Instant;
 
 /// Load averages over 1, 5 and 15 minutes.
 pub(super) fn load(tree: &Tree) -> Option<[f64; 3]> {
-    let text = tree.text("/proc/loadavg")?;
+    load_of(&tree.text("/proc/loadavg")?)
+}
+
+/// The same, from the text of its file.
+pub(super) fn load_of(text: &str) -> Option<[f64; 3]> {
     let mut figures = text.split(' ').map_while(|word| word.parse::<f64>().ok());
     let mut next = || figures.next().filter(|figure| figure.is_finite());
     Some([next()?, next()?, next()?])
@@ -58,16 +62,24 @@ impl Resource {
 /// Share of the last 10 seconds, in percent, in which some task waited for the resource
 /// (pressure stall information; kernel documentation, `accounting/psi.rst`).
 pub(super) fn pressure_percent(tree: &Tree, resource: Resource) -> Option<f64> {
-    pressure_field(tree, resource, "avg10=")
+    pressure_field(&pressure_text(tree, resource)?, "avg10=")
 }
 
 /// Time since the start of the machine, in microseconds, in which some task waited for the resource.
 pub(super) fn pressure_total_us(tree: &Tree, resource: Resource) -> Option<u64> {
-    pressure_field(tree, resource, "total=")
+    pressure_total_of(&pressure_text(tree, resource)?)
 }
 
-fn pressure_field<T: FromStr>(tree: &Tree, resource: Resource, name: &str) -> Option<T> {
-    let text = tree.text(format!("/proc/pressure/{}", resource.name()))?;
+/// The same, from the text of its file.
+pub(super) fn pressure_total_of(text: &str) -> Option<u64> {
+    pressure_field(text, "total=")
+}
+
+fn pressure_text(tree: &Tree, resource: Resource) -> Option<String> {
+    tree.text(format!("/proc/pressure/{}", resource.name()))
+}
+
+fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let mut words = some.split(' ');
     words.find_map(|word| word.strip_prefix(name))?.parse().ok()
@@ -77,7 +89,11 @@ fn pressure_field<T: FromStr>(tree: &Tree, resource: Resource, name: &str) -> Op
 /// and all ticks. The first line of `/proc/stat` counts user, nice, system, idle, iowait, irq, softirq and
 /// steal time; guest time is part of user time.
 pub(super) fn steal_ticks(tree: &Tree) -> Option<(u64, u64)> {
-    let text = tree.text("/proc/stat")?;
+    steal_ticks_of(&tree.text("/proc/stat")?)
+}
+
+/// The same, from the text of its file.
+pub(super) fn steal_ticks_of(text: &str) -> Option<(u64, u64)> {
     let counters = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = counters
         .split_whitespace()
@@ -88,7 +104,7 @@ pub(super) fn steal_ticks(tree: &Tree) -> Option<(u64, u64)> {
 }
 
 /// Share of the ticks between two counts that the host gave to others.
-fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
+pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
     let all = to.1.saturating_sub(from.1);
     (all > 0).then(|| to.0.saturating_sub(from.0) as f64 / all as f64)
 }

@@ -11,7 +11,8 @@
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took so many nanoseconds
 //! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `30x80/10x520` is a series of 80
 //! points with 30 ns an iteration and 520 with 10, which vary by some thousandths; in a run that is none, an iteration takes
-//! as long as in the last point. A line `builds` holds what the value is multiplied by in each build.
+//! as long as in the last point. A line `builds` holds what the value is multiplied by in each build. `110~80` is a run
+//! of a second whose process was pushed off its processor 80 times, `100~80|101` the same with what its repetition gives.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -19,7 +20,7 @@ use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Length, Metric, Sample};
+use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Usage};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -59,25 +60,14 @@ impl Harness for Fake {
         let started_unix_ms = speedwell_process::unix_ms();
         let words = word(job, setting).unwrap_or_else(|| "silent".into());
         let (word, others) = words.split_once(',').unwrap_or((&words, ""));
-        let number = |prefix| {
-            word.strip_prefix(prefix)
-                .and_then(|n| n.parse::<i32>().ok())
-        };
-        let cause = match word {
-            "silent" => Some(Cause::Silent),
-            "timeout" => Some(Cause::Timeout {
-                limit_ms: setting.limit.as_millis() as u64,
-            }),
-            _ => number("exit:")
-                .map(|code| Cause::Exit { code })
-                .or(number("signal:").map(|signal| Cause::Signal { signal })),
-        };
-        if let Some(ms) = number("sleep:") {
-            let end = begin + Duration::from_millis(ms as u64);
-            while Instant::now() < end && !interrupted() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+        let cause = cause_of(word, setting);
+        if let Some(ms) = number(word, "sleep:") {
+            sleep(begin + Duration::from_millis(ms as u64));
         }
+        let (word, switches) = match word.split_once('~') {
+            Some((word, switches)) => (word, switches.parse().ok()),
+            None => (word, None),
+        };
         if let Some(levels) = levels(word).filter(|_| setting.is_series) {
             return of_series(job, setting, &levels, started_unix_ms);
         }
@@ -103,7 +93,11 @@ impl Harness for Fake {
             }),
             interrupted: interrupted(),
             started_unix_ms,
-            wall_ns: begin.elapsed().as_nanos() as u64,
+            wall_ns: switches.map_or_else(|| begin.elapsed().as_nanos() as u64, |_| 1_000_000_000),
+            usage: switches.map(|switches| Usage {
+                involuntary_switches: switches,
+                ..Usage::default()
+            }),
             ..Attempt::default()
         }
     }
@@ -170,6 +164,29 @@ fn of_series(
     }
 }
 
+fn number(word: &str, prefix: &str) -> Option<i32> {
+    word.strip_prefix(prefix)?.parse().ok()
+}
+
+/// The failure that a word stands for.
+fn cause_of(word: &str, setting: &Setting<'_>) -> Option<Cause> {
+    match word {
+        "silent" => Some(Cause::Silent),
+        "timeout" => Some(Cause::Timeout {
+            limit_ms: setting.limit.as_millis() as u64,
+        }),
+        _ => number(word, "exit:")
+            .map(|code| Cause::Exit { code })
+            .or(number(word, "signal:").map(|signal| Cause::Signal { signal })),
+    }
+}
+
+fn sleep(until: Instant) {
+    while Instant::now() < until && !interrupted() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn fault(source: &Source, reason: String) -> Description {
     let cause = Cause::Invalid { reason };
     not_described(source, cause, &reading(source), None)
@@ -205,7 +222,10 @@ fn note_other(text: &str, seen: &mut Observation) {
 
 /// What the file says about this run.
 fn word(job: &Job, setting: &Setting<'_>) -> Option<String> {
-    word_of(&setting.variant.name, setting.ordinal, job)
+    let word = word_of(&setting.variant.name, setting.ordinal, job)?;
+    let attempts: Vec<&str> = word.split('|').collect();
+    let last = attempts.len() - 1;
+    Some(attempts[last.min(setting.repeated as usize)].to_owned())
 }
 
 /// By how much the values of this run's build differ, if the file says so.

@@ -3,7 +3,7 @@
 use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Case, Failure, Language, Samples, Snippet, Value, Variant};
+use speedwell_model::{Case, Counting, Failure, Language, Samples, Snippet, Value, Variant};
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::Experiment;
@@ -288,6 +288,8 @@ pub struct Setting<'a> {
     pub slot: u32,
     /// How many runs of this job and variant the plan has before this one.
     pub ordinal: u32,
+    /// How often the slot was executed before, because a run was disturbed.
+    pub repeated: u32,
     /// What random choices of the run follow from; the same for all runs of a block, so that all variants do the
     /// same work.
     pub seed: u64,
@@ -303,4 +305,6 @@ pub struct Setting<'a> {
     pub layout: RunLayout,
     /// The experiment that the run belongs to.
     pub experiment: Option<&'a Experiment>,
+    /// How instructions are counted, if they are and not time.
+    pub counting: Option<&'a Counting>,
 }

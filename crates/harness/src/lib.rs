@@ -7,6 +7,7 @@
 mod attempt;
 mod cache;
 mod compile;
+pub mod counting;
 mod cpp;
 pub mod discover;
 mod events;

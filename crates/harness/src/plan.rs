@@ -82,6 +82,8 @@ pub struct Slot {
     pub closes_block: bool,
     /// Whether it is executed at the same time as the other half of its pair, the slot before or after it.
     pub is_at_once: bool,
+    /// How often it was executed before: a plan has each slot once, and one whose run was disturbed is repeated.
+    pub repeated: u32,
     /// Which build of its source it executes, where there are several.
     pub build: Option<u32>,
 }
@@ -241,6 +243,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
             ordinal: done[variant],
             closes_block: at + 1 == order.len(),
             is_at_once: false,
+            repeated: 0,
             build: None,
         });
         done[variant] += 1;
@@ -251,7 +254,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 mod tests {
     use super::*;
     use crate::{Kind, Route, Source};
-    use speedwell_model::{Clock, Layout, Runs, Samples};
+    use speedwell_model::{Clock, Layout, Rules, Runs, Samples};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
@@ -312,6 +315,8 @@ mod tests {
                 experiment: None,
                 definitions: Vec::new(),
                 conditions: Vec::new(),
+                reject: Rules::default(),
+                counting: None,
                 steady: None,
                 layout: Layout::default(),
             },

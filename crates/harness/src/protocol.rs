@@ -6,6 +6,7 @@
 //! waits for us. Start with [`describe`] and [`perform`].
 
 use crate::attempt::{not_described, start_reason};
+use crate::counting::{self, Counted};
 use crate::events::{Events, observation};
 use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial};
 use crate::own_program;
@@ -124,6 +125,22 @@ pub(super) fn perform(
     plain: &Spec,
     owner: Loop,
 ) -> Attempt {
+    if let Some(counting) = setting.counting {
+        let counted = Counted {
+            job,
+            setting,
+            counting,
+            spec,
+            plain,
+        };
+        let commands = |iterations| {
+            let run = Message::new("run").with("id", 3).with("jobs", "case");
+            let run = run.with("mode", "timed").with("samples", 1);
+            let run = run.with("warmup_ns", 0).with("loop", iterations);
+            Events::after([load(job, setting), run])
+        };
+        return counting::perform(&counted, &commands, &|events| observation(job, events));
+    }
     let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
     match run(&setting.layout.apply(spec), &mut events) {
         Err(error) => Attempt::not_started(spec, &error, job, setting),

@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod eval;
 pub mod experiment;
+mod instructions;
 mod iterations;
 mod layout;
 pub mod load;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The share of its life that a process must have used the processor, or stood in line for it.
-const BUSY: f64 = 0.5;
+pub const BUSY: f64 = 0.5;
 
 /// Work that waits does so in each of so many trials.
 const TRIALS: usize = 3;
@@ -96,20 +96,23 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_concurrent(job: &Job) -> bool {
+/// Whether the case asks for several workers.
+pub fn is_concurrent(job: &Job) -> bool {
     let levels = job.case.iter().flat_map(|case| &case.values);
     let mut levels = levels.filter(|(name, _)| name == "concurrency");
     levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
 /// A run of the baseline, with the share of its life in which it had use for the processor.
-struct Tried {
-    run: Run,
-    busy: f64,
+pub struct Tried {
+    /// The run.
+    pub run: Run,
+    /// The share.
+    pub busy: f64,
 }
 
 /// One run of the baseline for every case, one after the other. What fails is left to the session to say.
-fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
+pub fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
     let mut tries = Tries {
         looks: &looks,
@@ -198,7 +201,7 @@ mod tests {
             user_ns: busy_ms * 1_000_000,
             system_ns: 0,
             max_rss_bytes: 0,
-            involuntary_switches: 0,
+            ..Usage::default()
         };
         let share = |busy_ms, seen| busy_share(Some(&usage(busy_ms)), 1_000_000_000, seen);
         assert!(share(20, Some(0.1)) < BUSY, "it sleeps");

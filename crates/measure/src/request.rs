@@ -8,8 +8,8 @@ use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Design, Layout, Length, Order, Origin, OriginRequest, Run, Runs, Samples, Sampling,
-    Stopping, Variant, milliseconds,
+    Clock, Counting, Design, Layout, Length, Order, Origin, OriginRequest, Run, Runs, Samples,
+    Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::BTreeSet;
@@ -23,6 +23,9 @@ const RUNS_OF_ONE_VARIANT: u32 = 6;
 
 /// Pairs at which the sequential test looks: the smallest p value of eight pairs, 2/2^8, is above the first limit.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
+
+/// Runs of a side where counts of instructions differ from run to run; where they do not, two are enough.
+const RUNS_THAT_DIFFER: u32 = 8;
 
 /// Where measuring until a precision is reached gives up.
 const RUNS_FOR_PRECISION: u32 = 40;
@@ -98,6 +101,10 @@ pub struct PlanRequest {
     pub confidence: Option<f64>,
     /// The smallest change that matters, as a share.
     pub threshold: Option<f64>,
+    /// Rules by which a disturbed run is put aside.
+    pub reject: speedwell_model::Rules,
+    /// Counts instructions instead of measuring time.
+    pub counting: Option<Counting>,
     /// What of a program's layout in memory is varied between runs.
     pub layout: Layout,
 }
@@ -215,7 +222,7 @@ impl VariantRequest {
 impl PlanRequest {
     /// The plan for what was found.
     pub fn plan(&self, variants: Vec<Variant>, suite: &Suite) -> Plan {
-        let sampling = Sampling {
+        let mut sampling = Sampling {
             budget_ms: self.budget.map(milliseconds),
             clock: match self.order {
                 Order::Paired => Clock::Cpu,
@@ -223,6 +230,10 @@ impl PlanRequest {
             },
             ..self.sampling.sampling(variants.len())
         };
+        if self.counting.is_some() {
+            let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
+            sampling.runs = Runs::Fixed(runs.max(2));
+        }
         let runs_per_block = match self.order {
             Order::Paired => 1,
             _ if variants.len() == 1 => 1,
@@ -250,6 +261,8 @@ impl PlanRequest {
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
+            reject: self.reject.clone(),
+            counting: self.counting.clone(),
             steady: None,
             layout,
         };

@@ -2,7 +2,8 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, layout, pairs, warn};
+use super::{Listener, Plans, SessionRequest, instructions, layout, pairs, warn};
+use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness::discover::Suite;
@@ -34,7 +35,7 @@ pub struct MeasuredSession {
 /// # Errors
 /// The store cannot be read or begun. Failing benchmarks are part of the session.
 pub fn measure(
-    plans: Plans,
+    mut plans: Plans,
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut Listener<'_>,
@@ -42,6 +43,12 @@ pub fn measure(
     layout::check(&plans.plan)?;
     if plans.plan.design.order == Order::Paired && plans.resumed.is_none() {
         pairs::check(&plans.plan)?;
+    }
+    if plans.resumed.is_none() {
+        check_rules(&plans.plan)?;
+        if plans.plan.design.counting.is_some() {
+            instructions::prepare(&mut plans.plan)?;
+        }
     }
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
@@ -100,6 +107,25 @@ pub fn carry_out(
     })
 }
 
+/// Refuses rules where no single run can be put aside and repeated.
+fn check_rules(plan: &Plan) -> anyhow::Result<()> {
+    let Plan { design, shared, .. } = plan;
+    ensure!(
+        design.reject.is_empty() || design.order == Order::Blocks,
+        "--reject repeats single runs at the end of their block, and there are none without '--order blocks'; what \
+         disturbs one side of a pair disturbs the other\nhint: leave out --order or --reject"
+    );
+    ensure!(
+        design.reject.is_empty() || design.experiment.is_none(),
+        "--reject is for benchmark files, commands and snippets; the stages of an experiment are no single process"
+    );
+    ensure!(
+        design.reject.is_empty() || !shared,
+        "--reject needs a process for every run, and snippets share one here\nhint: leave out --shared"
+    );
+    Ok(())
+}
+
 /// Warns of what would distort the figures, before any time is spent on them.
 fn warn_before(
     plans: &Plans,
@@ -114,6 +140,10 @@ fn warn_before(
         .flatten();
     for sentence in own.chain(undivided) {
         warn(listener, &sentence)?;
+    }
+    if plans.plan.design.counting.is_some() {
+        // However busy a machine is, the instructions are the same.
+        return Ok(());
     }
     match (environment::busy_machine(), pairs::advice(&plans.plan)) {
         (Some(busy), Some(advice)) => listener.observe(&Event::Busy(&format!("{busy}\n{advice}"))),
@@ -136,7 +166,7 @@ pub fn warn_if_busy(listener: &mut Listener<'_>) -> anyhow::Result<()> {
 /// A sentence where a fixed number of runs cannot give a verdict. Files that measure several cases in a run, and `--metric all`,
 /// make more comparisons than are counted here. What an experiment claims is judged by its own rules.
 pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
-    if plan.design.experiment.is_some() {
+    if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
     }
     let candidates = plan.variants.len() - 1;
@@ -230,7 +260,7 @@ impl Decider {
     fn new(plan: &Plan, settings: &Settings) -> Decider {
         Decider {
             rule: match plan.sampling.precision {
-                Some(share) => analysis::StopRule::precision(share, settings),
+                Some(share) => analysis::StopRule::precision(share, &plan.design, settings),
                 None => analysis::StopRule::new(&plan.design, settings),
             },
             steady: plan.design.steady.filter(|rule| rule.is_metric),

@@ -6,6 +6,7 @@
 
 pub mod assignment;
 mod case;
+mod disturbance;
 mod environment;
 mod failure;
 mod layout;
@@ -21,6 +22,7 @@ mod text;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
+pub use disturbance::{Figure, Rule, Rules, Surroundings};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
@@ -29,8 +31,8 @@ pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{
-    Clock, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session, State,
-    SteadyRule, Stopping, seed_of_step,
+    Clock, Counting, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session,
+    State, SteadyRule, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
 pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};

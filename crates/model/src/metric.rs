@@ -41,6 +41,12 @@ impl Metric {
     /// processor or for anything else.
     pub const CPU_TIME: &'static str = "cpu_time";
 
+    /// Instructions of an iteration.
+    pub const INSTRUCTIONS: &'static str = "instructions";
+
+    /// Cycles of an iteration as a model of caches estimates them; nothing is decided by them.
+    pub const CYCLES_ESTIMATE: &'static str = "cycles_estimate";
+
     /// What a shell takes that is given nothing to do, where an iteration is a command that a shell executes. The times
     /// of iterations contain it.
     pub const SHELL_TIME: &'static str = "shell_time";

@@ -1,7 +1,7 @@
 //! One fresh process executing one case under one variant: the unit of independence. Its samples, the one value that it
 //! adds to a series, and the windows and batches of a snippet. Start at [`Run`].
 
-use crate::{Case, Metric};
+use crate::{Case, Metric, Surroundings};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -26,6 +26,12 @@ pub struct Run {
     /// What the operating system accounted to the process and its waited-for children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What the machine did meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
+    /// The rule by which it was put aside, where such rules were fixed before measuring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// Every value it reported, in order, warm-up excluded.
     pub samples: Vec<Sample>,
     /// Remarks a reader of the figures should know, as whole sentences.
@@ -46,7 +52,7 @@ impl Run {
 }
 
 /// Resource usage of a process tree (`getrusage`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in user mode.
     pub user_ns: u64,
@@ -56,6 +62,18 @@ pub struct Usage {
     pub max_rss_bytes: u64,
     /// Context switches forced by the scheduler: a sign of a busy machine.
     pub involuntary_switches: u64,
+    /// Context switches because it waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voluntary_switches: Option<u64>,
+    /// Page faults without reading from a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor_faults: Option<u64>,
+    /// Page faults that read from a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub major_faults: Option<u64>,
+    /// Moves of its first thread from one processor to another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migrations: Option<u64>,
 }
 
 /// One observed value of a metric: N iterations in T time, or a figure that came with them.

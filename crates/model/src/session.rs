@@ -2,7 +2,7 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Environment, Failure, Layout, Metric, Origin, Recording, Run, RunValue, Series, Variant,
+    Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue, Series, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -205,6 +205,12 @@ pub struct Design {
     /// What must not be so of HTTP loads, as it was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
+    /// Rules by which a disturbed run is put aside and its slot repeated.
+    #[serde(default, skip_serializing_if = "Rules::is_empty")]
+    pub reject: Rules,
+    /// How instructions were counted, where they were and not time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting: Option<Counting>,
     /// Every run is a series of points from its first iteration on, in which the steady part is looked for by this rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyRule>,
@@ -278,6 +284,15 @@ impl Design {
     pub fn shares_builds(&self) -> bool {
         self.runs_per_build() > 1
     }
+}
+
+/// How instructions are counted: by a tool that executes the program itself, the same way every time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counting {
+    /// The tool with its version, once it is known.
+    pub tool: String,
+    /// Whether a model of caches estimates cycles.
+    pub cache_model: bool,
 }
 
 /// A definition file as it was read, once for the whole session. A later change of the file changes no session.

@@ -32,8 +32,19 @@ pub fn reap(child: Pid) -> io::Result<(ExitStatus, Usage)> {
             system_ns: ns(usage.ru_stime),
             max_rss_bytes: usage.ru_maxrss as u64 * 1024,
             involuntary_switches: usage.ru_nivcsw as u64,
+            voluntary_switches: Some(usage.ru_nvcsw as u64),
+            minor_faults: Some(usage.ru_minflt as u64),
+            major_faults: Some(usage.ru_majflt as u64),
+            migrations: None,
         },
     ))
+}
+
+/// From now on, programs that this process executes lie at the same addresses every time (personality(2)). Where a
+/// sandbox forbids it, they do not.
+pub fn keep_addresses() {
+    // SAFETY: the call changes a number of the kernel's, and nothing in memory.
+    unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
 }
 
 /// The processor time of one process, whose ended threads count, too. Its clock is far finer than the ticks in

@@ -3,7 +3,7 @@
 
 use crate::capture::Capture;
 use crate::channel::{self, Conversation, Ends, Next};
-use crate::kernel::reap;
+use crate::kernel::{keep_addresses, reap};
 use crate::{
     Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree, tree_of,
 };
@@ -13,6 +13,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
 use rustix::thread;
+use speedwell_model::Usage;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -52,9 +53,11 @@ pub(super) fn run_until(
         None => StopSource::User,
     };
     let ended = listener.listen();
+    let wall_ns = begin.elapsed().as_nanos() as u64;
+    // The last moment at which an ended process still has files of its own.
+    let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap(group)?;
     process_tree::forget(group);
-    let wall_ns = begin.elapsed().as_nanos() as u64;
     let by_itself = Ended::from(status);
     let shutdown = listener.end_requested.map(|requested| ShutdownOutcome {
         manner: by_itself,
@@ -73,7 +76,10 @@ pub(super) fn run_until(
         ended: ended.unwrap_or(by_itself),
         wall_ns,
         started_unix_ms,
-        usage,
+        usage: Usage {
+            migrations,
+            ..usage
+        },
         stdout: listener.stdout,
         stderr: listener.stderr,
         strays,
@@ -367,6 +373,9 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
         .stdin(Stdio::null())
         .process_group(0);
     command.stdout(stdout_child).stderr(stderr_child);
+    if spec.is_fixed {
+        command.env_clear();
+    }
     for name in &spec.unset {
         command.env_remove(name);
     }
@@ -376,11 +385,17 @@ pub(super) fn start(spec: &Spec) -> io::Result<Running> {
         command.current_dir(folder);
     }
     let moves = clear_of_targets(child)?;
+    let is_fixed = spec.is_fixed;
     let mask = spec.pin.as_ref().map(crate::CpuSet::mask);
     // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions;
     // all it uses was allocated before.
     unsafe {
-        command.pre_exec(move || prepare(&moves, mask.as_ref()));
+        command.pre_exec(move || {
+            if is_fixed {
+                keep_addresses();
+            }
+            prepare(&moves, mask.as_ref())
+        });
     }
     let pid = Pid::from_child(&process_tree::spawn(&mut command)?);
     // The command still holds the child's ends of its streams.

@@ -13,6 +13,7 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +86,19 @@ pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
         Some(kib * 1024)
     });
     Some(peaks.sum()).filter(|&bytes| bytes > 0)
+}
+
+/// How often the first thread of a process was moved to another processor; only some kernels say it (sched(7),
+/// `CONFIG_SCHED_DEBUG`).
+pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
+    let mut file = fs::File::open(format!("/proc/{}/sched", pid.as_raw_pid())).ok()?;
+    // One read of what fits on a page: this is done for every run.
+    let mut text = [0; 4096];
+    let length = file.read(&mut text).ok()?;
+    let text = str::from_utf8(&text[..length]).ok()?;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("se.nr_migrations"))?;
+    line.trim_start_matches([' ', ':']).trim().parse().ok()
 }
 
 /// Whether a descendant of this process uses the processor or stands in line for it; `None` when there is none. The

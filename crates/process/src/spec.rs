@@ -34,6 +34,9 @@ pub struct Spec {
     pub channel: Channel,
     /// How it is asked to end, where somebody decides that it has to.
     pub shutdown: Shutdown,
+    /// Whether it sees no variables but its own, and addresses that are not drawn at random, so that nothing but its
+    /// program decides what it does.
+    pub is_fixed: bool,
 }
 
 /// How a child is asked to end before it is killed.
@@ -67,6 +70,7 @@ impl Spec {
             limit: Duration::from_secs(60),
             channel: Channel::None,
             shutdown: Shutdown::default(),
+            is_fixed: false,
         }
     }
 

@@ -130,6 +130,12 @@ fn of_design(design: &Design) -> Vec<Fact> {
     }
     facts.push(fact("seed", design.seed.to_string()));
     facts.extend(layout(&design.layout).map(|words| fact("layout", words)));
+    if let Some(counting) = &design.counting {
+        facts.push(fact("instructions counted by", counting.tool.as_str()));
+    }
+    if !design.reject.is_empty() {
+        facts.push(fact("runs put aside by", design.reject.to_string()));
+    }
     facts.push(fact("end of measuring", stopping(&design.stopping)));
     let threshold = design.threshold.map(setting);
     facts.extend(threshold.map(|share| fact("threshold named before measuring", share)));
@@ -325,6 +331,8 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Default::default(),
         };
@@ -358,6 +366,8 @@ mod tests {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Default::default(),
         };

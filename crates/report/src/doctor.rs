@@ -379,6 +379,16 @@ fn notes(found: &CalibrationFindings) -> Vec<String> {
          that 32 runs a side find in 80 % of cases."
             .into(),
     );
+    if !found.rules.is_empty() {
+        let rules = found.rules.iter();
+        let rules: Vec<String> = rules
+            .map(|(rule, part)| format!("{rule} {}", share(*part)))
+            .collect();
+        notes.push(format!(
+            "--reject would put aside of these runs: {}.",
+            rules.join(", ")
+        ));
+    }
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
             "autocorrelation with *: runs depend on those before them (it is beyond 2 / sqrt(runs)); the \
@@ -403,6 +413,7 @@ fn data(found: &CalibrationFindings) -> serde_json::Value {
         "false_alarms": found.counts.false_alarms,
         "expected_low": found.counts.expected_low,
         "expected_high": found.counts.expected_high,
+        "rules": found.rules.iter().map(|(rule, part)| json!({"rule": rule.to_string(), "rejected": part})).collect::<Vec<_>>(),
         "rate": found.rate.map(|rate| rate.value),
         "rate_low": found.rate.map(|rate| rate.low),
         "rate_high": found.rate.map(|rate| rate.high),

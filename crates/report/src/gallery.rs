@@ -175,6 +175,7 @@ mod tests {
             variation: None,
             autocorrelation: None,
             outliers: Vec::new(),
+            exposure: Default::default(),
             notes: Vec::new(),
         }
     }

@@ -15,7 +15,7 @@ use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, Table, take_common};
 use crate::unit::{Scale, UnitChoice, in_base_units};
 use speedwell_analysis::CaseSummary;
-use speedwell_model::{Better, Estimate, Metric};
+use speedwell_model::{Better, Estimate, Figure as Recorded, Metric};
 use std::sync::Arc;
 
 /// Said below the tables.
@@ -82,7 +82,13 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     let runs = take_common(&mut lines, |line| &mut line.runs);
     let variant = take_common(&mut lines, |line| &mut line.variant);
     let names = if metrics_are_rows { "metric" } else { "case" };
-    let columns = columns(names, output.verbosity);
+    let mut columns = columns(names, output.verbosity);
+    if section
+        .iter()
+        .any(|summary| summary.exposure.known_share().is_some())
+    {
+        add_disturbance(&mut columns);
+    }
     let rows = labelled_rows(labels, |index, name| {
         lines[index].name = name;
         columns.row(&lines[index])
@@ -187,6 +193,24 @@ fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
     columns.add_value("values", |line| values(&line.summary.runs));
     columns.add_value("slots", |line| slots(&line.summary.runs));
     columns
+}
+
+/// How often runs were disturbed, where that is often, and for machines what the kernel said of them.
+fn add_disturbance(columns: &mut Columns<Line<'_>>) {
+    let disturbed = Column::figure("disturbed_shown", "disturbed").for_people();
+    columns.add(disturbed.expendable(5), |line| {
+        let exposure = &line.summary.exposure;
+        Cell::shown_figure(
+            Some(exposure.share()).filter(|_| exposure.is_notable()),
+            share,
+        )
+    });
+    columns.add_figure("disturbed", |line| line.summary.exposure.known_share());
+    for figure in Recorded::ALL {
+        columns.add_figure(figure.name(), move |line| {
+            line.summary.exposure.median(figure)
+        });
+    }
 }
 
 /// The figure itself.

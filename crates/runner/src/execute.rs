@@ -1,10 +1,11 @@
 //! The loop over the slots of a plan.
 
 use crate::pairs;
+use speedwell_environment::Sensors;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
 use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
-use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step};
+use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step, Surroundings};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
@@ -79,7 +80,7 @@ pub fn execute(
             continue;
         }
         if !together.iter().any(|slot| execution.is_over(slot)) {
-            match execution.step(together)? {
+            match execution.step_and_repeat(together, &slots)? {
                 Stepped::Interrupted => ended = Ended::Interrupted,
                 Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
                 _ => {}
@@ -112,6 +113,10 @@ const GIVE_UP_AFTER: u32 = 2;
 /// Runs that tell enough of a snippet whose comparison has come to nothing: as many as have an interval.
 const ENOUGH_RUNS: usize = 6;
 
+/// How often a slot is repeated whose runs are disturbed: then its block is lost. A machine that disturbs three runs in a
+/// row will disturb the fourth.
+const MOST_REPETITIONS: u32 = 2;
+
 /// What came of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stepped {
@@ -131,6 +136,7 @@ pub(super) struct Execution<'a, 'o> {
     metrics: HashSet<String>,
     shared: Option<Shared<'a>>,
     experiment: Option<&'a Experiment>,
+    sensors: Sensors,
 }
 
 impl<'a, 'o> Execution<'a, 'o> {
@@ -150,6 +156,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             over: HashSet::new(),
             failed: HashMap::new(),
             metrics: HashSet::new(),
+            sensors: Sensors::open(),
             shared: (plan.shared)
                 .then(|| Shared::new(&plan.variants, plan.design.order == Order::Parallel)),
         }
@@ -184,6 +191,43 @@ impl<'a, 'o> Execution<'a, 'o> {
         failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
     }
 
+    /// As [`Execution::step`]; at the end of a block, slots of it whose run was disturbed are executed again.
+    fn step_and_repeat(&mut self, together: &[Slot], slots: &[Slot]) -> anyhow::Result<Stepped> {
+        let mut stepped = self.step(together)?;
+        let [.., last] = together else {
+            return Ok(stepped);
+        };
+        if !last.closes_block || self.plan.design.reject.is_empty() {
+            return Ok(stepped);
+        }
+        let is_other = |slot: &Slot| (slot.job, slot.block) != (last.job, last.block);
+        let so_far = &slots[..=last.index as usize];
+        let block = so_far.rsplit(is_other).next().unwrap_or_default();
+        for repeated in 1..=MOST_REPETITIONS {
+            for slot in block {
+                if stepped == Stepped::Interrupted {
+                    return Ok(stepped);
+                }
+                if self.was_disturbed(slot) && !self.is_over(slot) {
+                    let again = self.step(&[Slot { repeated, ..*slot }])?;
+                    stepped = if again == Stepped::Done {
+                        stepped
+                    } else {
+                        again
+                    };
+                }
+            }
+        }
+        Ok(stepped)
+    }
+
+    /// Whether the last run of a slot was put aside.
+    fn was_disturbed(&self, slot: &Slot) -> bool {
+        let mut runs = self.runs.get(&slot.job).into_iter().flatten();
+        let last = runs.rfind(|run| run.slot == slot.index);
+        last.is_some_and(|run| run.disturbed.is_some())
+    }
+
     /// Executes one slot, or the two of a pair at the same time.
     pub fn step(&mut self, together: &[Slot]) -> anyhow::Result<Stepped> {
         for slot in together {
@@ -193,13 +237,15 @@ impl<'a, 'o> Execution<'a, 'o> {
                 variant: &self.plan.variants[slot.variant].name,
             })?;
         }
+        let begun = self.sensors.begin();
         let attempts = self.perform(together);
+        let surroundings = self.sensors.end(&begun);
         if attempts.iter().any(|attempt| attempt.interrupted) {
             return Ok(Stepped::Interrupted);
         }
         let mut failed = false;
         for (slot, attempt) in together.iter().zip(attempts) {
-            failed |= self.keep(slot, attempt)?;
+            failed |= self.keep(slot, attempt, surroundings)?;
         }
         let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
         self.tell(&Event::SlotsDone(&done))?;
@@ -226,7 +272,12 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// Hands on what an attempt gave; whether it failed.
-    fn keep(&mut self, slot: &Slot, mut attempt: Attempt) -> anyhow::Result<bool> {
+    fn keep(
+        &mut self,
+        slot: &Slot,
+        mut attempt: Attempt,
+        surroundings: Surroundings,
+    ) -> anyhow::Result<bool> {
         let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
         let mut failure = attempt.failure.take();
         for mut seen in std::mem::take(&mut attempt.observations) {
@@ -252,7 +303,7 @@ impl<'a, 'o> Execution<'a, 'o> {
                 Some(failure) => failed_after(seen, &failure.cause),
             };
             if let Some(seen) = kept {
-                self.finish_run(slot, seen, &variant, &attempt)?;
+                self.finish_run(slot, seen, &variant, (&attempt, surroundings))?;
             }
         }
         let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
@@ -274,9 +325,9 @@ impl<'a, 'o> Execution<'a, 'o> {
         slot: &Slot,
         seen: Observation,
         variant: &Arc<str>,
-        attempt: &Attempt,
+        (attempt, surroundings): (&Attempt, Surroundings),
     ) -> anyhow::Result<()> {
-        let run = Run {
+        let mut run = Run {
             case: Arc::new(seen.case),
             variant: variant.clone(),
             slot: slot.index,
@@ -285,10 +336,19 @@ impl<'a, 'o> Execution<'a, 'o> {
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
+            // What was no process of its own cannot have been disturbed.
+            surroundings: attempt.usage.map(|_| surroundings),
+            disturbed: None,
             samples: seen.samples,
             notes: seen.notes,
             load: seen.load,
         };
+        run.disturbed = self
+            .plan
+            .design
+            .reject
+            .broken_by(&run)
+            .map(ToString::to_string);
         self.tell(&Event::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);
         Ok(())
@@ -401,6 +461,7 @@ fn setting<'a>(
         program: harness::program_of(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
+        repeated: slot.repeated,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
@@ -408,6 +469,7 @@ fn setting<'a>(
         pin,
         layout: plan.layout(slot),
         experiment,
+        counting: plan.design.counting.as_ref(),
     }
 }
 

@@ -200,6 +200,8 @@ fn sample(job: &Job) -> Cost {
         program: "node".into(),
         slot: 0,
         ordinal: 0,
+        repeated: 0,
+        counting: None,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
         is_series: false,

@@ -6,7 +6,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{
     Case, Design, Event, Layout, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
-    Usage, Value, Variant,
+    Surroundings, Usage, Value, Variant,
 };
 use speedwell_results::store::Store;
 use std::sync::Arc;
@@ -86,7 +86,15 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
             system_ns: 5_000_000,
             max_rss_bytes: 45 << 20,
             involuntary_switches: 3,
+            ..Usage::default()
         }),
+        surroundings: Some(Surroundings {
+            steal: Some(0.0),
+            pressure: Some(0.01),
+            load: Some(0.5),
+            ..Surroundings::default()
+        }),
+        disturbed: None,
         samples: (0..samples).map(sample).collect(),
         notes: Vec::new(),
         load: None,
@@ -111,6 +119,8 @@ fn session() -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Layout::default(),
         },

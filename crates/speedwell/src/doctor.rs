@@ -35,6 +35,8 @@ use speedwell_report::{self as report, CheckLine};
     mut_group("SamplingArgs", |group| group.requires("measures")),
     mut_group("ExecutionArgs", |group| group.requires("measures")),
     mut_arg("order", |arg| arg.hide(true)),
+    mut_arg("reject", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_arg("with_cache_model", |arg| arg.hide(true).conflicts_with("measures")),
     mut_arg("precision", |arg| arg.hide(true).conflicts_with("measures")),
     mut_arg("steady", |arg| arg.hide(true).conflicts_with("measures")),
     after_help = "Examples:
@@ -228,7 +230,7 @@ impl DoctorArgs {
     fn request(&self) -> anyhow::Result<MeasureRequest> {
         let variants = VariantArgs::default();
         let comparison = ComparisonArgs::default();
-        let plan = self.execution.plan(&self.sampling, &comparison);
+        let plan = self.execution.plan(&self.sampling, &comparison, &[]);
         self.selection.request(
             &self.targets,
             &self.arguments,

@@ -49,6 +49,10 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         task.execution.order != OrderName::Paired || task.execution.clock != Some(ClockName::Wall),
         "'--order paired' compares processor time: on a processor that is shared, the wall clock measures the turns\nhint: leave out --clock wall"
     );
+    ensure!(
+        !task.execution.with_cache_model || plans.plan.design.counting.is_some(),
+        "--with-cache-model estimates cycles where instructions are counted\nhint: --metric instructions"
+    );
     if task.execution.list {
         return trial::list(&plans, task);
     }

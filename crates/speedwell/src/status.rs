@@ -2,7 +2,7 @@
 
 use super::options::FailOn;
 use speedwell_analysis::Findings;
-use speedwell_model::{Failure, Verdict};
+use speedwell_model::{Failure, Metric, Verdict};
 use speedwell_report::visible;
 use speedwell_runner::Ended;
 
@@ -90,11 +90,13 @@ pub fn hint(sentence: &str) {
     eprintln!("hint: {}", visible(sentence));
 }
 
-/// Whether the findings pass the gate, and whether anything failed.
+/// Whether the findings pass the gate, whether the machine was too busy for its rules, and whether anything failed.
 pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
     let mut verdicts = findings
         .comparisons
         .iter()
+        // A model of caches says what may be, and decides nothing.
+        .filter(|comparison| comparison.metric.name != Metric::CYCLES_ESTIMATE)
         .flat_map(|c| &c.rows)
         .map(|row| row.verdict);
     let refused = match fail_on {
@@ -102,7 +104,11 @@ pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
         FailOn::Worse => verdicts.any(|verdict| verdict == Verdict::Worse),
         FailOn::Unclear => verdicts.any(|v| matches!(v, Verdict::Worse | Verdict::Unclear)),
     };
-    let answer = if refused { Status::NO } else { Status::DONE };
+    let answer = if refused || findings.is_too_busy {
+        Status::NO
+    } else {
+        Status::DONE
+    };
     answer.or(of_failures(&findings.failures))
 }
 

@@ -2,13 +2,15 @@
 //!
 //! A test decides whether two groups differ by more than chance allows; it must not decide what to
 //! do about it. Start at [`stratified`], the one for randomised blocks; [`mod@signed_rank`] is for pairs,
-//! [`mod@mann_whitney`] and [`mod@welch`] are for data without blocks.
+//! [`mod@mann_whitney`] and [`mod@welch`] are for data without blocks, [`fisher`] is for counts.
 
+pub mod fisher;
 pub mod mann_whitney;
 pub mod signed_rank;
 pub mod stratified;
 pub mod welch;
 
+pub use fisher::fisher_exact;
 pub use mann_whitney::{MannWhitney, Method, mann_whitney};
 pub use signed_rank::{SignedRank, SignedRankError, signed_rank};
 pub use stratified::{StratifiedError, StratifiedRank, Tails, stratified_rank};

@@ -259,7 +259,7 @@ fn precision_is_reached_sooner_with_less_noise() {
         let alone = Story::blocks(&["old"], 200)
             .noisy("b", variation, |_| 1.0)
             .session();
-        let mut rule = StopRule::precision(0.01, &Settings::default());
+        let mut rule = StopRule::precision(0.01, &alone.design, &Settings::default());
         let enough = (1..=alone.runs.len()).find(|&runs| rule.decided(&[&alone.runs[..runs]])[0]);
         enough.expect("400 runs are enough")
     };

@@ -307,6 +307,8 @@ mod tests {
             started_unix_ms: 0,
             wall_ns: 0,
             usage: None,
+            surroundings: None,
+            disturbed: None,
             samples: Vec::new(),
             notes: Vec::new(),
             load: None,

@@ -6,12 +6,13 @@ use super::timing::timing;
 use super::{laid_out, usual_program};
 use crate::attempt::failure;
 use crate::compile::Failed;
+use crate::counting::{self, Counted};
 use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Failure, Language, Metric, Nodes, Sample, Sampling, Snippet,
-    SnippetTiming, Value,
+    Better, Case, Cause, Counting, Failure, Language, Length, Metric, Nodes, Sample, Samples,
+    Sampling, Snippet, SnippetTiming, Value,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
@@ -82,6 +83,9 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
+    if let Some(counting) = setting.counting {
+        return count(snippet, &spec, counting, job, setting);
+    }
     let mut events = Events::after([
         load_command(JOB, snippet),
         calibrate_command(JOB),
@@ -114,6 +118,44 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
             )
         }
     }
+}
+
+/// Counts the instructions of a snippet instead of measuring its time.
+fn count(
+    snippet: &Snippet,
+    spec: &Spec,
+    counting: &Counting,
+    job: &Job,
+    setting: &Setting<'_>,
+) -> Attempt {
+    let plain = by_hand(snippet, setting);
+    let counted = Counted {
+        job,
+        setting,
+        counting,
+        spec,
+        plain: &plain,
+    };
+    let commands = |iterations| {
+        let samples = Samples {
+            length: Length::Iterations(iterations),
+            ..setting.samples
+        };
+        Events::after([
+            load_command(JOB, snippet),
+            workers_command(JOB, 1),
+            run_command(&[JOB.to_owned()], &samples, false),
+        ])
+    };
+    let observe = |events: &Events| {
+        let is_done = events.first("timed").is_some();
+        let seen = is_done.then(|| counting::bare(job));
+        let fault = events
+            .error()
+            .or_else(|| (!is_done).then(counting::nothing_said));
+        (seen, fault)
+    };
+    counting::perform(&counted, &commands, &observe)
 }
 
 /// How many workers the case asks for.

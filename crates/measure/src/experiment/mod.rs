@@ -55,6 +55,8 @@ pub fn plans(
     suite.warnings.extend(shared_processors(&experiment));
     let mut plan = request.plan.plan(variants, &suite);
     plan.design.experiment = Some(written);
+    // Its instructions are counted by the processor, as a metric of its own.
+    plan.design.counting = None;
     apply(&experiment, &request.plan, &mut plan);
     Ok(Plans::new(plan, suite))
 }

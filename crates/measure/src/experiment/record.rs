@@ -159,6 +159,8 @@ fn recorded(
         program: own_program(),
         slot: slot.index,
         ordinal: 0,
+        repeated: 0,
+        counting: None,
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,

@@ -82,7 +82,14 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
         section.baseline_header(),
         section.candidate_header(),
     ];
-    let columns = rows::columns(headers, section.first().confidence, output.verbosity);
+    let mut columns = rows::columns(headers, section.first().confidence, output.verbosity);
+    let mut of_section = section
+        .comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.rows);
+    if of_section.any(|row| row.baseline.exposure.known_share().is_some()) {
+        rows::add_disturbance(&mut columns);
+    }
     let mut rows = Vec::new();
     for label in named.lines {
         match label {

@@ -13,7 +13,7 @@ use crate::output::Verbosity;
 use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name};
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{CaseComparison, Comparison, Side};
-use speedwell_model::{Estimate, Verdict};
+use speedwell_model::{Estimate, Figure as Recorded, Verdict};
 
 /// A case of a comparison.
 pub type Place<'a> = (&'a Comparison, &'a CaseComparison);
@@ -305,6 +305,87 @@ fn add_evidence(columns: &mut Columns<Line<'_>>) {
         Column::figure("detectable", "detectable").expendable(6),
         |line| Cell::shown_figure(line.row.detectable, share),
     );
+}
+
+/// The keys of either side's median of a figure that the kernel told.
+const RECORDED: [(&str, &str, Recorded); 12] = [
+    ("baseline_steal", "candidate_steal", Recorded::Steal),
+    (
+        "baseline_pressure",
+        "candidate_pressure",
+        Recorded::Pressure,
+    ),
+    ("baseline_wait", "candidate_wait", Recorded::Wait),
+    (
+        "baseline_involuntary",
+        "candidate_involuntary",
+        Recorded::Involuntary,
+    ),
+    (
+        "baseline_voluntary",
+        "candidate_voluntary",
+        Recorded::Voluntary,
+    ),
+    (
+        "baseline_migrations",
+        "candidate_migrations",
+        Recorded::Migrations,
+    ),
+    (
+        "baseline_minor_faults",
+        "candidate_minor_faults",
+        Recorded::MinorFaults,
+    ),
+    (
+        "baseline_major_faults",
+        "candidate_major_faults",
+        Recorded::MajorFaults,
+    ),
+    (
+        "baseline_frequency",
+        "candidate_frequency",
+        Recorded::Frequency,
+    ),
+    (
+        "baseline_throttled",
+        "candidate_throttled",
+        Recorded::Throttled,
+    ),
+    ("baseline_load", "candidate_load", Recorded::Load),
+    (
+        "baseline_temperature",
+        "candidate_temperature",
+        Recorded::Temperature,
+    ),
+];
+
+/// How often each side was disturbed, where that is often, and for machines what the kernel said of its runs.
+pub fn add_disturbance(columns: &mut Columns<Line<'_>>) {
+    let column = Column::figure("disturbed_shown", "disturbed").for_people();
+    columns.add(column.expendable(6), |line| {
+        let sides = [&line.row.baseline.exposure, &line.row.candidate.exposure];
+        let shares = sides.map(|side| share(side.share()));
+        let is_shown = sides.iter().any(|side| side.is_notable());
+        Cell::figure(Some(sides[1].share())).shown(if is_shown {
+            shares.join(" | ")
+        } else {
+            String::new()
+        })
+    });
+    columns.add_figure("baseline_disturbed", |line| {
+        line.row.baseline.exposure.known_share()
+    });
+    columns.add_figure("candidate_disturbed", |line| {
+        line.row.candidate.exposure.known_share()
+    });
+    for (baseline, candidate, figure) in RECORDED {
+        columns.add_figure(baseline, move |line| {
+            line.row.baseline.exposure.median(figure)
+        });
+        columns.add_figure(candidate, move |line| {
+            line.row.candidate.exposure.median(figure)
+        });
+    }
 }
 
 /// The spread of the runs on both sides, for those who ask for more.

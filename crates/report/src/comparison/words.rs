@@ -9,7 +9,7 @@ use crate::figure::{
 };
 use crate::output::Verbosity;
 use speedwell_analysis::{CaseComparison, Comparison, Correction, Method};
-use speedwell_model::Verdict;
+use speedwell_model::{Metric, Verdict};
 
 /// The answer of one comparison: one sentence, or two. `ended_after` so many runs if measuring was cut short.
 pub fn headline(comparison: &Comparison, ended_after: Option<usize>) -> String {
@@ -158,8 +158,21 @@ pub fn notes(comparisons: &[Comparison], verbosity: Verbosity) -> Vec<String> {
 }
 
 fn method(comparison: &Comparison) -> String {
+    let delta = setting(comparison.delta);
+    if comparison.metric.name == Metric::CYCLES_ESTIMATE {
+        return format!(
+            "{}: an estimate by a model of caches, 1, 5 and 35 cycles for an access to each level; --fail-on never looks at it.",
+            Metric::CYCLES_ESTIMATE
+        );
+    }
+    if comparison.rows.iter().all(|row| row.is_exact) {
+        return format!(
+            "Method: instructions of user code are counted, and the same in every run; a change within {delta} counts \
+             as the same. They say nothing of waiting, system calls, caches and branches."
+        );
+    }
     let method = method_words(comparison.method);
-    let (confidence, delta) = (setting(comparison.confidence), setting(comparison.delta));
+    let confidence = setting(comparison.confidence);
     let figures = match comparison.method {
         Method::Rank | Method::SignedRank | Method::MannWhitney => {
             "both figures of a row belong to its change, medians of all runs: -v"

@@ -2,7 +2,7 @@
 //!
 //! The main table is the first one together with all later tables of the same name: every metric
 //! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
-//! unknown ones are empty. Columns are the same whatever the data; lists (values of single runs) are
+//! unknown ones are empty. Columns are the same whatever the data, but for what the kernel said of runs; lists (values of single runs) are
 //! only in JSON. A spreadsheet executes nothing of it: see [`inert`].
 
 use super::Render;

@@ -94,6 +94,8 @@ impl Imported {
             // A cast of floats saturates, so odd values in a file do no harm.
             wall_ns: process.wall_ns as u64,
             usage: None,
+            surroundings: None,
+            disturbed: None,
             samples: process.samples,
             notes: process.notes,
             load: None,
@@ -184,6 +186,8 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Layout::default(),
         },

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
     Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run, Sample, Session,
-    State, Usage, Value, Variant,
+    State, Surroundings, Usage, Value, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -85,6 +85,8 @@ fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         started_unix_ms: run.started_unix_ms,
         wall_ns: run.wall_ns,
         usage: run.usage,
+        surroundings: run.surroundings,
+        disturbed: run.disturbed.as_deref().map(Cow::Borrowed),
         samples: run
             .samples
             .iter()
@@ -254,6 +256,8 @@ impl Reading {
             started_unix_ms: line.started_unix_ms,
             wall_ns: line.wall_ns,
             usage: line.usage,
+            surroundings: line.surroundings,
+            disturbed: line.disturbed.map(Cow::into_owned),
             samples: line
                 .samples
                 .into_iter()
@@ -368,6 +372,11 @@ struct RunLine<'a> {
     pub wall_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
+    /// The rule by which the run was put aside.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]

@@ -200,7 +200,8 @@ fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result
 
     let mut statement = file.prepare_cached(
         "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
-                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build
+                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
+                voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed
          FROM run LEFT JOIN load USING (session, place) WHERE session = ?1 ORDER BY place",
     )?;
     let mut rows = statement.query([session])?;
@@ -254,6 +255,10 @@ fn unpack(row: &Row<'_>, metrics: &[Arc<str>], into: &mut Unpacking) -> anyhow::
 
 fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Result<Run> {
     let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let known = |at: usize| {
+        let count = row.get::<_, Option<i64>>(at);
+        count.map(|count| count.map(i64::cast_unsigned))
+    };
     let usage = match row.get::<_, Option<i64>>(7)? {
         None => None,
         Some(user_ns) => Some(Usage {
@@ -261,9 +266,14 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
             system_ns: unsigned(8)?,
             max_rss_bytes: unsigned(9)?,
             involuntary_switches: unsigned(10)?,
+            voluntary_switches: known(14)?,
+            minor_faults: known(15)?,
+            major_faults: known(16)?,
+            migrations: known(17)?,
         }),
     };
     let notes = row.get_ref(11)?.as_str_or_null()?;
+    let surroundings = row.get_ref(18)?.as_str_or_null()?;
     Ok(Run {
         case: names.case(row.get(1)?)?,
         variant: names.variant(row.get_ref(2)?.as_str()?),
@@ -273,6 +283,8 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
         started_unix_ms: row.get(5)?,
         wall_ns: unsigned(6)?,
         usage,
+        surroundings: surroundings.map(from_json).transpose()?,
+        disturbed: row.get(19)?,
         samples,
         notes: notes.map(from_json).transpose()?.unwrap_or_default(),
         load: row.get_ref(12)?.as_str_or_null()?.map(Arc::from),

@@ -19,6 +19,7 @@ pub(super) const STEPS: &[&str] = &[
     RECORDER,
     ORIGIN,
     BUILDS,
+    DISTURBANCE,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -52,6 +53,9 @@ const ORIGIN: &str = include_str!("steps/7-origin.sql");
 /// Which build of a source each run executed, and by how much builds of one source differ: later sessions with one build
 /// are compared with that.
 const BUILDS: &str = include_str!("steps/8-builds.sql");
+
+/// What the kernel said of each run, and the rule by which it was put aside.
+const DISTURBANCE: &str = include_str!("steps/9-disturbance.sql");
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

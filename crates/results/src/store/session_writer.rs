@@ -6,7 +6,9 @@ use crate::formats::json_lines;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
-use speedwell_model::{Better, Case, Failure, Metric, Origin, Recording, Run, Session, State};
+use speedwell_model::{
+    Better, Case, Failure, Metric, Origin, Recording, Run, Session, State, Usage,
+};
 use speedwell_process::Identity;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -219,6 +221,11 @@ impl SessionWriter {
     pub fn run(&mut self, file: &Connection, run: &Run, done: bool) -> anyhow::Result<()> {
         let case = self.case(file, &run.case)?;
         let usage = run.usage.as_ref();
+        let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
+        let surroundings = run.surroundings.as_ref();
+        let surroundings = surroundings
+            .map(|around| to_json("surroundings", around))
+            .transpose()?;
         let notes = (!run.notes.is_empty())
             .then(|| to_json("notes", &run.notes))
             .transpose()?;
@@ -226,8 +233,10 @@ impl SessionWriter {
             .prepare_cached(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
-                     involuntary_switches, notes, slot_done, build)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+                     involuntary_switches, notes, slot_done, build, voluntary_switches,
+                     minor_faults, major_faults, migrations, surroundings, disturbed)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                         ?17, ?18, ?19, ?20, ?21)
                  ON CONFLICT DO NOTHING",
             )?
             .execute(params![
@@ -239,13 +248,19 @@ impl SessionWriter {
                 run.block,
                 run.started_unix_ms,
                 run.wall_ns.cast_signed(),
-                usage.map(|usage| usage.user_ns.cast_signed()),
-                usage.map(|usage| usage.system_ns.cast_signed()),
-                usage.map(|usage| usage.max_rss_bytes.cast_signed()),
-                usage.map(|usage| usage.involuntary_switches.cast_signed()),
+                count(|usage| Some(usage.user_ns)),
+                count(|usage| Some(usage.system_ns)),
+                count(|usage| Some(usage.max_rss_bytes)),
+                count(|usage| Some(usage.involuntary_switches)),
                 notes,
                 done,
                 run.build,
+                count(|usage| usage.voluntary_switches),
+                count(|usage| usage.minor_faults),
+                count(|usage| usage.major_faults),
+                count(|usage| usage.migrations),
+                surroundings,
+                run.disturbed,
             ])?;
         self.ensure_alone(entered)?;
         self.samples(file, run)?;

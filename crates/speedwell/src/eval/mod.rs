@@ -8,6 +8,7 @@ mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
 use super::{Status, run as measuring};
+use anyhow::ensure;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, warn_if_busy};
 use speedwell_process as process;
@@ -47,6 +48,10 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
 /// Searches for the best concurrency, and reports.
 fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     args.output.check(Subject::SnippetSearch)?;
+    ensure!(
+        args.execution.reject.is_none(),
+        "--reject repeats runs at the end of their block, and a search has none"
+    );
     let task = args.task();
     let mut progress = task.progress();
     let plans = eval::search_plans(request, &mut progress)?;

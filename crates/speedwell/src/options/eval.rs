@@ -114,7 +114,9 @@ impl EvalArgs {
             variants: self.variants.request(&self.arguments)?,
             plan: PlanRequest {
                 layout: self.layout.layout()?,
-                ..self.execution.plan(&self.sampling, &self.comparison)
+                ..self
+                    .execution
+                    .plan(&self.sampling, &self.comparison, &self.metric.names)
             },
             shares_process: self.shared || self.execution.order == OrderName::Parallel,
             is_trial: self.execution.test,
@@ -124,7 +126,9 @@ impl EvalArgs {
     /// What is done with the plans of snippets.
     pub fn task(&self) -> Task {
         Task {
-            settings: self.comparison.settings(&self.metric.names, None),
+            settings: self
+                .comparison
+                .settings(&self.execution.metrics(&self.metric.names), None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),

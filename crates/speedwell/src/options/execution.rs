@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
 use speedwell_measure::{PlanRequest, SamplingRequest};
-use speedwell_model::{Clock, Layout, Length, Order, SteadyRule};
+use speedwell_model::{Clock, Counting, Layout, Length, Metric, Order, Rules, SteadyRule};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -26,6 +26,12 @@ pub struct ExecutionArgs {
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
+    /// Put runs aside that the kernel calls disturbed, and repeat them, e.g. 'steal>1%,involuntary>50/s'
+    #[arg(long, value_name = "RULES")]
+    pub reject: Option<Rules>,
+    /// With --metric instructions: also estimate cycles by a model of caches; nothing is decided by them
+    #[arg(long)]
+    pub with_cache_model: bool,
     /// Print the cases and measure nothing
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
@@ -39,11 +45,19 @@ pub struct ExecutionArgs {
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub budget: Option<Duration>,
     /// Resume an interrupted session, e.g. @latest
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin", "reject"])]
     pub resume: Option<String>,
 }
 
 impl ExecutionArgs {
+    /// The metrics to report, given those asked for.
+    pub fn metrics(&self, named: &[String]) -> Vec<String> {
+        let estimate = self
+            .with_cache_model
+            .then(|| Metric::CYCLES_ESTIMATE.to_owned());
+        named.iter().cloned().chain(estimate).collect()
+    }
+
     /// Whether cases are only tried.
     pub fn trial(&self) -> Trial {
         if self.test {
@@ -53,8 +67,14 @@ impl ExecutionArgs {
         }
     }
 
-    /// How runs are planned.
-    pub fn plan(&self, sampling: &SamplingArgs, comparison: &ComparisonArgs) -> PlanRequest {
+    /// How runs are planned, of which these metrics are asked for.
+    pub fn plan(
+        &self,
+        sampling: &SamplingArgs,
+        comparison: &ComparisonArgs,
+        metrics: &[String],
+    ) -> PlanRequest {
+        let counts = metrics.iter().any(|name| name == Metric::INSTRUCTIONS);
         PlanRequest {
             sampling: sampling.request(),
             order: self.order.into(),
@@ -64,6 +84,11 @@ impl ExecutionArgs {
             budget: self.budget,
             confidence: comparison.confidence,
             threshold: comparison.threshold,
+            reject: self.reject.clone().unwrap_or_default(),
+            counting: counts.then(|| Counting {
+                tool: String::new(),
+                cache_model: self.with_cache_model,
+            }),
             layout: Layout::default(),
         }
     }

@@ -82,14 +82,20 @@ impl RunArgs {
     pub fn plan(&self) -> anyhow::Result<PlanRequest> {
         Ok(PlanRequest {
             layout: self.layout.layout()?,
-            ..self.execution.plan(&self.sampling, &self.comparison)
+            ..self.execution.plan(
+                &self.sampling,
+                &self.comparison,
+                &self.selection.metric.names,
+            )
         })
     }
 
     /// What is done with it.
     pub fn task(&self) -> Task {
         Task {
-            settings: self.comparison.settings(&self.selection.metric.names, None),
+            settings: self
+                .comparison
+                .settings(&self.execution.metrics(&self.selection.metric.names), None),
             fail_on: self.comparison.fail_on,
             divides_runs: self.sampling.request().divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),

@@ -198,7 +198,20 @@ fn run(
             system_ns: dice.0.random(),
             max_rss_bytes: dice.0.random(),
             involuntary_switches: dice.0.random(),
+            voluntary_switches: dice.maybe(|dice| dice.0.random()),
+            minor_faults: dice.maybe(|dice| dice.0.random()),
+            major_faults: dice.maybe(|dice| dice.0.random()),
+            migrations: dice.maybe(|dice| dice.0.random()),
         }),
+        surroundings: dice.maybe(|dice| Surroundings {
+            steal: dice.maybe(|dice| dice.0.random()),
+            pressure: dice.maybe(|dice| dice.0.random()),
+            frequency_mhz: dice.maybe(|dice| [3000.0, dice.0.random()]),
+            throttled: dice.maybe(|dice| [0, dice.0.random()]),
+            load: dice.maybe(|dice| dice.0.random()),
+            temperature_c: dice.maybe(|dice| dice.0.random()),
+        }),
+        disturbed: dice.maybe(Dice::word),
         samples: (0..dice.up_to(7) - 1)
             .map(|_| sample(&names, dice))
             .collect(),
@@ -241,6 +254,13 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         experiment: None,
         definitions: Vec::new(),
         conditions: Vec::new(),
+        reject: dice
+            .maybe(|_| "steal>1%".parse().unwrap())
+            .unwrap_or_default(),
+        counting: dice.maybe(|dice| Counting {
+            tool: dice.word(),
+            cache_model: dice.coin(),
+        }),
         steady: None,
         layout: Layout::default(),
     }

@@ -22,6 +22,8 @@ pub fn blank(id: &str) -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Layout::default(),
         },
@@ -47,6 +49,8 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 1_000,
         usage: None,
+        surroundings: None,
+        disturbed: None,
         samples: vec![Sample {
             metric: metric.into(),
             value,

@@ -3,7 +3,7 @@
 //! Prints the tables of `docs/why/statistics.md` beside reference figures and exits with 1 when a cell
 //! is out of tolerance. Without `--bench` (as under `cargo test --benches`) it does a hundredth of
 //! the repetitions and only shows that everything runs. Seeds are fixed. After `--`, `fixed`, `sequential`,
-//! `pairs` or `families` takes a part.
+//! `pairs`, `rejected` or `families` takes a part.
 
 mod check;
 mod experiment;
@@ -12,6 +12,7 @@ mod fixed;
 mod noise;
 mod paired;
 mod reference;
+mod rejected;
 mod repeat;
 mod sequential;
 mod signed_rank;
@@ -50,6 +51,9 @@ fn main() {
             changed: count(10_000),
         };
         signed_rank::study(&mut check, repetitions);
+    }
+    if is_chosen("rejected") {
+        rejected::study(&mut check, count(10_000));
     }
     if is_chosen("families") {
         families::study(&mut check, if is_measuring { 1000 } else { 1 });

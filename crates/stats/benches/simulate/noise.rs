@@ -84,11 +84,17 @@ impl Random {
     }
 
     /// Standard normal (Box and Muller, Annals of Mathematical Statistics 29, 1958).
-    fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
     }
 
-    fn happens(&mut self, probability: f64) -> bool {
+    /// Exponential with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * self.uniform().ln()
+    }
+
+    /// Whether something of this probability happens.
+    pub fn happens(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 }

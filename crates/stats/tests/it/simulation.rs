@@ -13,6 +13,13 @@ mod paired;
 #[path = "../../benches/simulate/repeat.rs"]
 pub mod repeat;
 
+#[path = "../../benches/simulate/check.rs"]
+#[allow(dead_code, reason = "the benchmark program uses all of it")]
+mod check;
+#[path = "../../benches/simulate/rejected.rs"]
+#[allow(dead_code, reason = "the benchmark program uses all of it")]
+mod rejected;
+
 use experiment::{experiment, follow, test};
 use noise::{MODELS, Random};
 use repeat::repeat;
@@ -111,4 +118,21 @@ fn a_change_of_five_percent_is_found_within_a_dozen_pairs() {
     let (rejected, pairs) = rejections_of_pairs(COMPARISONS, 17, 0.05);
     assert!(rejected >= COMPARISONS - 4, "{rejected}");
     assert!(pairs < 12.0, "{pairs}");
+}
+
+/// Trimming by the measured value gives 7 to 8 % instead, and a rule that is not paid back by repetitions no power.
+#[test]
+fn a_rule_of_the_kernels_figures_finds_more_and_no_more_where_nothing_differs() {
+    const COMPARISONS: u64 = 660;
+    let model = &MODELS[0];
+    let [low, high] = [0.0005, 0.9995].map(|p| binomial::quantile(p, COMPARISONS, 0.05) as f64);
+    let equal = rejected::called_different(model, 0.0, [0.25; 2], COMPARISONS, 19);
+    for alarms in equal.map(|percent| percent * COMPARISONS as f64 / 100.0) {
+        assert!(
+            (low..=high).contains(&alarms),
+            "{alarms}, not {low} to {high}"
+        );
+    }
+    let [without, with] = rejected::called_different(model, 0.02, [0.25; 2], COMPARISONS, 23);
+    assert!(with > without + 5.0, "{with} after {without} %");
 }

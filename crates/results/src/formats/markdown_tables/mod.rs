@@ -109,6 +109,8 @@ fn run(cell: &Cell, slot: usize) -> Run {
         started_unix_ms: 0,
         wall_ns: 0,
         usage: None,
+        surroundings: None,
+        disturbed: None,
         samples: Vec::new(),
         notes: Vec::new(),
         load: None,

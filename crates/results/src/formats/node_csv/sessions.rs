@@ -105,6 +105,8 @@ impl Collected {
             // The life of the process is not in the file; the measured time is its least length.
             wall_ns: elapsed_ns.unwrap_or_default(),
             usage: None,
+            surroundings: None,
+            disturbed: None,
             samples: vec![Sample {
                 metric: self.metric.clone(),
                 value: row.rate,

@@ -69,6 +69,8 @@ pub fn session() -> Session {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            reject: Default::default(),
+            counting: None,
             steady: None,
             layout: Layout::default(),
         },

@@ -42,6 +42,7 @@ fn side(center: f64, spread: f64, number: usize) -> Side {
         median: median_of(&runs),
         mean: mean_of(&runs),
         variation: variation_of(&runs),
+        exposure: Default::default(),
         runs,
     }
 }
@@ -66,6 +67,7 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
         p: Some(0.0002),
         q: Some(0.0004),
         verdict,
+        is_exact: false,
         indicative: false,
         decided_at: Some(runs as u32),
         detectable: Some(0.009),
@@ -168,6 +170,7 @@ fn special_rows() -> [CaseComparison; 3] {
             )
         },
         CaseComparison {
+            is_exact: false,
             indicative: true,
             candidate: side(812_000.0, 0.02, 6),
             ..row(
@@ -263,6 +266,7 @@ fn summary(case: &Arc<Case>, variant: &str, metric: &Metric, runs: Vec<RunValue>
         variation: variation_of(&runs),
         autocorrelation: (runs.len() >= 8).then_some(0.12),
         outliers: Vec::new(),
+        exposure: Default::default(),
         notes: Vec::new(),
         runs,
     }

@@ -1,0 +1,173 @@
+//! Runs that the kernel calls disturbed: how many there are on each side, and which runs count where they are put aside.
+//!
+//! A run that was put aside never counts by its value, but by rules that were fixed before the first run. They are not
+//! applied where one side is disturbed more often than another: then that may be the side's own doing, and dropping its
+//! runs would hide it. Start at [`Exposure::of`].
+
+use speedwell_model::{Design, Figure, Rule, Rules, Run, Session, median};
+use speedwell_stats::test::fisher_exact;
+
+/// From this p value on, sides are disturbed as often as chance allows.
+const UNEQUAL: f64 = 0.05;
+
+/// The share of disturbed runs from which it is worth a figure in the table.
+const NOTABLE: f64 = 0.10;
+
+/// The share of rejected runs beyond which a machine is too busy: what is left may be a selection.
+const TOO_MANY: f64 = 0.30;
+
+/// How often one side of a case was disturbed, and what the kernel said of its runs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exposure {
+    /// Its runs, without repetitions.
+    pub runs: u32,
+    /// Those that were disturbed.
+    pub disturbed: u32,
+    /// The median over its runs of every figure that the kernel told.
+    pub figures: Vec<(Figure, f64)>,
+    /// Whether disturbed runs are rejected by rules, if both sides are disturbed equally often.
+    pub rejects: bool,
+}
+
+impl Exposure {
+    /// Of the runs of one side.
+    fn of(design: &Design, runs: &[&Run]) -> Exposure {
+        let usual = Rules::usual();
+        // Earlier versions recorded a part of the figures: too little to say how many runs were disturbed.
+        let is_recorded = |run: &&&Run| run.surroundings.is_some();
+        let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
+        let is_disturbed = |run: &Run| {
+            let by_usual = design.reject.is_empty() && usual.broken_by(run).is_some();
+            by_usual || run.disturbed.is_some()
+        };
+        let figure = |figure: Figure| {
+            let known = recorded.iter().filter_map(|run| figure.of(run));
+            let mut values: Vec<f64> = known.collect();
+            median(&mut values).map(|value| (figure, value))
+        };
+        Exposure {
+            runs: runs.len() as u32,
+            disturbed: recorded.iter().filter(|run| is_disturbed(run)).count() as u32,
+            figures: Figure::ALL.into_iter().filter_map(figure).collect(),
+            rejects: !design.reject.is_empty(),
+        }
+    }
+
+    /// The disturbed share of its runs.
+    pub fn share(&self) -> f64 {
+        f64::from(self.disturbed) / f64::from(self.runs.max(1))
+    }
+
+    /// The same, unless the kernel told nothing of its runs.
+    pub fn known_share(&self) -> Option<f64> {
+        (!self.figures.is_empty()).then(|| self.share())
+    }
+
+    /// The median of a figure over its runs, where the kernel told it.
+    pub fn median(&self, figure: Figure) -> Option<f64> {
+        let mut known = self.figures.iter();
+        known
+            .find(|(name, _)| *name == figure)
+            .map(|(_, value)| *value)
+    }
+
+    /// Whether that is worth a figure in the table.
+    pub fn is_notable(&self) -> bool {
+        self.share() > NOTABLE
+    }
+
+    /// Why the rules are not applied, if one of two sides is disturbed more often than the other.
+    pub(super) fn remark(&self, candidate: &Exposure, names: [&str; 2]) -> Option<String> {
+        let is_unequal = self.rejects && candidate.rejects && self.differs_from(candidate);
+        let mut sides = [(names[0], self.share()), (names[1], candidate.share())];
+        sides.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let [(name, more), (_, less)] = sides;
+        is_unequal.then(|| {
+            format!(
+                "'{name}' is disturbed more often ({:.0} against {:.0} %): this may be its own doing, so no run is \
+                 rejected.",
+                100.0 * more,
+                100.0 * less
+            )
+        })
+    }
+
+    /// Whether chance does not explain that one is disturbed more often than the other.
+    pub fn differs_from(&self, other: &Exposure) -> bool {
+        fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL
+    }
+}
+
+/// Leaves of each side of a case one run for every slot, in order of execution, and tells how often each was disturbed.
+///
+/// Where rules are applied, that is the run that nothing disturbed, if the slot has one; else the first.
+pub(super) fn keep_those_that_count(design: &Design, sides: &mut [Vec<&Run>]) -> Vec<Exposure> {
+    let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_of_slots(side)).collect();
+    let exposures: Vec<Exposure> = firsts
+        .iter()
+        .map(|runs| Exposure::of(design, runs))
+        .collect();
+    if design.reject.is_empty() {
+        return exposures;
+    }
+    if is_applied(&exposures) {
+        for side in sides {
+            side.retain(|run| run.disturbed.is_none());
+        }
+    } else {
+        for (side, firsts) in sides.iter_mut().zip(firsts) {
+            *side = firsts;
+        }
+    }
+    exposures
+}
+
+/// Whether all sides of a case were disturbed equally often.
+fn is_applied(sides: &[Exposure]) -> bool {
+    let differs =
+        |(at, side): (usize, &Exposure)| sides[..at].iter().any(|other| side.differs_from(other));
+    !sides.iter().enumerate().any(differs)
+}
+
+/// The first run of every slot.
+fn first_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
+    let mut slots: Vec<u32> = Vec::new();
+    let is_new = |run: &&&Run| {
+        let is_new = !slots.contains(&run.slot);
+        if is_new {
+            slots.push(run.slot);
+        }
+        is_new
+    };
+    side.iter().filter(is_new).copied().collect()
+}
+
+/// Whether so many runs of a session were put aside that its machine is too busy; a sentence.
+pub(super) fn too_busy(session: &Session) -> Option<String> {
+    let rejected = session
+        .runs
+        .iter()
+        .filter(|run| run.disturbed.is_some())
+        .count();
+    let share = rejected as f64 / session.runs.len().max(1) as f64;
+    (share > TOO_MANY).then(|| {
+        format!(
+            "{:.0} % of the runs were disturbed by the rule '{}': the machine is too busy, and what is left may be a \
+             selection.",
+            100.0 * share,
+            session.design.reject
+        )
+    })
+}
+
+/// Rules worth a try, each with the share of the runs of a session that it would reject; none where the kernel told nothing.
+pub(super) fn rejected_by_rules(session: &Session) -> Vec<(Rule, f64)> {
+    let known = session.runs.iter().filter(|run| run.surroundings.is_some());
+    let runs: Vec<&Run> = known.collect();
+    let share = |rule: &Rule| {
+        let broken = runs.iter().filter(|run| rule.is_broken_by(run)).count();
+        (*rule, broken as f64 / runs.len() as f64)
+    };
+    let shares = Rule::OFFERED.iter().map(share);
+    shares.filter(|_| !runs.is_empty()).collect()
+}

@@ -1,0 +1,153 @@
+//! Counts that do not vary: where every run of either side gives the same figure, the change is known exactly, and no
+//! statistics are needed.
+//!
+//! Decides when counts are exact, what the change then means, and what to say where they are not. Start at [`Counts`].
+
+use speedwell_model::{Better, Estimate, RunValue, Verdict};
+
+/// The change of a count that is none, unless the user names another.
+pub(super) const DELTA: f64 = 0.001;
+
+/// Runs of a side that must agree.
+const ENOUGH: usize = 2;
+
+/// What the counts of both sides say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Counts {
+    /// All runs of a side agree; the change as a share.
+    Exact(f64),
+    /// They differ, by this share at most within a side.
+    Vary(f64),
+    /// There are too few to say.
+    TooFew,
+}
+
+impl Counts {
+    /// Of the runs of baseline and candidate.
+    pub fn of(baseline: &[RunValue], candidate: &[RunValue]) -> Counts {
+        let spreads = [baseline, candidate].map(spread);
+        match (baseline, candidate) {
+            _ if baseline.len().min(candidate.len()) < ENOUGH => Counts::TooFew,
+            ([old, ..], [new, ..]) if spreads == [0.0; 2] => match new.value / old.value - 1.0 {
+                change if change.is_finite() => Counts::Exact(change),
+                _ => Counts::TooFew,
+            },
+            _ => Counts::Vary(spreads[0].max(spreads[1])),
+        }
+    }
+
+    /// The change without any width, where it is known exactly.
+    pub fn change(self) -> Option<Estimate> {
+        let Counts::Exact(value) = self else {
+            return None;
+        };
+        Some(Estimate {
+            value,
+            low: value,
+            high: value,
+        })
+    }
+
+    /// The verdict on an exact change.
+    pub fn verdict(self, delta: f64, better: Better) -> Option<Verdict> {
+        let Counts::Exact(change) = self else {
+            return None;
+        };
+        Some(
+            match (
+                change.abs() <= delta,
+                (change > 0.0) == (better == Better::Higher),
+            ) {
+                (true, _) => Verdict::Same,
+                (false, true) => Verdict::Better,
+                (false, false) => Verdict::Worse,
+            },
+        )
+    }
+
+    /// What a reader should know of them.
+    pub fn remark(self, runs: usize) -> Option<String> {
+        match self {
+            Counts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
+            Counts::Vary(share) => Some(format!(
+                "Instructions vary by {} %: environment, addresses or time decide the path.",
+                rounded(100.0 * share)
+            )),
+            Counts::TooFew => None,
+        }
+    }
+}
+
+/// Whether so many values of one side agree that no more are needed.
+pub(super) fn is_exact(values: &[RunValue]) -> bool {
+    values.len() >= ENOUGH && spread(values) == 0.0
+}
+
+/// The largest value over the smallest, less one.
+fn spread(values: &[RunValue]) -> f64 {
+    let values = values.iter().map(|run| run.value);
+    let (least, most) = values.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(least, most), value| (least.min(value), most.max(value)),
+    );
+    if most > least {
+        most / least - 1.0
+    } else {
+        0.0
+    }
+}
+
+/// To two significant digits.
+fn rounded(percent: f64) -> f64 {
+    let digits = 1.0 - percent.abs().log10().floor();
+    let scale = 10f64.powf(digits);
+    (percent * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(values: &[f64]) -> Vec<RunValue> {
+        let run = |(slot, &value): (u32, &f64)| RunValue {
+            slot,
+            block: 0,
+            value,
+        };
+        (0..).zip(values).map(run).collect()
+    }
+
+    #[test]
+    fn two_equal_runs_a_side_are_an_exact_change() {
+        let counts = Counts::of(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
+        let change = counts.change().unwrap();
+        assert!((change.value - 0.0188).abs() < 1e-12 && change.low == change.high);
+        assert_eq!(counts.verdict(DELTA, Better::Lower), Some(Verdict::Worse));
+        assert_eq!(counts.verdict(0.02, Better::Lower), Some(Verdict::Same));
+        assert_eq!(counts.verdict(DELTA, Better::Higher), Some(Verdict::Better));
+        assert_eq!(counts.remark(2).unwrap(), "Exact, 2 of 2 runs.");
+        let same = Counts::of(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
+        assert_eq!(same.verdict(DELTA, Better::Lower), Some(Verdict::Same));
+    }
+
+    #[test]
+    fn counts_that_vary_say_by_how_much_and_have_no_verdict_of_their_own() {
+        let counts = Counts::of(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
+        assert_eq!(counts.verdict(DELTA, Better::Lower), None);
+        assert!(
+            counts
+                .remark(2)
+                .unwrap()
+                .starts_with("Instructions vary by 0.92 %: ")
+        );
+        assert_eq!(
+            Counts::of(&runs(&[1.0]), &runs(&[1.0, 1.0])),
+            Counts::TooFew
+        );
+        assert!(
+            is_exact(&runs(&[5.0, 5.0]))
+                && !is_exact(&runs(&[5.0]))
+                && !is_exact(&runs(&[5.0, 6.0]))
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! What the machine does while a run is executed: stolen time, pressure, frequency, temperature.
+//!
+//! Every file is opened once for a session, and a file that takes long to read is left alone, so that recording costs a
+//! run some microseconds before its start and after its end, and nothing in between. Start at [`Sensors::open`].
+
+use crate::activity::{Resource, load_of, pressure_total_of, steal_ticks_of, stolen_share};
+use crate::tree::Tree;
+use speedwell_model::Surroundings;
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The longest that reading one of the optional files may take. Some kernels sleep for 10 ms to tell a frequency.
+const PATIENCE: Duration = Duration::from_micros(20);
+
+/// The files of this machine that tell what disturbs a run.
+#[derive(Debug)]
+pub struct Sensors {
+    stat: Source,
+    pressure: Source,
+    load: Source,
+    frequency: Source,
+    throttled: [Source; 2],
+    temperature: Source,
+}
+
+/// Readings when a run begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    at: Instant,
+    stolen: Option<(u64, u64)>,
+    waited_us: Option<u64>,
+    frequency_mhz: Option<f64>,
+    throttled: [Option<u64>; 2],
+}
+
+impl Sensors {
+    /// Those of this machine.
+    pub fn open() -> Sensors {
+        Sensors::below(&Tree::at(Path::new("/")))
+    }
+
+    fn below(tree: &Tree) -> Sensors {
+        let cpu = |file: &str| Source::quick(tree, &format!("/sys/devices/system/cpu/cpu0/{file}"));
+        Sensors {
+            stat: Source::open(tree, "/proc/stat"),
+            pressure: Source::open(tree, &format!("/proc/pressure/{}", Resource::Cpu.name())),
+            load: Source::open(tree, "/proc/loadavg"),
+            frequency: cpu("cpufreq/scaling_cur_freq"),
+            throttled: [
+                cpu("thermal_throttle/core_throttle_count"),
+                cpu("thermal_throttle/package_throttle_count"),
+            ],
+            temperature: Source::quick(tree, "/sys/class/thermal/thermal_zone0/temp"),
+        }
+    }
+
+    /// To be called just before a run.
+    pub fn begin(&self) -> Begun {
+        Begun {
+            stolen: self.stat.read(steal_ticks_of),
+            waited_us: self.pressure.read(pressure_total_of),
+            frequency_mhz: self.frequency_mhz(),
+            throttled: self.throttle_counts(),
+            at: Instant::now(),
+        }
+    }
+
+    /// To be called just after it.
+    pub fn end(&self, begun: &Begun) -> Surroundings {
+        let elapsed_us = begun.at.elapsed().as_nanos() as f64 / 1e3;
+        let waited = begun.waited_us.zip(self.pressure.read(pressure_total_of));
+        let stolen = begun.stolen.zip(self.stat.read(steal_ticks_of));
+        let frequency = begun.frequency_mhz.zip(self.frequency_mhz());
+        let [core, package] = self.throttle_counts();
+        let grown = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
+        let throttled = grown(begun.throttled[0], core).zip(grown(begun.throttled[1], package));
+        Surroundings {
+            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
+            pressure: waited
+                .map(|(from, to)| (to.saturating_sub(from) as f64 / elapsed_us.max(1.0)).min(1.0)),
+            frequency_mhz: frequency.map(|(from, to)| [from, to]),
+            throttled: throttled.map(|(core, package)| [core, package]),
+            load: self.load.read(load_of).map(|[minute, ..]| minute),
+            temperature_c: self
+                .temperature
+                .number()
+                .map(|thousandths| thousandths as f64 / 1e3),
+        }
+    }
+
+    fn frequency_mhz(&self) -> Option<f64> {
+        self.frequency.number().map(|khz| khz as f64 / 1e3)
+    }
+
+    fn throttle_counts(&self) -> [Option<u64>; 2] {
+        [self.throttled[0].number(), self.throttled[1].number()]
+    }
+}
+
+/// A file of the kernel that is read again and again; `None` where there is none.
+#[derive(Debug)]
+struct Source(Option<(File, RefCell<Vec<u8>>)>);
+
+impl Source {
+    fn open(tree: &Tree, path: &str) -> Source {
+        let file = File::open(tree.path(path)).ok();
+        Source(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
+    }
+
+    /// One that is left alone unless it is quick.
+    fn quick(tree: &Tree, path: &str) -> Source {
+        let source = Source::open(tree, path);
+        source.number();
+        let begin = Instant::now();
+        let value = source.number();
+        match value {
+            Some(_) if begin.elapsed() <= PATIENCE => source,
+            _ => Source(None),
+        }
+    }
+
+    /// What `parse` makes of the beginning of the file.
+    fn read<T>(&self, parse: fn(&str) -> Option<T>) -> Option<T> {
+        let (file, buffer) = self.0.as_ref()?;
+        let mut buffer = buffer.borrow_mut();
+        let length = file.read_at(&mut buffer, 0).ok()?;
+        parse(str::from_utf8(&buffer[..length]).ok()?)
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.read(|text| text.trim().parse().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::fake::machine;
+    use std::fs;
+
+    const CPU: &str = "/sys/devices/system/cpu/cpu0";
+
+    fn write(tree: &Tree, path: &str, text: &str) {
+        fs::write(tree.path(path), text).unwrap();
+    }
+
+    #[test]
+    fn a_run_is_recorded_by_what_grew_during_it() {
+        let throttle = |which: &str| format!("{CPU}/thermal_throttle/{which}_throttle_count");
+        let frequency = format!("{CPU}/cpufreq/scaling_cur_freq");
+        let tree = machine(&[
+            ("/proc/stat", "cpu  600 0 200 150 0 0 0 50 0 0\ncpu0 1\n"),
+            (
+                "/proc/pressure/cpu",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n",
+            ),
+            ("/proc/loadavg", "0.50 1.00 1.00 1/2 3\n"),
+            (&frequency, "3000000\n"),
+            (&throttle("core"), "4\n"),
+            (&throttle("package"), "7\n"),
+            ("/sys/class/thermal/thermal_zone0/temp", "61500\n"),
+        ]);
+        // The optional files are as slow as the machine of this test is busy.
+        let mut sensors = Sensors::below(&tree);
+        let open = |path: &str| Source::open(&tree, path);
+        sensors.frequency = open(&frequency);
+        sensors.throttled = [open(&throttle("core")), open(&throttle("package"))];
+        sensors.temperature = open("/sys/class/thermal/thermal_zone0/temp");
+        let begun = sensors.begin();
+        write(
+            &tree,
+            "/proc/stat",
+            "cpu  690 0 200 150 0 0 0 60 0 0\ncpu0 1\n",
+        );
+        write(
+            &tree,
+            "/proc/pressure/cpu",
+            "some avg10=0.00 total=999999999999\n",
+        );
+        write(&tree, &frequency, "2400000\n");
+        write(&tree, &throttle("package"), "9\n");
+        assert_eq!(
+            sensors.end(&begun),
+            Surroundings {
+                steal: Some(0.1),
+                pressure: Some(1.0),
+                frequency_mhz: Some([3000.0, 2400.0]),
+                throttled: Some([0, 2]),
+                load: Some(0.5),
+                temperature_c: Some(61.5),
+            }
+        );
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_say_is_absent() {
+        let sensors = Sensors::below(&machine(&[("/proc/stat", "cpu 1 2\n")]));
+        assert_eq!(sensors.end(&sensors.begin()), Surroundings::default());
+    }
+}

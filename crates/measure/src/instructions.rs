@@ -1,0 +1,152 @@
+//! Whether the instructions of what is to be measured can be counted, and of how many iterations.
+//!
+//! All variants do the same number of iterations, a power of ten found by a short trial of the baseline at full speed: a
+//! program is some fifty times as slow while its instructions are counted. Start at [`prepare`].
+
+use crate::pairs::{BUSY, is_concurrent, trial};
+use anyhow::{Context, bail, ensure};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::{Kind, counting};
+use speedwell_model::{Clock, Length, Metric, Order, Run, Samples};
+use speedwell_process::resolve;
+use std::path::Path;
+use std::process::Command;
+
+/// How long the iterations of a run should take at full speed.
+const AIM_NS: f64 = 5e6;
+
+/// The sample of the trial.
+const TRIAL: Samples = Samples {
+    count: 1,
+    length: Length::TimeNs(20_000_000),
+    warmup_ns: 0,
+};
+
+const HINT: &str = "hint: leave out --metric instructions";
+
+/// Fills in what is not known before the cases are: the tool, and the iterations of each case.
+///
+/// # Errors
+/// With the reason: no valgrind, or work whose instructions cannot be counted.
+pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
+    check(plan)?;
+    let tool = valgrind()?;
+    if let Some(counting) = &mut plan.design.counting {
+        counting.tool = tool;
+    }
+    if let Length::Iterations(iterations) = plan.sampling.samples.length {
+        let samples = Some(one_sample(iterations));
+        plan.jobs.iter_mut().for_each(|job| job.samples = samples);
+        return Ok(());
+    }
+    let mut native = plan.clone();
+    native.design.counting = None;
+    native.sampling.samples = TRIAL;
+    if native
+        .jobs
+        .iter()
+        .any(|job| matches!(job.source.kind, Kind::Snippet(_)))
+    {
+        // The compiler is no part of what is tried.
+        trial(&native)?;
+    }
+    let tried = trial(&native)?;
+    if let Some(waiting) = tried.iter().find(|tried| tried.busy < BUSY) {
+        let (name, percent) = (waiting.run.case.id(), 100.0 * waiting.busy);
+        bail!(
+            "'{name}' waits: it had use for the processor in {percent:.0} % of a trial run, and waiting has no \
+             instructions\n{HINT}"
+        );
+    }
+    for job in &mut plan.jobs {
+        let own = tried.iter().find(|tried| tried.run.case.id() == job.label);
+        let iterations = own.and_then(|own| iterations(&own.run)).unwrap_or(1);
+        job.samples = Some(one_sample(iterations));
+    }
+    Ok(())
+}
+
+/// One sample of so many iterations, from the first on.
+fn one_sample(iterations: u64) -> Samples {
+    Samples {
+        count: 1,
+        length: Length::Iterations(iterations),
+        warmup_ns: 0,
+    }
+}
+
+/// What is wrong with the plan whatever its programs do.
+fn check(plan: &Plan) -> anyhow::Result<()> {
+    ensure!(
+        plan.design.order == Order::Blocks
+            && plan.sampling.clock == Clock::Wall
+            && plan.sampling.precision.is_none(),
+        "instructions are counted and need no statistics as a rule: --order, --clock and --precision are for times"
+    );
+    ensure!(
+        plan.design.reject.is_empty(),
+        "nothing disturbs a count of instructions: --reject is for times"
+    );
+    ensure!(
+        !plan.shared,
+        "instructions are counted for a process\nhint: leave out --shared"
+    );
+    for job in &plan.jobs {
+        let name = &job.label;
+        if let Err(reason) = counting::check(job.source.kind) {
+            bail!("the instructions of '{name}' cannot be counted: {reason}\n{HINT}");
+        }
+        ensure!(
+            !is_concurrent(job),
+            "'{name}' has several workers, and valgrind executes one thread at a time\n{HINT}"
+        );
+    }
+    Ok(())
+}
+
+/// `valgrind-3.19.0`.
+fn valgrind() -> anyhow::Result<String> {
+    const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
+                           install valgrind";
+    let program = resolve(Path::new("valgrind")).context(MISSING)?;
+    let answer = Command::new(program)
+        .arg("--version")
+        .output()
+        .context(MISSING)?;
+    let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    ensure!(
+        text.starts_with("valgrind-"),
+        "'valgrind --version' says '{text}'"
+    );
+    Ok(text)
+}
+
+/// The power of ten that comes next to the aim from below.
+fn iterations(tried: &Run) -> Option<u64> {
+    let time_ns = match tried.value_of(Metric::TIME) {
+        Some(time_ns) => time_ns,
+        None => 1e9 / tried.value_of(Metric::THROUGHPUT)?,
+    };
+    let fitting = (AIM_NS / time_ns).max(1.0);
+    fitting
+        .is_finite()
+        .then(|| 10u64.pow(fitting.log10() as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+
+    #[test]
+    fn iterations_are_a_power_of_ten_and_one_at_least() {
+        let of = |per_s: f64| {
+            let session = Story::fixed(&["a"], 1).case("b", |_, _| per_s).session();
+            iterations(&session.runs[0])
+        };
+        assert_eq!(of(2e9), Some(10_000_000));
+        assert_eq!(of(199_999.0), Some(100), "5 ms are not quite a thousand");
+        assert_eq!(of(200_001.0), Some(1000));
+        assert_eq!(of(3.0), Some(1));
+    }
+}

@@ -1,0 +1,427 @@
+//! What the kernel says of a run besides its figures, and rules by which a run that was disturbed is put aside.
+//!
+//! A rule may use only what the kernel counts, never the measured value or a share of it: whoever drops slow runs measures
+//! how often he dropped. Start at [`Figure`] and [`Rules`].
+
+use crate::{Run, Usage, nearest};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What the machine did while a run was executed. What its kernel does not say is absent; shares are parts of 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Surroundings {
+    /// Share of the machine's processor time that its host gave to others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
+    /// Share of the time in which some task of the machine waited for a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<f64>,
+    /// Frequency of the first processor before and after, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_mhz: Option<[f64; 2]>,
+    /// Times that the first core and its package were slowed down because they were too hot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<[u64; 2]>,
+    /// Tasks that ran or wanted to, over the last minute, when the run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// Of the first thermal zone when the run ended, in degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<f64>,
+}
+
+/// One of the twelve figures that are recorded with every run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Figure {
+    /// Share of the machine's processor time that its host gave to others.
+    Steal,
+    /// Share of the time in which some task of the machine waited for a processor.
+    Pressure,
+    /// Share of its life in which the process used no processor.
+    Wait,
+    /// Context switches forced by the scheduler, per second.
+    Involuntary,
+    /// Context switches because the process waited, per second.
+    Voluntary,
+    /// Moves of its first thread to another processor, per second.
+    Migrations,
+    /// Page faults without reading from a disk, per second.
+    MinorFaults,
+    /// Page faults that read from a disk, per second.
+    MajorFaults,
+    /// The lower of the frequencies before and after, in MHz.
+    Frequency,
+    /// Times that a core or its package was slowed down because it was too hot.
+    Throttled,
+    /// Load average of the last minute.
+    Load,
+    /// Degrees Celsius.
+    Temperature,
+}
+
+impl Figure {
+    /// All of them.
+    pub const ALL: [Figure; 12] = [
+        Figure::Steal,
+        Figure::Pressure,
+        Figure::Wait,
+        Figure::Involuntary,
+        Figure::Voluntary,
+        Figure::Migrations,
+        Figure::MinorFaults,
+        Figure::MajorFaults,
+        Figure::Frequency,
+        Figure::Throttled,
+        Figure::Load,
+        Figure::Temperature,
+    ];
+
+    /// Its name in rules and in exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Steal => "steal",
+            Figure::Pressure => "pressure",
+            Figure::Wait => "wait",
+            Figure::Involuntary => "involuntary",
+            Figure::Voluntary => "voluntary",
+            Figure::Migrations => "migrations",
+            Figure::MinorFaults => "minor_faults",
+            Figure::MajorFaults => "major_faults",
+            Figure::Frequency => "frequency",
+            Figure::Throttled => "throttled",
+            Figure::Load => "load",
+            Figure::Temperature => "temperature",
+        }
+    }
+
+    /// What follows a number of it in a rule: `%` of a share, `/s` of a rate.
+    fn unit(self) -> &'static str {
+        match self {
+            Figure::Steal | Figure::Pressure | Figure::Wait => "%",
+            Figure::Involuntary
+            | Figure::Voluntary
+            | Figure::Migrations
+            | Figure::MinorFaults
+            | Figure::MajorFaults => "/s",
+            Figure::Frequency => "MHz",
+            Figure::Temperature => "C",
+            Figure::Throttled | Figure::Load => "",
+        }
+    }
+
+    /// Its value in a run, in the unit that a rule has; `None` where the kernel does not say.
+    pub fn of(self, run: &Run) -> Option<f64> {
+        let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
+        let per_s = |count: fn(&Usage) -> Option<u64>| {
+            let count = count(run.usage.as_ref()?)?;
+            (run.wall_ns > 0).then(|| count as f64 / (run.wall_ns as f64 / 1e9))
+        };
+        let around = run.surroundings.as_ref();
+        match self {
+            Figure::Steal => percent(around?.steal),
+            Figure::Pressure => percent(around?.pressure),
+            Figure::Wait => percent(waited(run)),
+            Figure::Involuntary => per_s(|usage| Some(usage.involuntary_switches)),
+            Figure::Voluntary => per_s(|usage| usage.voluntary_switches),
+            Figure::Migrations => per_s(|usage| usage.migrations),
+            Figure::MinorFaults => per_s(|usage| usage.minor_faults),
+            Figure::MajorFaults => per_s(|usage| usage.major_faults),
+            Figure::Frequency => around?.frequency_mhz.map(|[a, b]| a.min(b)),
+            Figure::Throttled => around?.throttled.map(|[a, b]| a.max(b) as f64),
+            Figure::Load => around?.load,
+            Figure::Temperature => around?.temperature_c,
+        }
+    }
+}
+
+/// Share of a process's life in which it used no processor; none where several threads used more than one.
+fn waited(run: &Run) -> Option<f64> {
+    let usage = run.usage.as_ref()?;
+    let used = (usage.user_ns + usage.system_ns) as f64;
+    (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
+}
+
+/// A limit of one figure beyond which a run is disturbed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    figure: Figure,
+    is_above: bool,
+    limit: f64,
+}
+
+impl Rule {
+    /// Limits that are worth a try, the usual ones first.
+    pub const OFFERED: [Rule; 6] = [
+        Rule::above(Figure::Steal, 1.0),
+        Rule::above(Figure::Involuntary, 50.0),
+        Rule::above(Figure::Throttled, 0.0),
+        Rule::above(Figure::Pressure, 10.0),
+        Rule::above(Figure::Migrations, 10.0),
+        Rule::above(Figure::MajorFaults, 1.0),
+    ];
+
+    const fn above(figure: Figure, limit: f64) -> Rule {
+        Rule {
+            figure,
+            is_above: true,
+            limit,
+        }
+    }
+
+    /// Whether the run is beyond the limit; a figure that is not known never is.
+    pub fn is_broken_by(&self, run: &Run) -> bool {
+        self.figure.of(run).is_some_and(|value| {
+            if self.is_above {
+                value > self.limit
+            } else {
+                value < self.limit
+            }
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_above { '>' } else { '<' };
+        let (name, unit) = (self.figure.name(), self.figure.unit());
+        write!(out, "{name}{sign}{}{unit}", self.limit)
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rule, String> {
+        let shape = || format!("'{text}' is no rule such as steal>1% or involuntary>50/s");
+        let at = text.find(['>', '<']).ok_or_else(shape)?;
+        let (name, limit) = (text[..at].trim(), text[at + 1..].trim());
+        let figure = figure(name)?;
+        let number = limit.strip_suffix(figure.unit()).unwrap_or(limit).trim();
+        match number.parse() {
+            Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => Ok(Rule {
+                figure,
+                is_above: text[at..].starts_with('>'),
+                limit,
+            }),
+            _ => Err(format!(
+                "'{limit}' is no limit of '{name}', such as 10{}",
+                figure.unit()
+            )),
+        }
+    }
+}
+
+/// The figure that a rule names.
+fn figure(name: &str) -> Result<Figure, String> {
+    const MEASURED: [&str; 9] = [
+        "wall",
+        "time",
+        "cpu",
+        "cpu_time",
+        "throughput",
+        "latency",
+        "value",
+        "rate",
+        "elapsed",
+    ];
+    if name == Figure::Wait.name() {
+        return Err(
+            "a rule cannot use 'wait': it is a share of the time that is measured, so that slower runs would be \
+             rejected for being slow"
+                .into(),
+        );
+    }
+    if MEASURED.contains(&name) || name.starts_with("time_") || name.starts_with("latency_") {
+        return Err(format!(
+            "a rule cannot use '{name}', which is measured: rejecting slow runs makes one side look faster, and equal \
+             sides different"
+        ));
+    }
+    let known = Figure::ALL.into_iter().find(|known| known.name() == name);
+    known.ok_or_else(|| {
+        let names = Figure::ALL.map(|known| known.name().to_owned());
+        let usable: Vec<&str> = names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| *name != "wait")
+            .collect();
+        match nearest(name, &names) {
+            Some(near) => format!("the kernel counts no '{name}'; did you mean '{near}'?"),
+            None => format!(
+                "the kernel counts no '{name}'; there are {}",
+                usable.join(", ")
+            ),
+        }
+    })
+}
+
+/// At most three rules; a run that breaks one of them is disturbed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// The most rules: with every further one more runs are rejected that nothing disturbed.
+    const MOST: usize = 3;
+
+    /// The limits by which runs are called disturbed where the user named none. Nothing is rejected by them.
+    pub fn usual() -> Rules {
+        Rules(Rule::OFFERED[..Rules::MOST].to_vec())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The single rules.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.0.iter()
+    }
+
+    /// The first rule that a run breaks.
+    pub fn broken_by(&self, run: &Run) -> Option<&Rule> {
+        self.iter().find(|rule| rule.is_broken_by(run))
+    }
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules: Vec<String> = self.iter().map(ToString::to_string).collect();
+        out.write_str(&rules.join(","))
+    }
+}
+
+impl FromStr for Rules {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rules, String> {
+        let rules: Vec<Rule> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        match rules.len() {
+            0..=Rules::MOST => Ok(Rules(rules)),
+            count => Err(format!(
+                "{count} rules are too many: with more than {} too many runs are rejected by chance",
+                Rules::MOST
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for Rules {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Rules, String> {
+        text.parse()
+    }
+}
+
+impl From<Rules> for String {
+    fn from(rules: Rules) -> String {
+        rules.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Case;
+    use std::sync::Arc;
+
+    fn run() -> Run {
+        Run {
+            case: Arc::new(Case::new("g/b", Vec::new())),
+            variant: "a".into(),
+            slot: 0,
+            block: 0,
+            build: None,
+            started_unix_ms: 0,
+            wall_ns: 500_000_000,
+            usage: Some(Usage {
+                user_ns: 300_000_000,
+                system_ns: 100_000_000,
+                max_rss_bytes: 0,
+                involuntary_switches: 30,
+                voluntary_switches: Some(1),
+                minor_faults: Some(200),
+                major_faults: Some(0),
+                migrations: None,
+            }),
+            surroundings: Some(Surroundings {
+                steal: Some(0.015),
+                frequency_mhz: Some([3000.0, 2400.0]),
+                throttled: Some([0, 2]),
+                ..Surroundings::default()
+            }),
+            disturbed: None,
+            samples: Vec::new(),
+            notes: Vec::new(),
+            load: None,
+        }
+    }
+
+    #[test]
+    fn figures_are_shares_in_percent_and_counts_per_second() {
+        let values = Figure::ALL.map(|figure| figure.of(&run()));
+        let expected = [
+            Some(1.5),
+            None,
+            Some(20.0),
+            Some(60.0),
+            Some(2.0),
+            None,
+            Some(400.0),
+            Some(0.0),
+            Some(2400.0),
+            Some(2.0),
+            None,
+            None,
+        ];
+        for ((value, expected), figure) in values.iter().zip(expected).zip(Figure::ALL) {
+            let is_near = match (value, expected) {
+                (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
+                (value, expected) => value.is_none() && expected.is_none(),
+            };
+            assert!(
+                is_near,
+                "{}: {value:?} instead of {expected:?}",
+                figure.name()
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_a_run_breaks_is_named_and_unknown_figures_break_none() {
+        let rules: Rules = "pressure>1%, frequency<2500MHz ,steal>1.2%"
+            .parse()
+            .unwrap();
+        assert_eq!(
+            rules.to_string(),
+            "pressure>1%,frequency<2500MHz,steal>1.2%"
+        );
+        let broken = |rules: &Rules| rules.broken_by(&run()).map(ToString::to_string);
+        assert_eq!(broken(&rules).as_deref(), Some("frequency<2500MHz"));
+        assert_eq!(broken(&"steal>1.5,load>0".parse().unwrap()), None);
+        assert_eq!(broken(&Rules::usual()).as_deref(), Some("steal>1%"));
+        assert!(Rules::default().broken_by(&run()).is_none());
+    }
+
+    #[test]
+    fn a_rule_cannot_use_what_is_measured_and_says_why() {
+        let refused = |text: &str| text.parse::<Rules>().unwrap_err();
+        for (text, part) in [
+            ("time>3", "'time', which is measured: rejecting slow runs"),
+            ("latency_p99>1", "which is measured"),
+            ("wait>5%", "a share of the time that is measured"),
+            ("stael>1%", "did you mean 'steal'?"),
+            ("noise>1", "there are steal, pressure, involuntary"),
+            ("steal", "'steal' is no rule such as"),
+            ("steal>much", "'much' is no limit of 'steal', such as 10%"),
+            ("steal>-1%", "is no limit"),
+            ("load>1,load>2,load>3,load>4", "4 rules are too many"),
+        ] {
+            assert!(refused(text).contains(part), "{text}: {}", refused(text));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Instructions that callgrind counts. What needs valgrind is skipped where there is none.
+
+use super::project::Project;
+use serde_json::Value;
+use std::process::Command;
+
+/// Two pieces of work of which the second does 2 % more.
+const WORK: [&str; 2] = [
+    "volatile int x = 0; for (int i = 0; i < 1000; i++) x += i; x",
+    "volatile int x = 0; for (int i = 0; i < 1020; i++) x += i; x",
+];
+
+/// A benchmark whose work is all in its loop.
+const FILE: &str = "#include <speedwell.hpp>\n\
+    SPEEDWELL_BENCHMARK(sum, speedwell::param(\"n\", {100, 300})) {\n\
+      const int n = bench.get<int>(\"n\");\n\
+      for (auto _ : bench) {\n\
+        volatile int x = 0;\n\
+        for (int i = 0; i < n; i++) x = x + i;\n\
+        bench.pause();\n\
+        for (int i = 0; i < 1000; i++) x = x + i;\n\
+        bench.resume();\n\
+      }\n\
+    }\n";
+
+fn has(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: there is no program {tool}");
+    }
+    found
+}
+
+fn numbers(list: &Value) -> Vec<f64> {
+    serde_json::from_value(list.clone()).unwrap()
+}
+
+#[test]
+fn two_equal_runs_a_side_are_an_exact_answer() {
+    if !has("valgrind") || !has("cc") {
+        return;
+    }
+    let words = [
+        "eval",
+        "c",
+        WORK[0],
+        WORK[1],
+        "--metric",
+        "instructions",
+        "--format",
+        "json",
+    ];
+    let more = ["-i", "100", "--with-cache-model", "--fail-on", "worse"];
+    let found = Project::new()
+        .run(&[&words[..], &more].concat())
+        .expect_status(1)
+        .json();
+    let [exact, estimate] = [0, 1].map(|at| &found["changes"][at]);
+    assert_eq!(
+        (&exact["metric"], &exact["verdict"]),
+        (&"instructions".into(), &"worse".into())
+    );
+    let [old, new] = ["baseline_values", "candidate_values"].map(|side| numbers(&exact[side]));
+    assert_eq!((old.len(), new.len()), (2, 2));
+    assert!(
+        old[0] == old[1] && new[0] == new[1] && old[0] > 1000.0,
+        "{old:?} {new:?}"
+    );
+    let change = exact["change"].as_f64().unwrap();
+    assert!((0.018..0.021).contains(&change), "{change}");
+    assert_eq!(exact["p"], Value::Null);
+    assert_eq!(exact["notes"], "Exact, 2 of 2 runs.");
+    assert_eq!(estimate["metric"], "cycles_estimate");
+    assert!(
+        numbers(&estimate["baseline_values"])[0] > old[0],
+        "each instruction takes a cycle at least"
+    );
+    let tool = found["sources"][0]["design"]["counting"]["tool"]
+        .as_str()
+        .unwrap();
+    assert!(tool.starts_with("valgrind-"), "{tool}");
+}
+
+#[test]
+fn what_a_file_pauses_is_not_counted() {
+    if !has("valgrind") || !has("g++") {
+        return;
+    }
+    let project = Project::new().with("sum.cpp", FILE);
+    let words = [
+        "run",
+        "sum.cpp",
+        "--metric",
+        "instructions",
+        "-i",
+        "10",
+        "--format",
+        "json",
+    ];
+    let found = project.run(&words).expect_status(0).json();
+    let medians = [0, 1].map(|at| found["summaries"][at]["median"].as_f64().unwrap());
+    // Four instructions a turn of the loop at least; the paused loop has ten times as many turns.
+    let per_turn = (medians[1] - medians[0]) / 200.0;
+    assert!((2.0..8.0).contains(&per_turn), "{medians:?}");
+    assert!(medians[0] < 1000.0, "{medians:?}");
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused_with_the_reason() {
+    let project = Project::new().with("g/x.fake", "case k=1\na 1\n");
+    for (words, reason) in [
+        (&["eval", "java", "1 + 1"][..], "compiles while it runs"),
+        (&["eval", "erlang", "1 + 1."], "compiles while it runs"),
+        (&["eval", "sh", "true"], "a shell starts other processes"),
+        (&["eval", "c", "1", "-c", "2"], "one thread at a time"),
+        (&["eval", "c", "1", "--clock", "cpu"], "are for times"),
+        (
+            &["eval", "c", "1", "--reject", "steal>1%"],
+            "--reject is for times",
+        ),
+        (&["run", "g/x.fake"], "no program is behind"),
+    ] {
+        let refused = project.run(&[words, &["--metric", "instructions"]].concat());
+        refused.expect_status(2).expect_stderr(&[reason]);
+    }
+    let lost = project.run(&["eval", "c", "1", "--with-cache-model"]);
+    lost.expect_status(2)
+        .expect_stderr(&["hint: --metric instructions"]);
+}
+
+#[test]
+fn a_machine_without_valgrind_says_how_to_get_it() {
+    let project = Project::new();
+    let mut command = project.command(&["eval", "c", "1", "--metric", "instructions"]);
+    let answer = command
+        .env("PATH", project.path("nothing"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(answer.stderr).unwrap();
+    assert_eq!(answer.status.code(), Some(2));
+    assert!(
+        said.contains("which is not installed") && said.contains("hint: apt install valgrind"),
+        "{said}"
+    );
+}

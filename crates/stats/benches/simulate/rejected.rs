@@ -1,0 +1,173 @@
+//! Disturbed runs put aside by a rule: false alarms, power, and a side that is disturbed more often.
+//!
+//! A quarter of the runs is disturbed and takes longer, by 5 % in the mean. The kernel's figure of such a run grows with
+//! another random number, so that it tells that a run was disturbed and not by how much. Decides what is measured about
+//! rules; what a rule does is in [`experiment`]. Start at [`study`].
+
+use super::check::{Check, head, percent, row};
+use super::experiment::test;
+use super::noise::{MODELS, Model, Random};
+use super::repeat::repeat;
+use speedwell_stats::Observation;
+use speedwell_stats::test::fisher_exact;
+
+/// Runs a side.
+const RUNS: usize = 30;
+
+/// The figure beyond which a run is rejected.
+const LIMIT: f64 = 0.3;
+
+/// How often a rejected run is repeated.
+const REPETITIONS: usize = 2;
+
+/// The p value below which a rule is not applied.
+const UNEQUAL: f64 = 0.05;
+
+/// One run: which side, which block, which slot of the block, its logarithm, and whether the rule rejects it.
+struct Run {
+    is_candidate: bool,
+    slot: usize,
+    value: f64,
+    is_rejected: bool,
+}
+
+/// Blocks of two runs of either side; rejected runs are repeated at the end of their block. The share of disturbed runs
+/// is given for baseline and candidate.
+fn runs(model: &Model, change: f64, disturbed: [f64; 2], random: &mut Random) -> Vec<Vec<Run>> {
+    let slots = 2 * RUNS;
+    // Far more than repetitions ever take; and a drift is to be one over the session.
+    let noise = (model.series)(random, slots + slots / 2);
+    let mut noise = noise.into_iter();
+    let mut run = |slot: usize, is_candidate: bool, random: &mut Random| {
+        let is_disturbed = random.happens(disturbed[usize::from(is_candidate)]);
+        let amount = |random: &mut Random, mean: f64| {
+            if is_disturbed {
+                random.exponential(mean)
+            } else {
+                0.0
+            }
+        };
+        let slower = amount(random, 0.05);
+        let seen = amount(random, 1.0) + 0.1 * random.normal().abs();
+        Run {
+            is_candidate,
+            slot,
+            value: noise.next().unwrap_or(0.0)
+                + slower
+                + if is_candidate { change.ln_1p() } else { 0.0 },
+            is_rejected: seen >= LIMIT,
+        }
+    };
+    let block = |block: usize| {
+        let mut sides = [false, false, true, true];
+        (1..4)
+            .rev()
+            .for_each(|place| sides.swap(place, random.below(place + 1)));
+        let mut done: Vec<Run> = Vec::new();
+        for (place, side) in sides.into_iter().enumerate() {
+            done.push(run(4 * block + place, side, random));
+        }
+        for _ in 0..REPETITIONS {
+            for (place, side) in sides.into_iter().enumerate() {
+                let slot = 4 * block + place;
+                if done
+                    .iter()
+                    .rfind(|run| run.slot == slot)
+                    .is_some_and(|run| run.is_rejected)
+                {
+                    done.push(run(slot, side, random));
+                }
+            }
+        }
+        done
+    };
+    (0..slots / 4).map(block).collect()
+}
+
+/// What is compared: without rule the first run of every slot; with one the complete blocks of runs that nothing
+/// disturbed, unless one side was disturbed more often.
+fn observations(blocks: &[Vec<Run>], has_rule: bool) -> Vec<Observation> {
+    let firsts = || blocks.iter().flat_map(|block| &block[..4]);
+    let rejected = |side: bool| {
+        let own = firsts().filter(|run| run.is_candidate == side && run.is_rejected);
+        own.count() as u32
+    };
+    let is_applied =
+        has_rule && fisher_exact([rejected(false), rejected(true)], [RUNS as u32; 2]) >= UNEQUAL;
+    let mut all = Vec::new();
+    for (number, block) in (0u32..).zip(blocks) {
+        let counted: Vec<&Run> = if is_applied {
+            block.iter().filter(|run| !run.is_rejected).collect()
+        } else {
+            block[..4].iter().collect()
+        };
+        if counted.len() < 4 {
+            continue;
+        }
+        all.extend(counted.into_iter().map(|run| {
+            let value = run.value.exp();
+            if run.is_candidate {
+                Observation::candidate(value, number)
+            } else {
+                Observation::baseline(value, number)
+            }
+        }));
+    }
+    all
+}
+
+/// Share of comparisons that call the sides different, in percent: without and with a rule.
+pub fn called_different(
+    model: &Model,
+    change: f64,
+    disturbed: [f64; 2],
+    repetitions: u64,
+    cell: u64,
+) -> [f64; 2] {
+    let found = repeat(repetitions, |repetition| {
+        let mut random = Random::new(cell, repetition);
+        let blocks = runs(model, change, disturbed, &mut random);
+        [false, true].map(|has_rule| test(&observations(&blocks, has_rule)).p <= 0.05)
+    });
+    [0, 1].map(|which| percent(&found, |found: &[bool; 2]| found[which]))
+}
+
+/// All noises, and prints their table.
+pub fn study(check: &mut Check, repetitions: u64) {
+    head(
+        &format!(
+            "Disturbed runs, n = {RUNS}, {repetitions} repetitions: called different in %, without / with a rule"
+        ),
+        &[
+            "noise",
+            "no change",
+            "change of 2 %",
+            "no change, candidate disturbed more often (35 against 15 %)",
+        ],
+    );
+    for (cell, model) in (4000..).step_by(3).zip(&MODELS) {
+        let name = model.name;
+        let [none, rule] = called_different(model, 0.0, [0.25; 2], repetitions, cell);
+        let false_alarms = [("none", none), ("rule", rule)].map(|(which, rate)| {
+            check.near(
+                &format!("disturbed, false alarms, {which}, {name}"),
+                rate,
+                5.0,
+                1.0,
+            )
+        });
+        let [power, with_rule] = called_different(model, 0.02, [0.25; 2], repetitions, cell + 1);
+        let power = [
+            format!("{power:.0}"),
+            check.at_least(&format!("disturbed, power, {name}"), with_rule, power - 1.0),
+        ];
+        let unequal = called_different(model, 0.0, [0.15, 0.35], repetitions, cell + 2);
+        let unequal = unequal.map(|rate| format!("{rate:.0}"));
+        row(&[
+            name.into(),
+            false_alarms.join(" / "),
+            power.join(" / "),
+            unequal.join(" / "),
+        ]);
+    }
+}
