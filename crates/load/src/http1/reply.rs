@@ -63,10 +63,10 @@ enum State {
 /// pipelined, begin the next response when one has ended and feed what was not consumed.
 ///
 /// ```
-/// use speedwell_load::http1::{Asked, Reply};
+/// use speedwell_load::http1::{MethodKind, Reply};
 ///
 /// let mut reply = Reply::default();
-/// reply.begin(Asked::Body);
+/// reply.begin(MethodKind::Body);
 /// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
 /// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
 /// let summary = progress.ended.ok_or("it has ended")?;
