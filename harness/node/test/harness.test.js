@@ -17,7 +17,7 @@ test('hello is answered with what the runtime is', async () => {
   assert.strictEqual(code, 0);
   assert.deepStrictEqual([ready.verb, text(ready.id), ready.proto, ready.lang, ready.version, ready.caps],
                          ['ready', 'x%1', '1', 'node', process.versions.node,
-                          'once,continuous,timed,workers,async,monitor,parallel']);
+                          'once,continuous,timed,series,workers,async,monitor,parallel']);
   assert.deepStrictEqual([ready.flavor, ready.build, ready.clock], ['jit', 'opt', 'process.hrtime']);
   assert.ok(Number(ready.cpus) >= 1 && Number(ready.clock_res_ns) > 0);
 });
