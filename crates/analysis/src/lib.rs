@@ -6,10 +6,12 @@
 //! analysing alike.
 
 mod between_sessions;
+pub mod bisect;
 mod builds;
 mod calibration;
 mod case_row;
 mod comparison;
+pub mod confirm;
 mod correction;
 mod disturbed;
 mod evidence;

@@ -303,6 +303,7 @@ mod tests {
             counting: None,
             steady: None,
             layout: Default::default(),
+            bisection: None,
         }
     }
 

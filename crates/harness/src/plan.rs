@@ -319,6 +319,7 @@ mod tests {
                 counting: None,
                 steady: None,
                 layout: Layout::default(),
+                bisection: None,
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

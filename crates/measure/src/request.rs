@@ -265,6 +265,7 @@ impl PlanRequest {
             counting: self.counting.clone(),
             steady: None,
             layout,
+            bisection: None,
         };
         Plan {
             jobs: suite.jobs.clone(),

@@ -5,6 +5,7 @@
 //! [`Session`] (everything one invocation measured). What is known of an HTTP load is in [`load_run`].
 
 pub mod assignment;
+mod bisection;
 mod case;
 mod disturbance;
 mod environment;
@@ -21,6 +22,7 @@ mod session;
 mod text;
 mod variant;
 
+pub use bisection::{Bisection, LineRevision};
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
 pub use disturbance::{Figure, Rule, Rules, Surroundings};
 pub use environment::{Calibration, Environment, Program, Snapshot};

@@ -2,7 +2,8 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue, Series, Variant,
+    Bisection, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue,
+    Series, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -217,6 +218,9 @@ pub struct Design {
     /// What of a program's layout in memory is varied between runs.
     #[serde(default, skip_serializing_if = "Layout::is_usual")]
     pub layout: Layout,
+    /// The line of revisions in which a change is searched, if that is what was measured for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bisection: Option<Bisection>,
 }
 
 /// What counts as the steady part of a series, fixed before measuring.

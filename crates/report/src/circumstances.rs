@@ -335,6 +335,7 @@ mod tests {
             counting: None,
             steady: None,
             layout: Default::default(),
+            bisection: None,
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -370,6 +371,7 @@ mod tests {
             counting: None,
             steady: None,
             layout: Default::default(),
+            bisection: None,
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -123,6 +123,7 @@ fn session() -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            bisection: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -35,6 +35,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            bisection: None,
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

@@ -190,6 +190,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             counting: None,
             steady: None,
             layout: Layout::default(),
+            bisection: None,
         },
         variants,
         metrics: Vec::new(),

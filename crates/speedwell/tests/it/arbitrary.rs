@@ -263,6 +263,11 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         }),
         steady: None,
         layout: Layout::default(),
+        bisection: dice.maybe(|dice| Bisection {
+            range: dice.word(),
+            line: vec![LineRevision::default()],
+            metric: dice.maybe(Dice::word),
+        }),
     }
 }
 
@@ -313,7 +318,7 @@ fn program(dice: &mut Dice) -> Program {
 fn failure(dice: &mut Dice) -> Failure {
     let reason = dice.word();
     Failure {
-        step: dice.one_of(&[Step::Describe, Step::Run]),
+        step: dice.one_of(&[Step::Describe, Step::Build, Step::Run]),
         benchmark: dice.word(),
         case: dice.maybe(Dice::word),
         variant: dice.maybe(Dice::word),

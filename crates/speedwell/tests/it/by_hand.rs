@@ -26,6 +26,7 @@ pub fn blank(id: &str) -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            bisection: None,
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -73,6 +73,7 @@ pub fn session() -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            bisection: None,
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],

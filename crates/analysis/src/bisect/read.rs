@@ -1,0 +1,79 @@
+//! From a stored session to the state of its search.
+
+use super::{Outcome, State};
+use speedwell_model::{Better, Bisection, Cause, Metric, Session, Step, Stopping};
+use speedwell_stats::sequential::DEFAULT_DELTA;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+impl State {
+    /// What a session knows of the line that it searches. Nothing counts as built.
+    pub fn of(session: &Session, bisection: &Bisection) -> State {
+        let places: HashMap<&str, usize> = bisection
+            .line
+            .iter()
+            .enumerate()
+            .map(|(place, revision)| (&*revision.id, place))
+            .collect();
+        let of_variant = |name: &str| {
+            let variant = session.variants.iter().find(|own| own.name == name)?;
+            let revision = &variant.worktree.as_ref()?.revision;
+            places.get(revision.as_str()).copied()
+        };
+        let metric = metric_of(session, bisection);
+        let mut slots: BTreeMap<u32, (usize, Outcome)> = BTreeMap::new();
+        let mut unbuildable = BTreeSet::new();
+        for failure in &session.failures {
+            let place = failure.variant.as_deref().and_then(of_variant);
+            match (failure.step, failure.slot, place) {
+                (Step::Build, _, Some(place)) => {
+                    unbuildable.insert(place);
+                }
+                (_, Some(slot), Some(place)) => {
+                    let outcome = match failure.cause {
+                        Cause::Timeout { .. } => Outcome::Hung,
+                        _ => Outcome::Failed,
+                    };
+                    slots.insert(slot, (place, outcome));
+                }
+                _ => {}
+            }
+        }
+        for run in &session.runs {
+            let value = metric.and_then(|metric| run.value_of(&metric.name));
+            let value = value.filter(|value| value.is_finite() && *value > 0.0);
+            if let Some(place) = of_variant(&run.variant) {
+                let outcome = value.map_or(Outcome::Failed, Outcome::Value);
+                slots.insert(run.slot, (place, outcome));
+            }
+        }
+        State {
+            revisions: bisection.line.len(),
+            delta: match session.design.stopping {
+                Stopping::Sequential { delta, .. } => delta,
+                Stopping::Fixed { .. } => DEFAULT_DELTA,
+            },
+            better: metric.map_or(Better::Lower, |metric| metric.better),
+            slots,
+            built: BTreeSet::new(),
+            unbuildable,
+        }
+    }
+
+    /// The values of a revision, in order of execution.
+    pub fn values(&self, revision: usize) -> Vec<f64> {
+        let own = self.slots.values().filter(|(own, _)| *own == revision);
+        let value = |(_, outcome): &(usize, Outcome)| match outcome {
+            Outcome::Value(value) => Some(*value),
+            Outcome::Hung | Outcome::Failed => None,
+        };
+        own.filter_map(value).collect()
+    }
+}
+
+/// The metric that a search follows.
+pub(super) fn metric_of<'s>(session: &'s Session, bisection: &Bisection) -> Option<&'s Metric> {
+    match &bisection.metric {
+        Some(name) => session.metric(name),
+        None => session.metrics.first(),
+    }
+}

@@ -1,0 +1,215 @@
+//! Whole searches against made revisions: what is found, with how many runs, and that nothing depends on when it was killed.
+
+use super::*;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Revisions whose value is a level and noise.
+struct Made {
+    /// The level of each.
+    levels: Vec<f64>,
+    noise: f64,
+    random: Xoshiro256PlusPlus,
+    can_build: fn(usize) -> bool,
+    /// Those that exceed the time limit.
+    hangs: fn(usize) -> bool,
+}
+
+impl Made {
+    /// A line of `revisions` whose level grows by these shares from these revisions on.
+    fn new(revisions: usize, changes: &[(usize, f64)], seed: u64) -> Made {
+        let level = |at: usize| {
+            let own = changes.iter().filter(|(first, _)| at >= *first);
+            own.fold(100.0, |level, (_, share)| level * (1.0 + share))
+        };
+        Made {
+            levels: (0..revisions).map(level).collect(),
+            noise: 0.01,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            can_build: |_| true,
+            hangs: |_| false,
+        }
+    }
+
+    fn state(&self) -> State {
+        State {
+            revisions: self.levels.len(),
+            delta: 0.02,
+            better: Better::Lower,
+            slots: BTreeMap::new(),
+            built: BTreeSet::new(),
+            unbuildable: BTreeSet::new(),
+        }
+    }
+
+    fn run(&mut self, revision: usize) -> Outcome {
+        if (self.hangs)(revision) {
+            return Outcome::Hung;
+        }
+        // The sum of twelve draws is normal enough.
+        let noise: f64 = (0..12).map(|_| self.random.random::<f64>() - 0.5).sum();
+        Outcome::Value(self.levels[revision] * (1.0 + self.noise * noise))
+    }
+
+    /// Does what a search wants until it has an answer.
+    fn search(&mut self) -> (Answer, State) {
+        let mut state = self.state();
+        loop {
+            match next(&state) {
+                Step::Build(revision) if (self.can_build)(revision) => {
+                    state.built.insert(revision);
+                }
+                Step::Build(revision) => {
+                    state.unbuildable.insert(revision);
+                }
+                Step::Measure(block) => {
+                    for slot in 0..block.runs() {
+                        let revision = block.revisions[slot as usize % block.revisions.len()];
+                        let outcome = self.run(revision);
+                        let place = block.first_slot + slot;
+                        state.slots.insert(place, (revision, outcome));
+                    }
+                }
+                Step::Answer(answer) => return (answer, state),
+            }
+        }
+    }
+}
+
+fn places(answer: &Answer) -> Vec<(usize, usize)> {
+    answer
+        .parts
+        .iter()
+        .map(|part| (part.before, part.after))
+        .collect()
+}
+
+#[test]
+fn the_revision_is_found_twenty_times_of_twenty_though_every_fifth_is_not_built() {
+    for seed in 0..20 {
+        let mut made = Made::new(40, &[(23, 0.05)], seed);
+        made.can_build = |revision| revision % 5 != 4 || revision == 39;
+        let (answer, state) = made.search();
+        assert!(answer.is_found(), "{answer:?}");
+        assert_eq!(places(&answer), [(22, 23)], "seed {seed}");
+        let Confirmed::Measured(Confirmation::Confirmed(change)) = answer.parts[0].confirmed else {
+            panic!("{answer:?}");
+        };
+        assert!((change.value - 0.05).abs() < 0.02, "{change:?}");
+        assert!(state.slots.len() < 200, "{} runs", state.slots.len());
+    }
+}
+
+#[test]
+fn neighbours_that_no_build_parts_are_found_together() {
+    let mut made = Made::new(20, &[(9, 0.1)], 5);
+    made.can_build = |revision| !(8..=10).contains(&revision);
+    let (answer, _) = made.search();
+    assert_eq!(places(&answer), [(7, 11)]);
+    assert!(answer.is_found());
+}
+
+#[test]
+fn a_search_that_is_killed_anywhere_comes_to_the_same_answer() {
+    let (whole, state) = Made::new(40, &[(23, 0.05)], 1).search();
+    for kept in (0..state.slots.len() as u32).step_by(7) {
+        let mut part = State {
+            built: BTreeSet::new(),
+            ..state.clone()
+        };
+        part.slots.retain(|slot, _| *slot < kept);
+        // What was measured afterwards is measured again, with the same values.
+        let answer = loop {
+            match next(&part) {
+                Step::Build(revision) => {
+                    part.built.insert(revision);
+                }
+                Step::Measure(block) => {
+                    let slots = block.first_slot..block.first_slot + block.runs();
+                    let again = state.slots.range(slots).map(|(slot, own)| (*slot, *own));
+                    part.slots.extend(again);
+                }
+                Step::Answer(answer) => break answer,
+            }
+        };
+        assert_eq!(answer, whole, "killed after {kept} runs");
+    }
+}
+
+#[test]
+fn ends_that_are_alike_are_not_searched() {
+    let (answer, state) = Made::new(40, &[], 3).search();
+    assert!(matches!(answer.ends, Ends::Alike(_)) && answer.parts.is_empty());
+    assert_eq!(state.slots.len(), 32);
+    assert!(!answer.is_found());
+    // Half a percent is there, and less than what matters.
+    let mut small = Made::new(40, &[(10, 0.005)], 3);
+    small.noise = 0.0005;
+    assert!(matches!(small.search().0.ends, Ends::Alike(change) if change.low > 0.0));
+}
+
+#[test]
+fn a_change_in_two_parts_is_found_in_both() {
+    for (changes, seed) in [([(11, 0.03), (30, 0.06)], 2), ([(8, 0.05), (20, 0.05)], 4)] {
+        let (answer, _) = Made::new(40, &changes, seed).search();
+        let expected = changes.map(|(first, _)| (first - 1, first));
+        assert_eq!(places(&answer), expected, "{answer:?}");
+        assert!(answer.is_found());
+    }
+}
+
+#[test]
+fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_not() {
+    let mut made = Made::new(30, &[], 6);
+    made.hangs = |revision| revision >= 12;
+    let (answer, state) = made.search();
+    assert_eq!(
+        (answer.ends, places(&answer)),
+        (Ends::Hangs, vec![(11, 12)])
+    );
+    assert_eq!(answer.parts[0].confirmed, Confirmed::Hangs);
+    let hung = state
+        .slots
+        .values()
+        .filter(|(_, outcome)| *outcome == Outcome::Hung);
+    assert!(hung.count() < 40, "each costs the time limit");
+
+    let mut both = Made::new(30, &[], 6);
+    both.hangs = |_| true;
+    assert_eq!(both.search().0.ends, Ends::Unmeasurable(0));
+
+    // One that hangs on the way, where the bad end does not, is passed over.
+    let mut odd = Made::new(30, &[(12, 0.1)], 6);
+    odd.hangs = |revision| revision == 11;
+    let (answer, _) = odd.search();
+    assert_eq!(places(&answer), [(10, 12)]);
+}
+
+#[test]
+fn an_end_that_cannot_be_built_is_named() {
+    let mut made = Made::new(10, &[(5, 0.1)], 1);
+    made.can_build = |revision| revision != 9;
+    assert_eq!(made.search().0.ends, Ends::Unmeasurable(9));
+}
+
+#[test]
+fn two_neighbours_need_no_search() {
+    let (answer, state) = Made::new(2, &[(1, 0.05)], 1).search();
+    assert_eq!(places(&answer), [(0, 1)]);
+    assert!(answer.is_found() && state.slots.len() <= 32 + 28);
+}
+
+#[test]
+fn how_far_it_is_can_be_said_at_any_time() {
+    let mut made = Made::new(40, &[(23, 0.05)], 1);
+    let mut state = made.state();
+    assert_eq!(standing(&state).set.len(), 39);
+    let (_, all) = made.search();
+    state.slots = all.slots.range(..32 + 12).map(|(k, v)| (*k, *v)).collect();
+    let standing = standing(&state);
+    assert!(matches!(standing.ends, Some(Ends::Differ(_))));
+    assert!(
+        standing.set.len() < 39 && standing.set.contains(&23),
+        "{standing:?}"
+    );
+}

@@ -1,0 +1,146 @@
+//! Whether a change that somebody suspects is there when both sides are measured again.
+//!
+//! Decides the looks, the error rate and what counts as confirmed. What was measured before, which made somebody suspect
+//! the change, takes no part, so the ratio is not overstated. Start at [`confirm`]; [`verdicts`] reads a finished session.
+
+use crate::findings::{CaseComparison, Findings};
+use speedwell_model::{Estimate, Verdict};
+use speedwell_stats::Observation;
+use speedwell_stats::sequential::{Decision, Design, decide};
+use speedwell_stats::test::stratified::{StratifiedError, stratified_rank};
+use std::sync::LazyLock;
+
+/// Runs of a side at which a confirmation may end.
+pub const LOOKS: [u32; 6] = [14, 20, 26, 32, 40, 48];
+
+/// The share of confirmations of nothing that find something.
+pub const ALPHA: f64 = 0.01;
+
+/// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
+const SPENDING_EXPONENT: f64 = 2.0;
+
+static DESIGN: LazyLock<Design> = LazyLock::new(|| {
+    let looks = LOOKS.map(|look| look as usize);
+    Design::new(&looks, ALPHA, SPENDING_EXPONENT)
+});
+
+/// What measuring again came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Confirmation {
+    /// The sides differ, in the direction that was suspected where one was.
+    Confirmed(Estimate),
+    /// They differ by less than what matters, in the other direction, or not so that it could be shown.
+    Refuted(Estimate),
+}
+
+impl Confirmation {
+    /// The change as a share, with an interval that holds in spite of all looks.
+    pub fn change(&self) -> Estimate {
+        match self {
+            Confirmation::Confirmed(change) | Confirmation::Refuted(change) => *change,
+        }
+    }
+}
+
+/// The answer of these runs; `None` between the looks and at looks after which more is measured. `delta` is the least
+/// change that matters, as a share; `is_more` whether the candidate's values were larger when the change was suspected.
+///
+/// # Errors
+/// A value without logarithm, or no block with both sides.
+pub fn confirm(
+    runs: &[Observation],
+    delta: f64,
+    is_more: bool,
+) -> Result<Option<Confirmation>, StratifiedError> {
+    let (mut sides, block) = ([0, 0], |run: &Observation| {
+        usize::from(run.side == speedwell_stats::Side::Candidate)
+    });
+    runs.iter().for_each(|run| sides[block(run)] += 1);
+    let Some(look) = DESIGN.look_at(sides[0].min(sides[1])) else {
+        return Ok(None);
+    };
+    let decision = decide(runs, &look, delta)?;
+    if decision == Decision::GoOn && !look.is_last {
+        return Ok(None);
+    }
+    let test = stratified_rank(runs)?;
+    let interval = test.interval_at(look.p_limit);
+    let change = Estimate {
+        value: test.ratio() - 1.0,
+        low: interval.low - 1.0,
+        high: interval.high - 1.0,
+    };
+    let is_there = matches!(decision, Decision::Rejected { .. }) && (change.value > 0.0) == is_more;
+    Ok(Some(if is_there {
+        Confirmation::Confirmed(change)
+    } else {
+        Confirmation::Refuted(change)
+    }))
+}
+
+/// What the comparisons of a session say that was measured to confirm something: each row with whether its sides differ.
+pub fn verdicts(findings: &Findings) -> impl Iterator<Item = (&CaseComparison, bool)> {
+    let rows = findings.comparisons.iter().flat_map(|found| &found.rows);
+    rows.map(|row| (row, matches!(row.verdict, Verdict::Better | Verdict::Worse)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of two runs a side; the candidate's are larger by `share`.
+    fn runs(blocks: u32, share: f64) -> Vec<Observation> {
+        let noise = |at: u32| 1.0 + 0.01 * f64::from(at * 7919 % 101) / 101.0;
+        (0..blocks)
+            .flat_map(|block| {
+                let old = [0, 1].map(|run| Observation::baseline(noise(4 * block + run), block));
+                let new = [2, 3].map(|run| {
+                    Observation::candidate((1.0 + share) * noise(4 * block + run), block)
+                });
+                old.into_iter().chain(new)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_change_is_confirmed_at_the_first_look_that_shows_it_and_not_between_looks() {
+        assert_eq!(confirm(&runs(6, 0.05), 0.02, true), Ok(None));
+        let Ok(Some(Confirmation::Confirmed(change))) = confirm(&runs(7, 0.05), 0.02, true) else {
+            panic!("it is there");
+        };
+        assert!((change.value - 0.05).abs() < 0.004, "{change:?}");
+        assert!(change.low > 0.0 && change.high < 0.1, "{change:?}");
+        assert_eq!(confirm(&runs(8, 0.05), 0.02, true), Ok(None));
+    }
+
+    #[test]
+    fn the_other_direction_and_what_does_not_matter_are_refuted() {
+        let refuted = |share, is_more| {
+            let first =
+                (7..=24).find_map(|blocks| confirm(&runs(blocks, share), 0.02, is_more).ok()?);
+            matches!(first, Some(Confirmation::Refuted(_)))
+        };
+        assert!(refuted(0.05, false) && refuted(0.0, true));
+        assert!(!refuted(0.05, true));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_refuted_at_the_last_look() {
+        // Nothing is shown to be less than nothing.
+        assert_eq!(confirm(&runs(20, 0.0), 0.0, true), Ok(None));
+        let last = confirm(&runs(24, 0.0), 0.0, true);
+        assert!(
+            matches!(last, Ok(Some(Confirmation::Refuted(_)))),
+            "{last:?}"
+        );
+    }
+
+    /// Limits of |z| by an independent simulation of 1.5 million paths.
+    #[test]
+    fn the_limits_are_those_of_the_simulation() {
+        let simulated = [3.35, 3.24, 3.12, 3.02, 2.87, 2.76];
+        for (look, z) in DESIGN.limits().iter().zip(simulated) {
+            assert!((look.z_limit - z).abs() < 0.02, "{look:?}");
+        }
+    }
+}
