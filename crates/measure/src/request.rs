@@ -2,8 +2,8 @@
 
 use crate::layout;
 use anyhow::{Context, bail};
-use speedwell_analysis::Settings;
 use speedwell_analysis::scaling::Rules;
+use speedwell_analysis::{Settings, confirm};
 use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
@@ -107,6 +107,8 @@ pub struct PlanRequest {
     pub counting: Option<Counting>,
     /// What of a program's layout in memory is varied between runs.
     pub layout: Layout,
+    /// Whether a change that is suspected is measured again: with fewer false alarms, and so with more runs.
+    pub confirms: bool,
 }
 
 /// How much is measured.
@@ -245,9 +247,13 @@ impl PlanRequest {
             Runs::Sequential => Stopping::Sequential {
                 looks: match self.order {
                     Order::Paired => LOOKS_AT_PAIRS.to_vec(),
+                    _ if self.confirms => layout::looks(&confirm::LOOKS, layout.builds),
                     _ => layout::looks(&Settings::DEFAULT_LOOKS, layout.builds),
                 },
-                alpha: 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
+                alpha: match self.confirms {
+                    true => confirm::ALPHA,
+                    false => 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
+                },
                 delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
             },
         };

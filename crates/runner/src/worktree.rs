@@ -167,7 +167,7 @@ impl Checkout {
     }
 }
 
-/// Makes sure that the worktree is there and built, and keeps it until this process ends. `note` is told what takes time.
+/// Makes sure that the worktree is there and built, and keeps it until [`release`] or the end of this process. `note` is told what takes time.
 ///
 /// # Errors
 /// The commit cannot be checked out or built.
@@ -204,6 +204,13 @@ pub fn ready(worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> R
             is_waiting = true;
         }
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Lets go of the worktree, so that it may make room for others.
+pub fn release(worktree: &Worktree) {
+    if let Ok(entry) = Entry::of(worktree) {
+        in_use().retain(|(folder, _)| *folder != entry.0);
     }
 }
 

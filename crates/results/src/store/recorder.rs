@@ -4,7 +4,7 @@ use super::Store;
 use super::session_writer::{SessionWriter, state_name};
 use anyhow::{Context, ensure};
 use rusqlite::{Connection, params};
-use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State};
+use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State, Variant};
 use speedwell_process::Identity;
 use std::collections::BTreeMap;
 
@@ -145,6 +145,19 @@ impl Recorder<'_> {
     /// The session holds the metric in another unit or direction; or the file fails.
     pub fn declare(&mut self, metric: &Metric) -> anyhow::Result<()> {
         self.write(|writer, file| writer.declare(file, metric))
+    }
+
+    /// Replaces the variants of the session, of which a search finds more while it measures. Those that have runs stay.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
+        let text = serde_json::to_string(variants)?;
+        self.write(|writer, file| {
+            file.prepare_cached("UPDATE session SET variants = ?2 WHERE number = ?1")?
+                .execute(params![writer.session(), text])?;
+            Ok(())
+        })
     }
 
     fn keep(&mut self, slot: u32, entry: Entry) {

@@ -90,6 +90,7 @@ impl ExecutionArgs {
                 cache_model: self.with_cache_model,
             }),
             layout: Layout::default(),
+            confirms: false,
         }
     }
 }

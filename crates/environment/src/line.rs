@@ -1,0 +1,137 @@
+//! The revisions between two, as a line in which each is the parent of the next. Start at [`line`].
+
+use crate::git::Git;
+use speedwell_model::LineRevision;
+use std::collections::HashMap;
+
+/// Letters kept of a subject or an author.
+const KEPT: usize = 200;
+
+/// A commit as git lists it.
+struct Commit {
+    parents: Vec<String>,
+    revision: LineRevision,
+}
+
+/// The line from `good` to `bad`, both whole ids and both included: along first parents, or the longest one along any
+/// parents. `None` where `bad` does not descend from `good` in this way, or git does not answer.
+pub fn line(
+    git: &Git,
+    good: &str,
+    bad: &str,
+    along_all_parents: bool,
+) -> Option<Vec<LineRevision>> {
+    let range = format!("{good}..{bad}");
+    let format = "--format=%H%x00%P%x00%at%x00%an%x00%s";
+    let which = match along_all_parents {
+        true => ["--ancestry-path", "--topo-order"],
+        false => ["--first-parent", "--topo-order"],
+    };
+    let words = [
+        &["log", "--reverse", format][..],
+        &which,
+        &["--end-of-options", &range, "--"],
+    ];
+    let listed = git.ask(&words.concat())?;
+    let commits: Vec<Commit> = listed.lines().filter_map(commit).collect();
+    let first = git.ask(&["log", "-1", format, "--end-of-options", good, "--"])?;
+    let first = commit(&first)?.revision;
+    // Every commit comes after its parents. The way to each is the longest among those of its parents.
+    let mut ways: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(good, (0, None))]);
+    for (at, own) in commits.iter().enumerate() {
+        let parents = own
+            .parents
+            .iter()
+            .take(if along_all_parents { usize::MAX } else { 1 });
+        let known = parents.filter_map(|parent| Some((ways.get(parent.as_str())?, parent)));
+        let longest = known.max_by_key(|(way, _)| way.0);
+        let Some((&(length, _), parent)) = longest else {
+            continue;
+        };
+        let before = commits[..at]
+            .iter()
+            .rposition(|other| other.revision.id == *parent);
+        ways.insert(&own.revision.id, (length + 1, before));
+    }
+    ways.get(bad)?;
+    let mut line = Vec::new();
+    let mut place = commits.iter().rposition(|own| own.revision.id == bad);
+    while let Some(at) = place {
+        line.push(commits[at].revision.clone());
+        place = ways.get(commits[at].revision.id.as_str())?.1;
+    }
+    line.push(first);
+    line.reverse();
+    Some(line)
+}
+
+fn commit(line: &str) -> Option<Commit> {
+    let mut parts = line.splitn(5, '\0');
+    let mut next = || parts.next();
+    let cut = |text: &str| text.chars().take(KEPT).collect();
+    let (id, parents, seconds) = (next()?, next()?, next()?);
+    Some(Commit {
+        parents: parents.split(' ').map(str::to_owned).collect(),
+        revision: LineRevision {
+            id: id.to_owned(),
+            authored_unix_ms: seconds.parse::<i64>().ok()?.checked_mul(1000)?,
+            author: cut(next()?),
+            subject: cut(next()?),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::time::Duration;
+    use tempfile::TempDir;
+
+    fn git(folder: &TempDir, words: &[&str]) -> String {
+        let identity = ["-c", "user.name=N", "-c", "user.email=n@example.org"];
+        let mut command = Command::new("git");
+        let done = command
+            .current_dir(folder)
+            .args(identity)
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    }
+
+    fn commit(folder: &TempDir, subject: &str) -> String {
+        git(folder, &["commit", "-q", "--allow-empty", "-m", subject]);
+        git(folder, &["rev-parse", "HEAD"])
+    }
+
+    fn subjects(folder: &TempDir, good: &str, bad: &str, all: bool) -> Option<Vec<String>> {
+        let git = Git::at(folder.path(), Duration::from_secs(60));
+        let line = line(&git, good, bad, all)?;
+        Some(line.into_iter().map(|own| own.subject).collect())
+    }
+
+    #[test]
+    fn a_merge_is_one_revision_unless_all_parents_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        git(&folder, &["init", "-q", "-b", "main"]);
+        let first = commit(&folder, "first");
+        git(&folder, &["checkout", "-q", "-b", "side"]);
+        commit(&folder, "side one");
+        let inner = commit(&folder, "side two");
+        git(&folder, &["checkout", "-q", "main"]);
+        commit(&folder, "second");
+        git(&folder, &["merge", "-q", "--no-ff", "-m", "merge", "side"]);
+        let last = commit(&folder, "last");
+        let of = |good: &str, bad: &str, all| subjects(&folder, good, bad, all);
+        let expected = ["first", "second", "merge", "last"].map(str::to_owned);
+        assert_eq!(of(&first, &last, false).unwrap(), expected);
+        let expected = ["first", "side one", "side two", "merge", "last"].map(str::to_owned);
+        assert_eq!(of(&first, &last, true).unwrap(), expected);
+        // It came in by the merge, and is no revision of the line itself.
+        assert_eq!(of(&inner, &last, false), None);
+        assert_eq!(of(&inner, &last, true).unwrap().len(), 3);
+        assert_eq!(of(&last, &first, true), None);
+    }
+}
