@@ -31,8 +31,8 @@ pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
 pub use session::{
-    Clock, Counting, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session,
-    State, SteadyRule, Stopping, seed_of_step,
+    Clock, Counting, DefinitionFile, Design, Length, Order, Purpose, Runs, Samples, Sampling,
+    Session, State, SteadyRule, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
 pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};
