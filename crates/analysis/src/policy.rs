@@ -304,6 +304,8 @@ mod tests {
             steady: None,
             layout: Default::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         }
     }
 

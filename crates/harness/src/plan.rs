@@ -320,6 +320,8 @@ mod tests {
                 steady: None,
                 layout: Layout::default(),
                 bisection: None,
+                purpose: Default::default(),
+                work: Default::default(),
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

@@ -6,7 +6,7 @@ use crate::{
     Series, Variant,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,6 +221,34 @@ pub struct Design {
     /// The line of revisions in which a change is searched, if that is what was measured for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<Bisection>,
+    /// Why it is measured.
+    #[serde(default, skip_serializing_if = "Purpose::is_usual")]
+    pub purpose: Purpose,
+    /// Digests of the files that say what each benchmark does, by its name: with another file it is other work.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub work: BTreeMap<String, String>,
+}
+
+/// Why a session is measured. What is measured because of a value that was seen says nothing about how common such values
+/// are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To know its result.
+    #[default]
+    Measured,
+    /// To see whether a change that was suspected is there.
+    Confirm,
+    /// To find the revision of a change.
+    Bisect,
+    /// To learn about revisions that were not measured in their time, chosen without looking at values.
+    Backfill,
+}
+
+impl Purpose {
+    fn is_usual(&self) -> bool {
+        *self == Purpose::Measured
+    }
 }
 
 /// What counts as the steady part of a series, fixed before measuring.

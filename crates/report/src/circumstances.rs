@@ -336,6 +336,8 @@ mod tests {
             steady: None,
             layout: Default::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -372,6 +374,8 @@ mod tests {
             steady: None,
             layout: Default::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -124,6 +124,8 @@ fn session() -> Session {
             steady: None,
             layout: Layout::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

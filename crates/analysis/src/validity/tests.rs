@@ -36,6 +36,8 @@ pub(super) fn published(variants: &[&str]) -> Session {
             steady: None,
             layout: Layout::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

@@ -191,6 +191,8 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             steady: None,
             layout: Layout::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants,
         metrics: Vec::new(),

@@ -268,6 +268,8 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
             line: vec![LineRevision::default()],
             metric: dice.maybe(Dice::word),
         }),
+        purpose: Default::default(),
+        work: Default::default(),
     }
 }
 
@@ -288,6 +290,7 @@ fn origin(dice: &mut Dice) -> Option<Origin> {
 
 fn environment(dice: &mut Dice) -> Environment {
     Environment {
+        machine: dice.maybe(Dice::word),
         host: dice.maybe(Dice::word),
         cpu: dice.maybe(Dice::word),
         cpus: dice.maybe(|dice| dice.0.random()),

@@ -27,6 +27,8 @@ pub fn blank(id: &str) -> Session {
             steady: None,
             layout: Layout::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

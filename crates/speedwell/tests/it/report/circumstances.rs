@@ -74,6 +74,8 @@ pub fn session() -> Session {
             steady: None,
             layout: Layout::default(),
             bisection: None,
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],
