@@ -107,8 +107,8 @@ pub struct PlanRequest {
     pub counting: Option<Counting>,
     /// What of a program's layout in memory is varied between runs.
     pub layout: Layout,
-    /// Whether a change that is suspected is measured again: with fewer false alarms, and so with more runs.
-    pub confirms: bool,
+    /// Why it is measured. A change that is suspected is measured again with fewer false alarms, and so with more runs.
+    pub purpose: Purpose,
 }
 
 /// How much is measured.
@@ -252,15 +252,16 @@ impl PlanRequest {
             _ => 2,
         };
         let layout = layout::whole_blocks(self.layout, runs_per_block);
+        let confirms = matches!(self.purpose, Purpose::Confirm | Purpose::Bisect);
         let stopping = match sampling.runs {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
                 looks: match self.order {
                     Order::Paired => LOOKS_AT_PAIRS.to_vec(),
-                    _ if self.confirms => layout::looks(&confirm::LOOKS, layout.builds),
+                    _ if confirms => layout::looks(&confirm::LOOKS, layout.builds),
                     _ => layout::looks(&Settings::DEFAULT_LOOKS, layout.builds),
                 },
-                alpha: match self.confirms {
+                alpha: match confirms {
                     true => confirm::ALPHA,
                     false => 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
                 },
@@ -282,7 +283,7 @@ impl PlanRequest {
             steady: None,
             layout,
             bisection: None,
-            purpose: Purpose::Measured,
+            purpose: self.purpose,
             work: BTreeMap::new(),
         };
         Plan {

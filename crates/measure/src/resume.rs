@@ -32,6 +32,10 @@ pub fn resumed(
     let mut plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;
     ensure!(
+        plan.design.bisection.is_none(),
+        "session @{number} is a bisection\nhint: speedwell bisect --resume @{number}"
+    );
+    ensure!(
         !plan.is_search,
         "session @{number} searched for the best concurrency, where each level follows from those before it: it \
          cannot be resumed\nhint: start it again; 'speedwell report @{number}' shows what was measured"

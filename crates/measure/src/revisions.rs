@@ -196,6 +196,32 @@ fn fill(request: &mut VariantRequest, checkout: &Checkout) {
     }
 }
 
+/// A variant of one revision as that of another one: what was filled in for the first is filled in for the second.
+pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
+    let Some(from) = &variant.worktree else {
+        return variant.clone();
+    };
+    let folders = [from, to].map(|own| own.folder.to_string_lossy());
+    let with_other = |text: &String| {
+        let text = text.replace(&*folders[0], &folders[1]);
+        text.replace(&from.revision, &to.revision)
+    };
+    let inside = |program: &PathBuf| match program.strip_prefix(&from.folder) {
+        Ok(inside) => to.folder.join(inside),
+        Err(_) => program.clone(),
+    };
+    let variables = variant.environment.iter();
+    Variant {
+        program: variant.program.as_ref().map(inside),
+        arguments: variant.arguments.iter().map(with_other).collect(),
+        environment: variables
+            .map(|(name, value)| (name.clone(), with_other(value)))
+            .collect(),
+        worktree: Some(to.clone()),
+        ..variant.clone()
+    }
+}
+
 /// Every benchmark file that the targets mean. A program that is nowhere but where a revision was built is found there.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 //! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`findings`], then
 //! `comparison/` and `format/text/`.
 
+mod bisect;
 mod case_labels;
 mod charts;
 mod circumstances;
@@ -34,6 +35,7 @@ mod validity;
 mod warmup;
 mod watch;
 
+pub use bisect::bisect;
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use doctor::{
@@ -133,6 +135,8 @@ pub enum Subject {
     SnippetSearch,
     /// Series from the first iteration on.
     Warmup,
+    /// A line of revisions.
+    Bisection,
     /// HTTP loads.
     Loads,
     /// HTTP loads of more and more concurrency.
@@ -155,6 +159,7 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::Iterations => iterations::sort_keys(),
         Subject::SnippetSearch => snippet::search_sort_keys(),
         Subject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
+        Subject::Bisection => bisect::sort_keys(),
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),

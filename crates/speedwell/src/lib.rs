@@ -4,6 +4,7 @@
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
 mod as_tool;
+mod bisect;
 mod calibrated;
 mod compare;
 mod doctor;
@@ -60,6 +61,7 @@ enum Command {
     Warmup(Box<warmup::WarmupArgs>),
     Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
+    Bisect(Box<bisect::BisectArgs>),
     Report(report::ReportArgs),
     History(history::HistoryArgs),
     Import(import::ImportArgs),
@@ -109,6 +111,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Warmup(args) => warmup::run(*args),
         Command::Load(args) => load::run(&args),
         Command::Compare(args) => compare::run(args),
+        Command::Bisect(args) => bisect::run(*args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),
         Command::Import(args) => import::run(args),

@@ -9,7 +9,7 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_analysis::load::gate::Condition;
-use speedwell_analysis::{self as analysis, Findings, Settings, snippet};
+use speedwell_analysis::{self as analysis, Findings, Settings, bisect, snippet};
 use speedwell_harness::Trial;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Session, Stopping};
@@ -182,6 +182,9 @@ pub fn document_of(
     {
         let found = analysis::warmup::analyse(session, &rule, settings);
         return Ok(report::warmup(&found, &session.environment, output));
+    }
+    if let Some(found) = bisect::analyse(session).filter(|_| is_whole) {
+        return Ok(report::bisect(&found, &session.failures, output));
     }
     match &study.x_axis {
         Some(x_axis) => {

@@ -9,8 +9,10 @@ mod read;
 mod tests;
 mod walk;
 
+pub use read::analyse;
+
 use crate::confirm::Confirmation;
-use speedwell_model::{Better, Estimate};
+use speedwell_model::{Better, Bisection, Estimate, Metric};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of each revision in one block.
@@ -152,6 +154,21 @@ pub struct Standing {
     pub ends: Option<Ends>,
     /// The revisions that together have 95 % of the probability; all before anything is known.
     pub set: Vec<usize>,
+}
+
+/// What a session that searches a line has come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The line.
+    pub bisection: Bisection,
+    /// The metric that is followed; `None` before anything is measured.
+    pub metric: Option<Metric>,
+    /// What is known of its revisions.
+    pub state: State,
+    /// How far it is.
+    pub standing: Standing,
+    /// What it came to, if it is over.
+    pub answer: Option<Answer>,
 }
 
 /// What is to be done next.

@@ -1,9 +1,27 @@
 //! From a stored session to the state of its search.
 
-use super::{Outcome, State};
-use speedwell_model::{Better, Bisection, Cause, Metric, Session, Step, Stopping};
+use super::walk::walk;
+use super::{Found, Outcome, State, Step};
+use speedwell_model::{Better, Bisection, Cause, Metric, Session, Step as FailedStep, Stopping};
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What a session that searches a line has come to; `None` if it is another one.
+pub fn analyse(session: &Session) -> Option<Found> {
+    let bisection = session.design.bisection.clone()?;
+    let state = State::of(session, &bisection);
+    let (step, standing) = walk(&state);
+    Some(Found {
+        metric: metric_of(session, &bisection).cloned(),
+        answer: match step {
+            Step::Answer(answer) => Some(answer),
+            Step::Build(_) | Step::Measure(_) => None,
+        },
+        bisection,
+        state,
+        standing,
+    })
+}
 
 impl State {
     /// What a session knows of the line that it searches. Nothing counts as built.
@@ -25,7 +43,7 @@ impl State {
         for failure in &session.failures {
             let place = failure.variant.as_deref().and_then(of_variant);
             match (failure.step, failure.slot, place) {
-                (Step::Build, _, Some(place)) => {
+                (FailedStep::Build, _, Some(place)) => {
                     unbuildable.insert(place);
                 }
                 (_, Some(slot), Some(place)) => {
@@ -71,7 +89,7 @@ impl State {
 }
 
 /// The metric that a search follows.
-pub(super) fn metric_of<'s>(session: &'s Session, bisection: &Bisection) -> Option<&'s Metric> {
+fn metric_of<'s>(session: &'s Session, bisection: &Bisection) -> Option<&'s Metric> {
     match &bisection.metric {
         Some(name) => session.metric(name),
         None => session.metrics.first(),

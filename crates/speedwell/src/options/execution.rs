@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use speedwell_harness::Trial;
 use speedwell_measure::{PlanRequest, SamplingRequest};
-use speedwell_model::{Clock, Counting, Layout, Length, Metric, Order, Rules, SteadyRule};
+use speedwell_model::{Clock, Counting, Layout, Length, Metric, Order, Purpose, Rules, SteadyRule};
 use speedwell_process::CpuSet;
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl ExecutionArgs {
                 cache_model: self.with_cache_model,
             }),
             layout: Layout::default(),
-            confirms: false,
+            purpose: Purpose::Measured,
         }
     }
 }

@@ -1,0 +1,194 @@
+//! `speedwell bisect`: which revision changed a benchmark.
+//!
+//! Decides on the options; `measure::bisect` measures what `analysis::bisect` says. Start at [`run`].
+
+use super::options::{
+    ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs, parse,
+};
+use super::progress::Progress;
+use super::{Status, status};
+use anyhow::{Context, ensure};
+use clap::Args;
+use speedwell_analysis::bisect::{self as analysis, Ends, Found};
+use speedwell_analysis::{Findings, Settings};
+use speedwell_measure::bisect::{self as measure, BisectRequest};
+use speedwell_measure::{PlanRequest, SessionRequest};
+use speedwell_model::{Session, quote};
+use speedwell_process::CpuSet;
+use speedwell_report::{self as report, Subject};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Find the revision that changed a benchmark
+///
+/// The line from GOOD to BAD is searched: both ends are compared first, and then one revision after the other is built in a
+/// worktree and measured beside both ends, in randomised blocks. Noise makes no wrong turns: each block changes how probable
+/// every revision is, until one has 95 %. It is then measured again, against the revision before it. Revisions that cannot be
+/// built or do not run are passed over. Nothing of your checkout is touched.
+///
+/// Exit status 1 if no revision was found, for example because the ends do not differ.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell bisect v1.4..HEAD --build 'make -j4 bench' ./bench -f parse
+  speedwell bisect main~20..main speed/parse.js -s n=10000 --build 'npm ci'
+  speedwell bisect v1.4..HEAD --program out/node --build './configure && make -j4' speed/parse.js
+  speedwell bisect --resume @latest")]
+pub struct BisectArgs {
+    /// The line of revisions: a good one, which does not have the change, and one that has it
+    #[arg(
+        index = 1,
+        value_name = "GOOD..BAD",
+        required_unless_present = "resume"
+    )]
+    range: Option<String>,
+    /// The benchmark: a file or program with one case; and NAME=VALUE to set a parameter
+    #[arg(
+        index = 2,
+        value_name = "TARGET|NAME=VALUE",
+        required_unless_present = "resume"
+    )]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program
+    #[arg(index = 3, last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+    /// Follow all parents of merges, along the longest way, and not only the first ones
+    #[arg(long, help_heading = "Search")]
+    all_parents: bool,
+    /// The program that is built from each revision and performs the targets, from the current folder
+    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
+    program: Option<PathBuf>,
+    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
+    #[arg(long, value_name = "COMMAND", help_heading = "Search")]
+    build: Option<String>,
+    /// Time limit of building a revision
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration, help_heading = "Search")]
+    build_timeout: Duration,
+    /// The smallest change that matters: ends that differ by less are not searched
+    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
+    threshold: f64,
+    /// The time that everything may take, builds included; '--resume @latest' continues
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
+    budget: Option<Duration>,
+    /// Resume a bisection that was interrupted or killed, e.g. @latest
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["range", "seed", "pin"], help_heading = "Search")]
+    resume: Option<String>,
+    /// Seed of all random choices [default: random; stored and shown]
+    #[arg(long, value_name = "N", help_heading = "Execution")]
+    seed: Option<u64>,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pin: Option<CpuSet>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Searches, and reports what was found.
+///
+/// # Errors
+/// A range that is none, targets that are not one case, an end that cannot be built, a store that cannot be written.
+pub fn run(args: BisectArgs) -> anyhow::Result<Status> {
+    args.output.check(Subject::Bisection)?;
+    let mut store = args.store.open()?;
+    let mut progress = Progress::with_notes(&args.output);
+    let (session, ended) = match &args.resume {
+        Some(session) => {
+            let earlier = measure::resumed(&store, session, args.budget)?;
+            measure::resume(earlier, &mut store, &mut progress)?
+        }
+        None => {
+            let plans = measure::plans(&args.request()?, &mut progress)?;
+            measure::search(plans, &args.session(), &mut store, &mut progress)?
+        }
+    };
+    let found = analysis::analyse(&session).context("the session has no line of revisions")?;
+    let mut document = report::bisect(&found, &session.failures, &args.output.settings());
+    document.append(report::circumstances(
+        &[(None, &session)],
+        &Findings::default(),
+    ));
+    args.output.print(&document)?;
+    if found.answer.is_none() && !args.store.no_save {
+        status::note(&how_to_resume(&session, &args.store));
+    }
+    Ok(Status::of_end(ended).or(of_found(&found)))
+}
+
+fn of_found(found: &Found) -> Status {
+    match &found.answer {
+        Some(answer) if answer.is_found() => Status::DONE,
+        Some(answer) if matches!(answer.ends, Ends::Unmeasurable(_)) => Status::COULD_NOT,
+        _ => Status::NO,
+    }
+}
+
+fn how_to_resume(session: &Session, store: &StoreArgs) -> String {
+    let db = store.db.as_ref();
+    let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
+    format!(
+        "what was measured is kept, resume with: speedwell bisect --resume @{}{}",
+        session.number.unwrap_or_default(),
+        db.unwrap_or_default()
+    )
+}
+
+impl BisectArgs {
+    fn request(&self) -> anyhow::Result<BisectRequest> {
+        let SamplingArgs {
+            runs,
+            precision,
+            steady,
+            ..
+        } = self.sampling;
+        ensure!(
+            runs.is_none() && precision.is_none() && !steady,
+            "a bisection decides itself how many runs it needs\nhint: leave out --runs, --precision and --steady"
+        );
+        ensure!(
+            self.selection.metric.names.len() < 2,
+            "a bisection follows one metric\nhint: --metric once"
+        );
+        let variants = VariantArgs {
+            build_timeout: self.build_timeout,
+            ..VariantArgs::default()
+        };
+        let plan = PlanRequest {
+            sampling: self.sampling.request(),
+            seed: self.seed,
+            pin: self.pin.clone(),
+            budget: self.budget,
+            threshold: Some(self.threshold),
+            ..PlanRequest::default()
+        };
+        let mut measuring = self.selection.request(
+            &self.targets,
+            &self.arguments,
+            &variants,
+            &ExecutionArgs::default(),
+            plan,
+        )?;
+        measuring.variants.build.command.clone_from(&self.build);
+        Ok(BisectRequest {
+            range: self.range.clone().unwrap_or_default(),
+            along_all_parents: self.all_parents,
+            program: self.program.clone(),
+            metric: self.selection.metric.names.first().cloned(),
+            measuring,
+        })
+    }
+
+    fn session(&self) -> SessionRequest {
+        SessionRequest {
+            settings: Settings::default(),
+            tags: self.store.tag.clone(),
+            command: std::env::args().collect(),
+            divides_runs: self.sampling.request().divides_runs(),
+            ..SessionRequest::default()
+        }
+    }
+}
