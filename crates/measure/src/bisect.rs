@@ -4,8 +4,7 @@
 //! what the store holds, so a search that was killed is resumed from there. Start at [`plans`], then [`search`].
 
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
-use crate::session::{header, warn_before};
-use crate::{reference, revisions};
+use crate::{header, reference, revisions, warn, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_analysis::bisect::{self, Block, Phase, RUNS_PER_BLOCK, State, Step};
 use speedwell_environment::{Git, line};
@@ -163,7 +162,10 @@ pub fn search(
     store: &mut Store,
     listener: &mut Listener<'_>,
 ) -> Result<(Session, Ended)> {
-    warn_before(&plans, request, listener)?;
+    for sentence in &plans.suite.warnings {
+        warn(listener, sentence)?;
+    }
+    warn_if_busy(listener)?;
     let Plans { plan, suite, .. } = plans;
     let header = header(&plan, suite, request);
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
@@ -202,6 +204,7 @@ fn carry_out(
         recorder,
         listener,
         ready: Vec::new(),
+        said: String::new(),
     };
     let ended = search.go_on();
     let is_over = matches!(ended, Ok((Ended::Complete, true)));
@@ -225,6 +228,8 @@ struct Search<'a, 'l> {
     listener: &'a mut Listener<'l>,
     /// Revisions that can be measured at once, by their places on the line, with their variants.
     ready: Vec<(usize, Variant)>,
+    /// What was said last.
+    said: String,
 }
 
 /// Never ends a block early.
@@ -281,7 +286,11 @@ impl Search<'_, '_> {
             }
             _ => format!("comparing both ends of {}", bisection.range),
         };
-        self.listener.observe(&Event::Note(&doing))
+        if doing != self.said {
+            self.listener.observe(&Event::Note(&doing))?;
+            self.said = doing;
+        }
+        Ok(())
     }
 
     /// Has a revision built, or notes that it cannot be.

@@ -130,7 +130,7 @@ fn check_rules(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// Warns of what would distort the figures, before any time is spent on them.
-pub(super) fn warn_before(
+fn warn_before(
     plans: &Plans,
     request: &SessionRequest,
     listener: &mut Listener<'_>,

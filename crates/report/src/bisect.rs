@@ -90,46 +90,45 @@ fn headline(found: &Found) -> String {
 fn of_found(found: &Found, answer: &Answer) -> String {
     let line = &found.bisection.line;
     match answer.parts.as_slice() {
-        [part] if part.before + 1 == part.after => {
-            format!("{} is it: {}", line[part.after].short(), size(found, part))
+        [part] if part.before + 1 == part.after => effect(found, part, line[part.after].short()),
+        [part] => {
+            let several = count(part.after - part.before, "revision", "revisions");
+            let place = format!("one of {several} after {}", line[part.before].short());
+            effect(found, part, &place)
         }
-        [part] => format!(
-            "one of {} after {} is it, and nothing between them can be measured: {}",
-            count(part.after - part.before, "revision", "revisions"),
-            line[part.before].short(),
-            size(found, part)
-        ),
         parts => {
-            let sizes: Vec<String> = parts.iter().map(|part| size(found, part)).collect();
-            format!("{} changes: {}", parts.len(), sizes.join(" and "))
+            let effects = parts
+                .iter()
+                .map(|part| effect(found, part, line[part.after].short()));
+            effects.collect::<Vec<_>>().join("; ")
         }
     }
 }
 
-/// How large a change is, and in which direction.
-fn size(found: &Found, part: &Part) -> String {
+/// `abc made it slower: +4.8 % [+4.1, +5.5]`
+fn effect(found: &Found, part: &Part, place: &str) -> String {
     match part.confirmed {
-        Confirmed::Hangs => "it exceeds the time limit".to_owned(),
-        Confirmed::NotFound => "not confirmed".to_owned(),
+        Confirmed::Hangs => format!(
+            "{place} exceeds the time limit, and {} does not",
+            found.bisection.line[part.before].short()
+        ),
+        Confirmed::NotFound => format!("{place} was not confirmed"),
         Confirmed::Measured(confirmation) => {
             let change = confirmation.change();
-            format!(
-                "{}{}",
-                change_with_interval(&change),
-                direction(found, &change)
-            )
+            let size = change_with_interval(&change);
+            format!("{place} made it {}: {size}", direction(found, &change))
         }
     }
 }
 
-/// `, slower`
-fn direction(found: &Found, change: &Estimate) -> String {
+/// `slower`
+fn direction(found: &Found, change: &Estimate) -> &'static str {
     let Some(metric) = &found.metric else {
-        return String::new();
+        return "different";
     };
     let (good, bad) = good_and_bad(metric);
     let is_better = (change.value > 0.0) == (metric.better == Better::Higher);
-    format!(", {}", if is_better { good } else { bad })
+    if is_better { good } else { bad }
 }
 
 fn left_words(found: &Found) -> String {
@@ -146,10 +145,16 @@ fn changes(found: &Found, parts: &[Part]) -> Table {
     let mut columns: Columns<Part> = Columns::new();
     let at = line.clone();
     add_revision(&mut columns, move |part: &Part| at[part.after].clone());
-    let (own, at) = (found.clone(), line);
-    columns.add(Column::words("change", "change"), move |part| {
+    let at = line;
+    columns.add(Column::words("change", "change"), |part: &Part| {
         let Confirmed::Measured(confirmation) = part.confirmed else {
-            return Cell::figure(None).shown(size(&own, part));
+            let is_hanging = part.confirmed == Confirmed::Hangs;
+            let words = if is_hanging {
+                "exceeds the time limit"
+            } else {
+                ""
+            };
+            return Cell::figure(None).shown(words);
         };
         let change = confirmation.change();
         Cell::figure(Some(change.value)).shown(change_with_interval(&change))
@@ -248,7 +253,7 @@ fn ends_note(found: &Found) -> Option<Block> {
         return None;
     };
     Some(Block::Note(format!(
-        "{} in all: {}{}. A change is confirmed by measuring the revision and the one before it again.",
+        "{} in all: {}, {}. A change is confirmed by measuring its revision and the one before it again.",
         found.bisection.range,
         change_with_interval(&change),
         direction(found, &change)

@@ -86,6 +86,15 @@ pub struct BisectArgs {
     output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
+    /// What the machine is called; sessions under one name are of one machine [default: its host name and processors]
+    #[arg(
+        long,
+        env = "SPEEDWELL_MACHINE",
+        value_name = "NAME",
+        hide_env_values = true,
+        help_heading = "Store"
+    )]
+    machine: Option<String>,
 }
 
 /// Searches, and reports what was found.
@@ -187,6 +196,7 @@ impl BisectArgs {
             settings: Settings::default(),
             tags: self.store.tag.clone(),
             command: std::env::args().collect(),
+            machine: self.machine.clone(),
             divides_runs: self.sampling.request().divides_runs(),
             ..SessionRequest::default()
         }
