@@ -603,22 +603,13 @@ fn complaint(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use speedwell_fixtures::History;
 
     /// A repository with a file `speed`, and its first commit as a worktree that is ready; `None` without git.
     fn made(folder: &Path) -> Option<Worktree> {
         let checkout = folder.join("checkout");
-        fs::create_dir(&checkout).unwrap();
-        fs::write(checkout.join("speed"), "first").unwrap();
-        for words in ["init --quiet", "add speed", "commit --quiet -m one"] {
-            let mut git = Command::new("git");
-            git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]);
-            let Ok(output) = git.args(words.split(' ')).current_dir(&checkout).output() else {
-                eprintln!("skipped: no git");
-                return None;
-            };
-            assert!(output.status.success(), "{output:?}");
-        }
+        let history = History::begin(&checkout)?;
+        history.write("speed", "first").commit("one");
         let found = Checkout::find(&checkout).unwrap();
         let commit = found.commit("HEAD").unwrap();
         let mut worktree = found.worktree("HEAD", &commit, None);
