@@ -1,5 +1,6 @@
 //! Sessions know which code they measured, and are found by it.
 
+use super::project::Answer;
 use super::repository::Repository;
 
 /// A repository with a benchmark file; `None` without git.
@@ -49,6 +50,29 @@ fn sessions_are_found_by_revision_branch_and_merge_base() {
         &one[..10]
     );
     base.expect_status(0).expect_stderr(&[&place]);
+}
+
+#[test]
+fn a_hook_of_another_repository_may_measure() {
+    let (Some(own), Some(other)) = (repository(), repository()) else {
+        return;
+    };
+    let head = own.commit("own");
+    other.commit("of the other one");
+    let git = other.folder().join(".git");
+    let mut command = own.command(&["run", "g"]);
+    for (name, path) in [
+        ("GIT_DIR", git.clone()),
+        ("GIT_COMMON_DIR", git.clone()),
+        ("GIT_INDEX_FILE", git.join("index")),
+        ("GIT_OBJECT_DIRECTORY", git.join("objects")),
+        ("GIT_WORK_TREE", other.folder().to_owned()),
+        ("GIT_NAMESPACE", "theirs".into()),
+    ] {
+        command.env(name, path);
+    }
+    Answer::from(command.output().unwrap()).expect_status(0);
+    assert_eq!(found(&own, &format!("@rev:{head}")), "@1");
 }
 
 #[test]
