@@ -16,7 +16,7 @@ use std::sync::Arc;
 const CONFIDENCE: f64 = 0.95;
 
 /// A change keeps its number while its border moves by no more positions.
-const SAME_BORDER: u32 = 3;
+pub(crate) const SAME_BORDER: u32 = 3;
 
 /// So many points after a change are what "the smallest change that would show" is about.
 const VISIBLE_AFTER: usize = 20;

@@ -85,6 +85,7 @@ mod recorder;
 mod remembered;
 mod report;
 mod report_page;
+mod repository;
 mod resume;
 mod revisions;
 mod run;
