@@ -22,14 +22,16 @@ mod text;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
-pub use disturbance::{Figure, Rule, Rules, Surroundings};
+pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
-pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
+pub use run::{
+    Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
+};
 pub use session::{
     Clock, Counting, DefinitionFile, Design, Length, Order, Runs, Samples, Sampling, Session,
     State, SteadyRule, Stopping, seed_of_step,
