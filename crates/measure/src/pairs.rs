@@ -184,7 +184,7 @@ impl Observer for Tries<'_> {
 
 /// The share of a process's life in which it used the processor, or was `seen` to have use for it.
 fn busy_share(usage: Option<&Usage>, wall_ns: u64, seen: Option<f64>) -> f64 {
-    let used = usage.map(|usage| (usage.user_ns + usage.system_ns) as f64 / wall_ns.max(1) as f64);
+    let used = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (used, seen) {
         (Some(used), Some(seen)) => used.max(seen),
         (used, seen) => used.or(seen).unwrap_or(1.0),
