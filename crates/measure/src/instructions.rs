@@ -3,7 +3,7 @@
 //! All variants do the same number of iterations, a power of ten found by a short trial of the baseline at full speed: a
 //! program is some fifty times as slow while its instructions are counted. Start at [`prepare`].
 
-use crate::pairs::{BUSY, is_concurrent, trial};
+use crate::pairs::{BUSY, trial};
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Kind, counting};
@@ -97,7 +97,7 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
             bail!("the instructions of '{name}' cannot be counted: {reason}\n{HINT}");
         }
         ensure!(
-            !is_concurrent(job),
+            job.workers() == 1,
             "'{name}' has several workers, and valgrind executes one thread at a time\n{HINT}"
         );
     }

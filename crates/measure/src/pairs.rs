@@ -5,9 +5,9 @@
 //! Start at [`check`].
 
 use anyhow::{bail, ensure};
+use speedwell_harness::Kind;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind};
-use speedwell_model::{Event, Metric, Observer, Order, Run, Usage, Value};
+use speedwell_model::{Event, Metric, Observer, Order, Run, Usage};
 use speedwell_process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
@@ -89,18 +89,11 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
              process with another\n{HINT}"
         );
         ensure!(
-            !is_concurrent(job),
+            job.workers() == 1,
             "'{name}' has several workers, and '--order paired' gives both sides one processor\n{HINT}"
         );
     }
     Ok(())
-}
-
-/// Whether the case asks for several workers.
-pub fn is_concurrent(job: &Job) -> bool {
-    let levels = job.case.iter().flat_map(|case| &case.values);
-    let mut levels = levels.filter(|(name, _)| name == "concurrency");
-    levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
 /// A run of the baseline, with the share of its life in which it had use for the processor.
