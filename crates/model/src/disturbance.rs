@@ -115,7 +115,7 @@ impl Figure {
 /// Share of a process's life in which it used no processor; none where several threads used more than one.
 fn waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
-    let used = (usage.user_ns + usage.system_ns) as f64;
+    let used = usage.cpu_ns() as f64;
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
@@ -302,7 +302,7 @@ impl From<Rules> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Case;
+    use crate::{Case, Surroundings};
     use std::sync::Arc;
 
     fn run() -> Run {

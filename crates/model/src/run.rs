@@ -76,6 +76,13 @@ pub struct Usage {
     pub migrations: Option<u64>,
 }
 
+impl Usage {
+    /// CPU time in either mode.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
 /// What the machine did while a run was executed. What its kernel does not say is absent; shares are parts of 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
