@@ -102,8 +102,10 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
     if let (Some(between), Some(within)) = (trend.between_sessions, trend.within_sessions) {
         let advice = if between > 2.0 * within {
             "more runs will not help; a quieter machine, or '--builds', may"
-        } else {
+        } else if within > between {
             "more runs in a session help"
+        } else {
+            "both count"
         };
         notes.push(format!(
             "Between sessions {}, from the runs of a session {}: {advice}.",
