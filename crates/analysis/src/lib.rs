@@ -20,6 +20,7 @@ mod exact;
 pub mod experiment;
 mod findings;
 mod grid;
+pub mod history;
 pub mod iterations;
 pub mod load;
 mod paired;

@@ -1,6 +1,6 @@
 //! The revisions between two, as a line in which each is the parent of the next. Start at [`line`].
 
-use crate::git::Git;
+use crate::git::{Git, GitError};
 use speedwell_model::LineRevision;
 use std::collections::HashMap;
 
@@ -14,13 +14,16 @@ struct Commit {
 }
 
 /// The line from `good` to `bad`, both whole ids and both included: along first parents, or the longest one along any
-/// parents. `None` where `bad` does not descend from `good` in this way, or git does not answer.
+/// parents. `None` where `bad` does not descend from `good` in this way.
+///
+/// # Errors
+/// Git gives no answer.
 pub fn line(
     git: &Git,
     good: &str,
     bad: &str,
     along_all_parents: bool,
-) -> Option<Vec<LineRevision>> {
+) -> Result<Option<Vec<LineRevision>>, GitError> {
     let range = format!("{good}..{bad}");
     let format = "--format=%H%x00%P%x00%at%x00%an%x00%s";
     let which = match along_all_parents {
@@ -32,12 +35,21 @@ pub fn line(
         &which,
         &["--end-of-options", &range, "--"],
     ];
-    let listed = git.ask(&words.concat())?;
+    let listed = git.answer(&words.concat())?;
     let commits: Vec<Commit> = listed.lines().filter_map(commit).collect();
-    let first = git.ask(&["log", "-1", format, "--end-of-options", good, "--"])?;
-    let first = commit(&first)?.revision;
-    // Every commit comes after its parents. The way to each is the longest among those of its parents.
-    let mut ways: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(good, (0, None))]);
+    let first = git.answer(&["log", "-1", format, "--end-of-options", good, "--"])?;
+    Ok(commit(&first).and_then(|first| longest(&commits, first.revision, bad, along_all_parents)))
+}
+
+/// The longest way from `first` to `bad` through commits of which each comes after its parents.
+fn longest(
+    commits: &[Commit],
+    first: LineRevision,
+    bad: &str,
+    along_all_parents: bool,
+) -> Option<Vec<LineRevision>> {
+    // To each commit the length of the way, and the place of the commit before it.
+    let mut ways: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
     for (at, own) in commits.iter().enumerate() {
         let parents = own
             .parents
@@ -60,7 +72,7 @@ pub fn line(
         line.push(commits[at].revision.clone());
         place = ways.get(commits[at].revision.id.as_str())?.1;
     }
-    line.push(first);
+    line.push(first.clone());
     line.reverse();
     Some(line)
 }
@@ -108,7 +120,7 @@ mod tests {
 
     fn subjects(folder: &TempDir, good: &str, bad: &str, all: bool) -> Option<Vec<String>> {
         let git = Git::at(folder.path(), Duration::from_secs(60));
-        let line = line(&git, good, bad, all)?;
+        let line = line(&git, good, bad, all).unwrap()?;
         Some(line.into_iter().map(|own| own.subject).collect())
     }
 

@@ -114,7 +114,7 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
         "'{good}' and '{bad}' are the same revision: there is nothing between them"
     );
     let git = Git::at(&here, LISTING);
-    if let Some(line) = line(&git, &good_id, &bad_id, request.along_all_parents) {
+    if let Some(line) = line(&git, &good_id, &bad_id, request.along_all_parents)? {
         return Ok(([good.to_owned(), bad.to_owned()], line));
     }
     match git.merge_base(&good_id, &bad_id) {

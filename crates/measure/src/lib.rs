@@ -8,6 +8,7 @@ pub mod bisect;
 pub mod calibration;
 pub mod eval;
 pub mod experiment;
+pub mod history;
 mod instructions;
 mod iterations;
 mod layout;

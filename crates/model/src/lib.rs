@@ -27,7 +27,7 @@ mod variant;
 pub use bisection::{Bisection, LineRevision};
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
 pub use change::{Change, ChangeState, Judgement};
-pub use disturbance::{Figure, Rule, Rules, Surroundings};
+pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
@@ -35,7 +35,9 @@ pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
 pub use point::{Machine, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
-pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
+pub use run::{
+    Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
+};
 pub use session::{
     Clock, Counting, DefinitionFile, Design, Length, Order, Purpose, Runs, Samples, Sampling,
     Session, State, SteadyRule, Stopping, seed_of_step,

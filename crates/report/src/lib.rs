@@ -7,6 +7,7 @@
 
 mod bisect;
 mod case_labels;
+mod changes;
 mod charts;
 mod circumstances;
 mod comparison;
@@ -29,6 +30,7 @@ pub mod snippet;
 mod study;
 mod summary;
 mod table;
+mod trend;
 mod tune;
 mod unit;
 mod validity;
@@ -36,6 +38,7 @@ mod warmup;
 mod watch;
 
 pub use bisect::bisect;
+pub use changes::changes;
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use doctor::{
@@ -56,6 +59,7 @@ pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use sessions::{Page, sessions};
 pub use study::study;
 pub use table::{Audience, Cell, Column, Emphasis, Kind, Name, Row, Table, mark};
+pub use trend::trend;
 pub use tune::{KnobLine, SettingLine, TunedMachine, knobs, not_restored, restored, tuned};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
@@ -137,6 +141,10 @@ pub enum Subject {
     Warmup,
     /// A line of revisions.
     Bisection,
+    /// Series along a line of revisions.
+    Trend,
+    /// Changes along a line of revisions.
+    Changes,
     /// HTTP loads.
     Loads,
     /// HTTP loads of more and more concurrency.
@@ -160,6 +168,8 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::SnippetSearch => snippet::search_sort_keys(),
         Subject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
         Subject::Bisection => bisect::sort_keys(),
+        Subject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
+        Subject::Changes => changes::sort_keys(),
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),

@@ -54,6 +54,35 @@ impl Store {
         })
     }
 
+    /// The place of a revision on a line.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
+        let sql = "SELECT position FROM line JOIN revision ON number = revision
+                   WHERE line.project = ?1 AND branch = ?2 AND id = ?3";
+        self.first_row(sql, params![PROJECT, branch, id], |row| row.get(0))
+    }
+
+    /// All measured revisions, in the order of their first sessions.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn revisions_as_measured(&self) -> anyhow::Result<Vec<Revision>> {
+        let sql = "SELECT id, tree, committed_unix_ms, subject FROM revision
+                   JOIN (SELECT revision, min(session) AS first FROM point GROUP BY revision)
+                   ON revision = number ORDER BY first";
+        self.rows(sql, [], |row| {
+            Ok(Revision {
+                id: row.get(0)?,
+                tree: row.get(1)?,
+                parents: Vec::new(),
+                committed_unix_ms: row.get(2)?,
+                subject: row.get(3)?,
+            })
+        })
+    }
+
     /// The names of all lines that were seen.
     ///
     /// # Errors
@@ -100,14 +129,5 @@ impl Store {
         };
         placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), from_json)?;
         Ok(Some(placed))
-    }
-
-    /// The number of a revision in the file.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn revision_number(&self, id: &str) -> anyhow::Result<Option<i64>> {
-        let sql = "SELECT number FROM revision WHERE project = ?1 AND id = ?2";
-        self.first_row(sql, params![PROJECT, id], |row| row.get(0))
     }
 }
