@@ -1,146 +1,91 @@
 //! The revision that changed a benchmark: found in a made repository, through broken builds and killed searches.
 
-use super::harness_driver::tool;
 use super::programs::PROGRAM;
-use super::project::{Answer, Project};
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use super::project::Answer;
+use super::repository::{BENCH, Repository};
+use std::ops::Deref;
 
-/// Makes the program `bench` with the time that stands in `cost`; fails where there is a file `broken`.
-const BUILD: &str = "test ! -e broken || { echo nothing to link >&2; exit 1; }
+/// Makes the program `bench` with the time that stands in `cost`; fails where `broken` is not empty.
+const BUILD: &str = "test ! -s broken || { echo nothing to link >&2; exit 1; }
 sed \"s/TIME/$(cat cost)/g\" bench.in > bench && chmod +x bench";
 
 /// Counts the starts of the program in the file `$LOG`, and sends a signal to who has started it at some of them.
 const COUNTED: &str = "echo start >> \"$LOG\"
 case \" $AT \" in *\" $(wc -l < \"$LOG\") \"*) kill -$SIGNAL $PPID; sleep 100 ;; esac";
 
-const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
-
-/// A repository of commits that are tagged `c1`, `c2` ..., each with the time in microseconds that its program takes.
-struct Repository {
-    project: Project,
-    outside: tempfile::TempDir,
+/// A repository of some commits, each with the time in microseconds that its program takes.
+struct Line {
+    repository: Repository,
+    ids: Vec<String>,
 }
 
-/// The time of revision `number` of forty: 5 % more from 23 on.
-fn cost_of_forty(number: usize) -> u32 {
-    if number >= 23 { 105 } else { 100 }
+impl Deref for Line {
+    type Target = Repository;
+
+    fn deref(&self) -> &Repository {
+        &self.repository
+    }
 }
 
-impl Repository {
-    /// Commits with these costs; of those whose number `is_broken`, nothing can be built. `None`, said on stderr, without
-    /// git.
-    fn new(costs: &[u32], is_broken: fn(usize) -> bool) -> Option<Repository> {
-        tool(&["git"])?;
+impl Line {
+    /// Commits with these costs; of those whose number `is_broken`, nothing can be built. Their dates are in reverse: the
+    /// order of revisions is that of their parents. `None`, said on stderr, without git.
+    fn new(costs: &[u32], is_broken: fn(usize) -> bool) -> Option<Line> {
         let program = PROGRAM
             .replace("NAMES", "BM_parse")
             .replace("BEFORE", COUNTED)
             .replace("BUILD", "release");
-        let repository = Repository {
-            project: Project::new(),
-            outside: tempfile::tempdir().unwrap(),
+        let repository = Repository::new()?
+            .with(".gitignore", "bench\nstarts\n")
+            .with("bench.in", &program)
+            .with("build.sh", BUILD);
+        let commit = |(cost, number): (&u32, usize)| {
+            repository.write("cost", &cost.to_string());
+            repository.write("broken", if is_broken(number) { "yes" } else { "" });
+            let unix_s = 1_800_000_000 - 1000 * number as i64;
+            repository.commit_at(unix_s, &format!("number {number}"))
         };
-        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
-        let mut stream = String::new();
-        for (cost, number) in costs.iter().zip(1..) {
-            stream += "commit refs/heads/main\n";
-            // Dates in reverse: the order of revisions is that of their parents.
-            let seconds = 1_800_000_000 - 1000 * number;
-            stream += &format!("author Ann <a@b.example> {seconds} +0000\n");
-            stream += &format!("committer Ann <a@b.example> {seconds} +0000\n");
-            let subject = format!("number {number}");
-            stream += &format!("data {}\n{subject}\n", subject.len());
-            if number == 1 {
-                for (name, text) in [
-                    ("bench.in", program.as_str()),
-                    ("build.sh", BUILD),
-                    (".gitignore", ".speedwell\nbench\nstarts\n"),
-                ] {
-                    stream += &format!("M 644 inline {name}\ndata {}\n{text}\n", text.len());
-                }
-            }
-            let cost = cost.to_string();
-            stream += &format!("M 644 inline cost\ndata {}\n{cost}\n", cost.len());
-            stream += match is_broken(number as usize) {
-                true => "M 644 inline broken\ndata 0\n\n",
-                false => "D broken\n",
-            };
-            stream += &format!("\nreset refs/tags/c{number}\nfrom refs/heads/main\n\n");
-        }
-        repository.import(&stream);
-        repository.git(&["checkout", "--quiet", "main"]);
-        Some(repository)
+        let ids = costs.iter().zip(1..).map(commit).collect();
+        Some(Line { repository, ids })
     }
 
-    /// Forty revisions, of which the 23rd is slower, and every fifth cannot be built.
-    fn forty() -> Option<Repository> {
-        let costs: Vec<u32> = (1..=40).map(cost_of_forty).collect();
-        Repository::new(&costs, |number| number % 5 == 4)
+    /// Forty revisions, of which the 23rd is slower by 5 %, and every fifth cannot be built.
+    fn forty() -> Option<Line> {
+        let cost = |number| if number >= 23 { 105 } else { 100 };
+        let costs: Vec<u32> = (1..=40).map(cost).collect();
+        Line::new(&costs, |number| number % 5 == 4)
     }
 
-    fn import(&self, stream: &str) {
-        let mut git = Command::new("git");
-        git.args(["fast-import", "--quiet", "--force"])
-            .current_dir(self.project.path(""));
-        let mut child = git.stdin(Stdio::piped()).spawn().unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(stream.as_bytes())
-            .unwrap();
-        assert!(child.wait().unwrap().success());
+    /// The id of a commit, from 1.
+    fn nth(&self, number: usize) -> &str {
+        &self.ids[number - 1]
     }
 
-    fn git(&self, words: &[&str]) -> String {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"])
-            .args(words);
-        let output = git.current_dir(self.project.path("")).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    /// Its beginning, as reports show it.
+    fn shown(&self, number: usize) -> &str {
+        &self.nth(number)[..10]
     }
 
-    fn outside(&self, name: &str) -> PathBuf {
-        self.outside.path().join(name)
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.project.command(words);
-        command
-            .env("XDG_CACHE_HOME", self.outside("cache"))
-            .env("LOG", self.outside("log"));
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
+    /// From the first commit to the last one.
+    fn whole(&self) -> String {
+        format!("{}..main", self.nth(1))
     }
 
     fn bisect(&self, range: &str, more: &[&str]) -> Answer {
         self.run(&[&["bisect", range], &BENCH[..], more].concat())
     }
 
-    /// The same, with a signal to Speedwell from these starts of the program.
-    fn interrupted(&self, words: &[&str], signal: &str, at: &str) -> Answer {
+    /// Runs the command, with a signal to it from these starts of the program.
+    fn with_signal(&self, words: &[&str], signal: &str, at: &str) -> Answer {
         let mut command = self.command(words);
         command.env("SIGNAL", signal).env("AT", at);
         Answer::from(command.output().unwrap())
-    }
-
-    fn id(&self, revision: &str) -> String {
-        self.git(&["rev-parse", revision])
-    }
-
-    fn short(&self, revision: &str) -> String {
-        self.id(revision)[..10].to_owned()
     }
 }
 
 #[test]
 fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_as_it_was() {
-    let Some(repository) = Repository::forty() else {
+    let Some(repository) = Line::forty() else {
         return;
     };
     std::fs::write(repository.project.path("cost"), "mine").unwrap();
@@ -153,10 +98,10 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         ask.map(|words| repository.git(&words))
     };
     let before = state();
-    let answer = repository.bisect("c1..c40", &[]).expect_status(0);
-    let sentence = format!("{} made it slower: +5.00", repository.short("c23"));
-    let parent = format!("confirming {0} against", repository.short("c23"));
-    let passed = format!("{} cannot be built: passed over", repository.short("c24"));
+    let answer = repository.bisect(&repository.whole(), &[]).expect_status(0);
+    let sentence = format!("{} made it slower: +5.00", repository.shown(23));
+    let parent = format!("confirming {0} against", repository.shown(23));
+    let passed = format!("{} cannot be built: passed over", repository.shown(24));
     let answer = answer.expect_stdout(&[
         &sentence,
         "Ann",
@@ -174,36 +119,37 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         .json();
     assert_eq!(
         (&json["found"], &json["range"]),
-        (&true.into(), &"c1..c40".into())
+        (&true.into(), &repository.whole().into())
     );
     let change = &json["tables"]["changes"][0];
-    assert_eq!(change["revision"], repository.id("c23"), "{json:#}");
-    assert_eq!(change["before"], repository.id("c22"));
+    assert_eq!(change["revision"], repository.nth(23), "{json:#}");
+    assert_eq!(change["before"], repository.nth(22));
     let share = change["change"].as_f64().unwrap();
     assert!((share - 0.05).abs() < 1e-3, "{share}");
     for format in ["md", "csv", "html"] {
         let page = repository
             .run(&["report", "@latest", "--format", format])
             .expect_status(0);
-        page.expect_stdout(&[&repository.short("c23")]);
+        page.expect_stdout(&[&repository.shown(23)]);
     }
 }
 
 #[test]
 fn a_search_that_is_killed_ten_times_comes_to_the_same_answer() {
-    let Some(repository) = Repository::forty() else {
+    let Some(repository) = Line::forty() else {
         return;
     };
     let at = "3 17 31 33 35 38 43 52 60 71";
-    let words = [&["bisect", "c1..c40"], &BENCH[..]].concat();
-    let mut answer = repository.interrupted(&words, "KILL", at);
+    let whole = repository.whole();
+    let words = [&["bisect", &*whole], &BENCH[..]].concat();
+    let mut answer = repository.with_signal(&words, "KILL", at);
     let mut kills = 0;
     while answer.status == -1 {
         kills += 1;
-        answer = repository.interrupted(&["bisect", "--resume", "@latest"], "KILL", at);
+        answer = repository.with_signal(&["bisect", "--resume", "@latest"], "KILL", at);
     }
     assert_eq!(kills, 10, "{answer:?}");
-    let sentence = format!("{} made it slower: +5.00", repository.short("c23"));
+    let sentence = format!("{} made it slower: +5.00", repository.shown(23));
     answer.expect_status(0).expect_stdout(&[&sentence]);
     let again = repository.run(&["bisect", "--resume", "@latest"]);
     again
@@ -213,12 +159,13 @@ fn a_search_that_is_killed_ten_times_comes_to_the_same_answer() {
 
 #[test]
 fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_resumed() {
-    let Some(repository) = Repository::forty() else {
+    let Some(repository) = Line::forty() else {
         return;
     };
-    let words = [&["bisect", "c1..c40"], &BENCH[..]].concat();
+    let whole = repository.whole();
+    let words = [&["bisect", &*whole], &BENCH[..]].concat();
     let answer = repository
-        .interrupted(&words, "INT", "45")
+        .with_signal(&words, "INT", "45")
         .expect_status(130);
     answer
         .expect_stdout(&["not found yet: with 95 % the change is in one of"])
@@ -231,7 +178,7 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
     late.expect_status(1)
         .expect_stderr(&["the time of --budget is over", "--resume @1"]);
     let rest = ["bisect", "--resume", "@1", "--budget", "1h"];
-    let sentence = format!("{} made it slower", repository.short("c23"));
+    let sentence = format!("{} made it slower", repository.shown(23));
     repository
         .run(&rest)
         .expect_status(0)
@@ -251,23 +198,23 @@ fn a_gain_in_two_parts_is_found_in_both() {
             }
         })
         .collect();
-    let Some(repository) = Repository::new(&costs, |_| false) else {
+    let Some(repository) = Line::new(&costs, |_| false) else {
         return;
     };
-    let answer = repository.bisect("c1..c12", &[]).expect_status(0);
-    let parts = ["c4", "c9"].map(|tag| format!("{} made it faster: -1", repository.short(tag)));
+    let answer = repository.bisect(&repository.whole(), &[]).expect_status(0);
+    let parts = [4, 9].map(|number| format!("{} made it faster: -1", repository.shown(number)));
     answer.expect_stdout(&[&parts[0], &parts[1], "number 4", "number 9"]);
 }
 
 #[test]
 fn ends_that_are_alike_are_not_searched() {
     let costs = [100; 6];
-    let Some(repository) = Repository::new(&costs, |_| false) else {
+    let Some(repository) = Line::new(&costs, |_| false) else {
         return;
     };
-    let answer = repository.bisect("c1..c6", &[]).expect_status(1);
+    let answer = repository.bisect(&repository.whole(), &[]).expect_status(1);
     answer.expect_stdout(&["the ends do not differ by 2 % or more"]);
-    let answer = repository.bisect("c1..c6", &["--threshold", "7%"]);
+    let answer = repository.bisect(&repository.whole(), &["--threshold", "7%"]);
     answer
         .expect_status(1)
         .expect_stdout(&["do not differ by 7 % or more"]);
@@ -275,12 +222,14 @@ fn ends_that_are_alike_are_not_searched() {
 
 #[test]
 fn what_is_no_line_is_refused_with_both_ends_and_the_way_out() {
-    let Some(repository) = Repository::new(&[100; 4], |number| number == 4) else {
+    let Some(repository) = Line::new(&[100; 4], |number| number == 4) else {
         return;
     };
-    repository.git(&["checkout", "--quiet", "-b", "side", "c2"]);
-    repository.git(&["commit", "--quiet", "--allow-empty", "-m", "aside"]);
-    repository.git(&["checkout", "--quiet", "main"]);
+    for number in 1..=4 {
+        repository.git(&["tag", &format!("c{number}"), repository.nth(number)]);
+    }
+    repository.checkout("c2").branch("side").commit("aside");
+    repository.checkout("main");
     let refused = |range: &str, expected: &[&str]| {
         repository
             .bisect(range, &[])
