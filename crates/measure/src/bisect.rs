@@ -169,7 +169,9 @@ pub fn search(
     let Plans { plan, suite, .. } = plans;
     let header = header(&plan, suite, request);
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
-    carry_out(plan, header, recorder, listener)
+    let number = recorder.number();
+    let ended = carry_out(plan, header, recorder, listener)?;
+    Ok((store.session(number)?, ended))
 }
 
 /// Searches on.
@@ -188,7 +190,8 @@ pub fn resume(
         .failures
         .retain(|failure| failure.slot.is_none_or(|slot| done.contains(&slot)));
     let recorder = store.resume(number)?;
-    carry_out(plan, session, recorder, listener)
+    let ended = carry_out(plan, session, recorder, listener)?;
+    Ok((store.session(number)?, ended))
 }
 
 fn carry_out(
@@ -196,7 +199,7 @@ fn carry_out(
     session: Session,
     recorder: Recorder<'_>,
     listener: &mut Listener<'_>,
-) -> Result<(Session, Ended)> {
+) -> Result<Ended> {
     let mut search = Search {
         begin: Instant::now(),
         plan,
@@ -211,11 +214,10 @@ fn carry_out(
     let finished = search.recorder.observe(&Event::Finished {
         interrupted: !is_over,
     });
-    let session = search.session;
     forget_interrupt();
     let ended = ended?.0;
     finished?;
-    Ok((session, ended))
+    Ok(ended)
 }
 
 /// A search in progress.
