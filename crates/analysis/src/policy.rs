@@ -303,6 +303,8 @@ mod tests {
             counting: None,
             steady: None,
             layout: Default::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         }
     }
 

@@ -28,6 +28,7 @@ pub fn capture(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
 
 fn capture_from(tree: &Tree) -> Environment {
     Environment {
+        machine: None,
         host: tree.text("/proc/sys/kernel/hostname"),
         cpu: processors::model(tree),
         cpus: processors::available(tree),

@@ -3,7 +3,9 @@
 //! No hook, no monitor and no prompt for a password is started, and a question changes and locks nothing in the
 //! repository. Start at [`Git`].
 
+use speedwell_model::Revision;
 use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, Stream, run};
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -87,6 +89,9 @@ const QUIET: [&str; 5] = [
     "core.hooksPath=/dev/null",
 ];
 
+/// Letters kept of a subject.
+const SUBJECT: usize = 200;
+
 /// Collects what comes on standard output, whole.
 struct Output(Vec<u8>);
 
@@ -166,15 +171,44 @@ impl Git {
 
     /// The commits that lead to `revision`, itself first, always by the first parent.
     pub fn line_to(&self, revision: &str) -> Vec<String> {
-        let words = [
-            "rev-list",
-            "--first-parent",
-            "--end-of-options",
-            revision,
-            "--",
+        let line = self.line(revision, None).unwrap_or_default();
+        line.into_iter().map(|revision| revision.id).rev().collect()
+    }
+
+    /// The line of commits up to `tip`, the oldest first, always by the first parent; without those that lead to `known`.
+    pub fn line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
+        let without = known.map(|known| format!("^{known}"));
+        let mut words = vec!["--first-parent", "--reverse", "--end-of-options", tip];
+        words.extend(without.as_deref());
+        self.commits(&words)
+    }
+
+    /// What is known of the commit that `revision` names.
+    pub fn commit(&self, revision: &str) -> Option<Revision> {
+        self.commits(&["-1", "--end-of-options", revision])?.pop()
+    }
+
+    /// Commits as `git log` finds them.
+    fn commits(&self, words: &[&str]) -> Option<Vec<Revision>> {
+        let format = [
+            "-c",
+            "log.showSignature=false",
+            "log",
+            "--format=%H%x00%T%x00%P%x00%ct%x00%s",
         ];
-        let answer = self.ask(&words).unwrap_or_default();
-        answer.lines().map(str::to_owned).collect()
+        let words: Vec<&str> = format.iter().chain(words).chain(&["--"]).copied().collect();
+        self.ask(&words)?.lines().map(revision).collect()
+    }
+
+    /// The names of tags by the ids of their commits; of several of one commit, the last by name.
+    pub fn tags(&self) -> HashMap<String, String> {
+        let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
+        let answer = self.ask(&["for-each-ref", "--sort=refname", format, "refs/tags"]);
+        let answer = answer.unwrap_or_default();
+        let pairs = answer.lines().filter_map(|line| line.split_once(' '));
+        pairs
+            .map(|(id, name)| (id.to_owned(), name.to_owned()))
+            .collect()
     }
 
     /// What `spec` writes on its standard output, whole.
@@ -211,6 +245,19 @@ fn complaint(outcome: &Outcome) -> String {
         "" => format!("nothing, and {}", outcome.ended),
         lines => lines.trim_start_matches("fatal: ").to_owned(),
     }
+}
+
+/// A line of `git log` in our format.
+fn revision(line: &str) -> Option<Revision> {
+    let mut parts = line.splitn(5, '\0');
+    let mut next = || parts.next().map(str::to_owned);
+    Some(Revision {
+        id: next()?,
+        tree: next(),
+        parents: next()?.split_whitespace().map(str::to_owned).collect(),
+        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
+        subject: next().map(|subject| subject.chars().take(SUBJECT).collect()),
+    })
 }
 
 #[cfg(test)]

@@ -2,15 +2,12 @@
 //! jobs, then by the repository of the folder. Start at [`origin`].
 
 use crate::git::Git;
-use speedwell_model::{Origin, OriginRequest, OriginSource};
+use speedwell_model::{Origin, OriginRequest, OriginSource, Revision};
 use std::path::Path;
 use std::time::Duration;
 
 /// How long git may take, altogether; without an answer the session has no revision.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// Letters kept of a subject.
-const SUBJECT: usize = 200;
 
 /// The code that is measured in `folder`; `None` where nobody knows.
 pub fn origin(folder: &Path, request: &OriginRequest) -> Option<Origin> {
@@ -109,16 +106,19 @@ fn found(git: &Git, job: Job, request: &OriginRequest) -> Option<Origin> {
 
 /// A commit: id, tree, parents, time, subject.
 fn commit(git: &Git, revision: &str) -> Option<Origin> {
-    let format = "--format=%H%n%T%n%P%n%ct%n%s";
-    let answer = git.ask(&["log", "-1", format, "--end-of-options", revision, "--"])?;
-    let mut lines = answer.splitn(5, '\n');
-    let mut next = || lines.next().map(str::to_owned);
+    let Revision {
+        id,
+        tree,
+        parents,
+        committed_unix_ms,
+        subject,
+    } = git.commit(revision)?;
     Some(Origin {
-        revision: next()?,
-        tree: next(),
-        parents: next()?.split_whitespace().map(str::to_owned).collect(),
-        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
-        subject: next().map(|subject| subject.chars().take(SUBJECT).collect()),
+        revision: id,
+        tree,
+        parents,
+        committed_unix_ms,
+        subject,
         ..Origin::default()
     })
 }

@@ -319,6 +319,8 @@ mod tests {
                 counting: None,
                 steady: None,
                 layout: Layout::default(),
+                purpose: Default::default(),
+                work: Default::default(),
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

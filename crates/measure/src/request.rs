@@ -8,11 +8,11 @@ use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Counting, Design, Layout, Length, Order, Origin, OriginRequest, Run, Runs, Samples,
-    Sampling, Stopping, Variant, milliseconds,
+    Clock, Counting, Design, Environment, Layout, Length, Order, Origin, OriginRequest, Purpose,
+    Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -150,6 +150,8 @@ pub struct SessionRequest {
     pub command: Vec<String>,
     /// What the user says of the code that is measured; `None` asks nobody.
     pub origin: Option<OriginRequest>,
+    /// What the user calls the machine.
+    pub machine: Option<String>,
     /// End at the first failure.
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
@@ -160,6 +162,14 @@ impl SessionRequest {
     /// The code that is measured in the current folder.
     pub fn origin(&self) -> Option<Origin> {
         environment::origin(Path::new("."), self.origin.as_ref()?)
+    }
+
+    /// The machine, and what is known of programs, as [`environment::capture`] takes them.
+    pub fn environment(&self, programs: &[(String, PathBuf, Option<String>)]) -> Environment {
+        Environment {
+            machine: self.machine.clone(),
+            ..environment::capture(programs)
+        }
     }
 }
 
@@ -265,6 +275,8 @@ impl PlanRequest {
             counting: self.counting.clone(),
             steady: None,
             layout,
+            purpose: Purpose::Measured,
+            work: BTreeMap::new(),
         };
         Plan {
             jobs: suite.jobs.clone(),

@@ -8,15 +8,18 @@ use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Observation};
+use speedwell_harness::{self as harness, Kind, Observation};
 use speedwell_model::{
-    Environment, Event, Observer, Order, Run, Session, State, SteadyRule, Variant,
+    Design, Environment, Event, Observer, Order, Run, Session, State, SteadyRule, Variant,
 };
 use speedwell_process as process;
 use speedwell_results::store::Store;
 use speedwell_runner::{self as runner, Ended, Judge, Orders};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// A session that was measured.
 pub struct MeasuredSession {
@@ -199,10 +202,13 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         state: State::Running,
         tags: request.tags.clone(),
         command: request.command.clone(),
-        design: plan.design.clone(),
+        design: Design {
+            work: work(plan),
+            ..plan.design.clone()
+        },
         variants: plan.variants.clone(),
         metrics: Vec::new(),
-        environment: surroundings(plan, suite.versions),
+        environment: surroundings(plan, suite.versions, request),
         origin: request.origin(),
         runs: Vec::new(),
         failures: suite.failures,
@@ -210,9 +216,28 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
     }
 }
 
+/// Digests of the files that say what benchmarks do. A program that is measured itself, and a snippet, are what changes.
+fn work(plan: &Plan) -> BTreeMap<String, String> {
+    let is_benchmark = |kind: Kind| !kind.is_program() && !matches!(kind, Kind::Snippet(_));
+    let mut of_files: HashMap<&Path, Option<String>> = HashMap::new();
+    let jobs = plan.jobs.iter().filter(|job| is_benchmark(job.source.kind));
+    let digests = jobs.filter_map(|job| {
+        let file = job.source.file.as_path();
+        let read = || Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &fs::read(file).ok()?).to_string());
+        let digest = of_files.entry(file).or_insert_with(read).clone()?;
+        let benchmark = (job.case.as_ref()).map_or(&job.source.name, |case| &case.benchmark);
+        Some((benchmark.clone(), digest))
+    });
+    digests.collect()
+}
+
 /// Machine and programs, asked once, before anything is measured. `known` are the versions of the
 /// baseline's program as it described its files; others are asked for theirs.
-fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
+fn surroundings(
+    plan: &Plan,
+    known: BTreeMap<String, String>,
+    request: &SessionRequest,
+) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
         Some(job) => Some(harness::program_of(&job.source, variant)),
@@ -242,7 +267,7 @@ fn surroundings(plan: &Plan, known: BTreeMap<String, String>) -> Environment {
         programs.push((variant.name.clone(), path, version.text));
         versions.push(version.parts);
     }
-    let mut environment = environment::capture(&programs);
+    let mut environment = request.environment(&programs);
     for (program, parts) in environment.programs.iter_mut().zip(versions) {
         program.versions = parts;
     }

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
+    /// What people call the machine, where they name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Host name.
     pub host: Option<String>,
     /// Processor model as the kernel names it.

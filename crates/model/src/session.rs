@@ -5,7 +5,7 @@ use crate::{
     Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue, Series, Variant,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,6 +217,34 @@ pub struct Design {
     /// What of a program's layout in memory is varied between runs.
     #[serde(default, skip_serializing_if = "Layout::is_usual")]
     pub layout: Layout,
+    /// Why it is measured.
+    #[serde(default, skip_serializing_if = "Purpose::is_usual")]
+    pub purpose: Purpose,
+    /// Digests of the files that say what each benchmark does, by its name: with another file it is other work.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub work: BTreeMap<String, String>,
+}
+
+/// Why a session is measured. What is measured because of a value that was seen says nothing about how common such values
+/// are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To know its result.
+    #[default]
+    Measured,
+    /// To see whether a change that was suspected is there.
+    Confirm,
+    /// To find the revision of a change.
+    Bisect,
+    /// To learn about revisions that were not measured in their time, chosen without looking at values.
+    Backfill,
+}
+
+impl Purpose {
+    fn is_usual(&self) -> bool {
+        *self == Purpose::Measured
+    }
 }
 
 /// What counts as the steady part of a series, fixed before measuring.

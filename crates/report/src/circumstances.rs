@@ -335,6 +335,8 @@ mod tests {
             counting: None,
             steady: None,
             layout: Default::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -370,6 +372,8 @@ mod tests {
             counting: None,
             steady: None,
             layout: Default::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         };
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }

@@ -123,6 +123,8 @@ fn session() -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -35,6 +35,8 @@ pub(super) fn published(variants: &[&str]) -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

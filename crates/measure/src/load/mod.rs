@@ -57,7 +57,7 @@ pub fn session(
     Ok(Session {
         tags: kept.tags.clone(),
         command: kept.command.clone(),
-        environment: environment::capture(&[]),
+        environment: kept.environment(&[]),
         origin: kept.origin(),
         design: Design {
             // Every round holds each address once, shuffled: blocks with one run of each variant.
@@ -123,7 +123,7 @@ pub fn load_with_tools(
         state,
         tags: kept.tags.clone(),
         command: kept.command.clone(),
-        environment: environment::capture(&programs),
+        environment: kept.environment(&programs),
         origin: kept.origin(),
         ..formats::merge(tool, sessions)?
     })

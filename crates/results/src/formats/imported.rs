@@ -190,6 +190,8 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             counting: None,
             steady: None,
             layout: Layout::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants,
         metrics: Vec::new(),

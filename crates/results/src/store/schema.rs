@@ -20,6 +20,7 @@ pub(super) const STEPS: &[&str] = &[
     ORIGIN,
     BUILDS,
     DISTURBANCE,
+    HISTORY,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -56,6 +57,10 @@ const BUILDS: &str = include_str!("steps/8-builds.sql");
 
 /// What the kernel said of each run, and the rule by which it was put aside.
 const DISTURBANCE: &str = include_str!("steps/9-disturbance.sql");
+
+/// Results over time: one point for what each session says of each series, the lines of revisions they lie on, and what
+/// changed there. Points and walks follow from sessions; judgements, renames and remarks are what people said.
+const HISTORY: &str = include_str!("steps/10-history.sql");
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,6 +36,14 @@ pub struct OriginArgs {
     /// The branch that it belongs to [default: that of the checkout]
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
+    /// What the machine is called; sessions under one name are of one machine [default: its host name and processors]
+    #[arg(
+        long,
+        env = "SPEEDWELL_MACHINE",
+        value_name = "NAME",
+        hide_env_values = true
+    )]
+    pub machine: Option<String>,
 }
 
 impl OriginArgs {
@@ -50,6 +58,9 @@ impl OriginArgs {
         }
         if let Some(origin) = &mut session.origin {
             origin.branch = self.branch.clone().or(origin.branch.take());
+        }
+        if self.machine.is_some() {
+            session.environment.machine.clone_from(&self.machine);
         }
     }
 
@@ -69,6 +80,7 @@ impl StoreArgs {
             tags: self.tag.clone(),
             command: std::env::args().collect(),
             origin: (!self.no_save).then(|| origin.request()),
+            machine: origin.machine.clone(),
             ..SessionRequest::default()
         }
     }

@@ -263,6 +263,8 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         }),
         steady: None,
         layout: Layout::default(),
+        purpose: Default::default(),
+        work: Default::default(),
     }
 }
 
@@ -283,6 +285,7 @@ fn origin(dice: &mut Dice) -> Option<Origin> {
 
 fn environment(dice: &mut Dice) -> Environment {
     Environment {
+        machine: dice.maybe(Dice::word),
         host: dice.maybe(Dice::word),
         cpu: dice.maybe(Dice::word),
         cpus: dice.maybe(|dice| dice.0.random()),

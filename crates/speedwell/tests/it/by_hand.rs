@@ -26,6 +26,8 @@ pub fn blank(id: &str) -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: vec![Variant::plain("old"), Variant::plain("new")],
         metrics: vec![Metric::throughput()],

@@ -73,6 +73,8 @@ pub fn session() -> Session {
             counting: None,
             steady: None,
             layout: Layout::default(),
+            purpose: Default::default(),
+            work: Default::default(),
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],
