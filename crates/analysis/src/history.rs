@@ -1,8 +1,8 @@
 //! All series of a project along one line, for those who report them.
 
 use crate::circumstances::Difference;
-use crate::trend::{SAME_BORDER, Trend, TrendPoint};
-use speedwell_model::{Change, Machine, SeriesKey};
+use crate::trend::{SAME_BORDER, Trend, TrendPoint, verdict_of_change};
+use speedwell_model::{Change, Machine, SeriesKey, Verdict};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a project knows along a line of revisions.
@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct History {
     /// The branch that the line is of.
     pub line: String,
+    /// The smallest change that matters, as a share.
+    pub threshold: f64,
     /// Every series that was asked for.
     pub series: Vec<SeriesTrend>,
     /// The machines by their numbers.
@@ -38,6 +40,13 @@ pub struct SeriesTrend {
     pub circumstances: BTreeMap<usize, Vec<Difference>>,
 }
 
+impl SeriesTrend {
+    /// Whether a change of it is for the worse.
+    pub fn verdict(&self, change: &Change, threshold: f64) -> Verdict {
+        verdict_of_change(&change.ratio, self.key.metric.better, threshold)
+    }
+}
+
 impl Trend {
     /// Indices of points of one machine that follow one another.
     pub fn successions(&self) -> Vec<(usize, usize)> {
@@ -51,11 +60,8 @@ impl Trend {
 
     /// The successions at or near the border of a change: what happened there may be its cause.
     pub fn near(&self, change: &Change) -> Vec<(usize, usize)> {
-        let position = |id: &str| {
-            let point = self.points.iter().find(|point| point.revision.id == id);
-            point.map(|point| point.position)
-        };
-        let (Some(before), Some(after)) = (position(&change.before), position(&change.after))
+        let (Some(before), Some(after)) =
+            (self.position(&change.before), self.position(&change.after))
         else {
             return Vec::new();
         };
@@ -70,10 +76,9 @@ impl Trend {
 
     /// How many revisions of the line lie between the border's two, the newer one included.
     pub fn revisions_between(&self, change: &Change) -> Option<u32> {
-        let position = |id: &str| {
-            let point = self.points.iter().find(|point| point.revision.id == id);
-            point.map(|point| point.position)
-        };
-        Some(position(&change.after)?.abs_diff(position(&change.before)?))
+        Some(
+            self.position(&change.after)?
+                .abs_diff(self.position(&change.before)?),
+        )
     }
 }

@@ -113,7 +113,7 @@ pub fn trend(mut points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> 
     for group in &groups {
         found.extend(trend.search_group(group));
     }
-    found.sort_by_key(|change| trend.position_of(&change.after));
+    found.sort_by_key(|change| trend.position(&change.after));
     trend.changes = with_numbers(&trend, found, known);
     trend
 }
@@ -147,7 +147,7 @@ fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
 
 impl Trend {
     /// Place of a revision on the line, if it has a point.
-    fn position_of(&self, revision: &str) -> Option<u32> {
+    pub fn position(&self, revision: &str) -> Option<u32> {
         let point = self
             .points
             .iter()
@@ -299,8 +299,8 @@ fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Chan
     let mut left: Vec<&Change> = known.iter().collect();
     let mut all: Vec<Change> = Vec::new();
     for change in found {
-        let place = trend.position_of(&change.after);
-        let distance = |other: &Change| Some(trend.position_of(&other.after)?.abs_diff(place?));
+        let place = trend.position(&change.after);
+        let distance = |other: &Change| Some(trend.position(&other.after)?.abs_diff(place?));
         let nearest = (left.iter().enumerate())
             .filter_map(|(index, other)| Some((distance(other)?, index)))
             .filter(|(distance, _)| *distance <= SAME_BORDER)
@@ -321,7 +321,7 @@ fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Chan
         },
         ..change.clone()
     }));
-    all.sort_by_key(|change| (trend.position_of(&change.after), change.number));
+    all.sort_by_key(|change| (trend.position(&change.after), change.number));
     all
 }
 

@@ -3,6 +3,7 @@
 //! Decides which branch is the line, what is asked of git and what is remembered. Where changes are is decided in
 //! `analysis::trend`. Start at [`history`].
 
+use crate::reference;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis as analysis;
@@ -36,6 +37,8 @@ pub struct HistoryRequest {
     pub metrics: Vec<String>,
     /// Take the ratio to this variant of the same session for the figure.
     pub relative: Option<String>,
+    /// The smallest change that matters, as a share.
+    pub threshold: f64,
     /// A change of the benchmark itself begins nothing new.
     pub same_work: bool,
     /// Look for changes of circumstances along the whole course, not only near changes.
@@ -49,7 +52,10 @@ pub struct HistoryRequest {
 pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     keep_missing_points(store)?;
     let git = Git::at(Path::new("."), LIMIT);
-    let mut history = History::default();
+    let mut history = History {
+        threshold: request.threshold,
+        ..History::default()
+    };
     history.line = line(store, &git, request.branch.as_deref(), &mut history.notes)?;
     history.labels = labels(store, &git)?;
     let mut reading = Reading {
@@ -77,6 +83,32 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         }
     }
     Ok(history)
+}
+
+/// The place on a line of what `word` names: a revision, or a session such as `@base`.
+///
+/// # Errors
+/// It names none, or one that is not on the line.
+pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
+    let git = Git::at(Path::new("."), LIMIT);
+    let revision = if word.starts_with('@') {
+        let session = store.session(reference::find(store, word)?.number)?;
+        let origin = session.origin;
+        origin
+            .with_context(|| format!("'{word}' is of no known revision"))?
+            .revision
+    } else {
+        git.commit_id(word).unwrap_or_else(|| word.to_owned())
+    };
+    if let Some(position) = store.position(line, &revision)? {
+        return Ok(position);
+    }
+    let fork = tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
+    let place = match &fork {
+        Some(fork) => store.position(line, fork)?,
+        None => None,
+    };
+    place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
 }
 
 /// Sessions that ended since somebody last looked get their points.

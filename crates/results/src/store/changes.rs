@@ -112,6 +112,26 @@ impl Store {
         })
     }
 
+    /// Keeps what a person said of a change.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn judge(&mut self, change: &Change) -> anyhow::Result<()> {
+        self.change(|file| {
+            file.execute(
+                "UPDATE change SET judged = ?2, note = ?3, judged_by = ?4, judged_unix_ms = ?5 WHERE number = ?1",
+                params![
+                    change.number,
+                    change.judgement.to_string(),
+                    change.note,
+                    change.judged_by,
+                    change.judged_unix_ms,
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Takes `new` for the present name of what was called `old`, a benchmark or a whole case.
     ///
     /// # Errors
