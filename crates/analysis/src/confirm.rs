@@ -1,13 +1,13 @@
 //! Whether a change that somebody suspects is there when both sides are measured again.
 //!
 //! Decides the looks, the error rate and what counts as confirmed. What was measured before, which made somebody suspect
-//! the change, takes no part, so the ratio is not overstated. Start at [`confirm`]; [`verdicts`] reads a finished session.
+//! the change, takes no part, so the ratio is not overstated. Start at [`confirm`]; [`confirmations`] reads a session.
 
-use crate::findings::{CaseComparison, Findings};
+use crate::findings::{CaseComparison, Comparison, Findings};
 use speedwell_model::{Estimate, Verdict};
-use speedwell_stats::Observation;
 use speedwell_stats::sequential::{Decision, Design, decide};
 use speedwell_stats::test::stratified::{StratifiedError, stratified_rank};
+use speedwell_stats::{Observation, Side};
 use std::sync::LazyLock;
 
 /// Runs of a side at which a confirmation may end.
@@ -52,11 +52,9 @@ pub fn confirm(
     delta: f64,
     is_more: bool,
 ) -> Result<Option<Confirmation>, StratifiedError> {
-    let (mut sides, block) = ([0, 0], |run: &Observation| {
-        usize::from(run.side == speedwell_stats::Side::Candidate)
-    });
-    runs.iter().for_each(|run| sides[block(run)] += 1);
-    let Some(look) = DESIGN.look_at(sides[0].min(sides[1])) else {
+    let new = runs.iter().filter(|run| run.side == Side::Candidate);
+    let new = new.count();
+    let Some(look) = DESIGN.look_at(new.min(runs.len() - new)) else {
         return Ok(None);
     };
     let decision = decide(runs, &look, delta)?;
@@ -78,10 +76,34 @@ pub fn confirm(
     }))
 }
 
-/// What the comparisons of a session say that was measured to confirm something: each row with whether its sides differ.
-pub fn verdicts(findings: &Findings) -> impl Iterator<Item = (&CaseComparison, bool)> {
-    let rows = findings.comparisons.iter().flat_map(|found| &found.rows);
-    rows.map(|row| (row, matches!(row.verdict, Verdict::Better | Verdict::Worse)))
+/// What a session says that was measured to confirm something: each comparison of a case with what it came to. A change
+/// with no suspected direction is confirmed in either; `None` where there are not runs enough.
+pub fn confirmations(
+    findings: &Findings,
+    is_more: Option<bool>,
+) -> Vec<(&Comparison, &CaseComparison, Option<Confirmation>)> {
+    let mut all = Vec::new();
+    for comparison in &findings.comparisons {
+        for row in &comparison.rows {
+            let of = |change: Estimate| {
+                let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+                let is_there = is_sure && is_more.is_none_or(|more| (change.value > 0.0) == more);
+                let is_open = row.verdict == Verdict::Unclear && runs(row) < LOOKS[LOOKS.len() - 1];
+                match (is_there, is_open) {
+                    (true, _) => Some(Confirmation::Confirmed(change)),
+                    (false, true) => None,
+                    (false, false) => Some(Confirmation::Refuted(change)),
+                }
+            };
+            all.push((comparison, row, row.change.and_then(of)));
+        }
+    }
+    all
+}
+
+fn runs(row: &CaseComparison) -> u32 {
+    let sides = [&row.baseline, &row.candidate].map(|side| side.runs.len());
+    u32::try_from(sides[0].min(sides[1])).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 pub mod bisect;
 pub mod calibration;
+pub mod confirm;
 pub mod eval;
 pub mod experiment;
 pub mod history;

@@ -274,7 +274,8 @@ impl PlanRequest {
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
             runs_per_block,
-            threshold: self.threshold,
+            // What is confirmed is that there is a change; how large it is, its interval says.
+            threshold: self.threshold.filter(|_| !confirms),
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),

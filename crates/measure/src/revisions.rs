@@ -399,6 +399,26 @@ pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
     candidates.iter().filter(is_same).map(sentence).collect()
 }
 
+/// Whether all variants perform all cases by one and the same program, byte for byte, on the same files.
+pub fn are_identical(plan: &Plan) -> bool {
+    let Some((first, others)) = plan.variants.split_first() else {
+        return false;
+    };
+    let is_same = |job: &Job, other: &Variant| {
+        let source = &job.source;
+        let files = [first, other].map(|own| own.path_of(&source.file));
+        let [one, two] = [first, other].map(|own| program_of(source, own));
+        let has_same_words =
+            first.arguments == other.arguments && typed_variables(first).eq(typed_variables(other));
+        has_same_words
+            && (source.kind.is_program() || files[0] == files[1])
+            && have_same_bytes(&one, &two)
+    };
+    !others.is_empty()
+        && !plan.jobs.is_empty()
+        && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
+}
+
 /// The variables of a variant without those that every revision gets.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = &(String, String)> {
     let own = variant.worktree.as_ref().map(worktree::variables);

@@ -35,9 +35,7 @@ pub fn changes(
     let (suspected, known): (Vec<Line<'_>>, Vec<Line<'_>>) =
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     document.push(Block::Headline(headline(history, &known, &suspected)));
-    if !known.is_empty() {
-        document.push(Block::Table(columns().table(TABLE, &owned(&known))));
-    }
+    document.push(Block::Table(columns().table(TABLE, &owned(&known))));
     if !suspected.is_empty() {
         document.push_heading(2, "Suspected: worth measuring again");
         document.push(Block::Table(columns().table(TABLE, &owned(&suspected))));

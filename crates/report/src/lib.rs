@@ -11,6 +11,7 @@ mod changes;
 mod charts;
 mod circumstances;
 mod comparison;
+mod confirm;
 mod doctor;
 mod document;
 mod experiment;
@@ -41,6 +42,7 @@ pub use bisect::bisect;
 pub use changes::changes;
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
+pub use confirm::{confirm, identical};
 pub use doctor::{
     CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
 };
@@ -141,6 +143,8 @@ pub enum Subject {
     Warmup,
     /// A line of revisions.
     Bisection,
+    /// Changes that are measured again.
+    Confirmation,
     /// Series along a line of revisions.
     Trend,
     /// Changes along a line of revisions.
@@ -168,6 +172,7 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::SnippetSearch => snippet::search_sort_keys(),
         Subject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
         Subject::Bisection => bisect::sort_keys(),
+        Subject::Confirmation => [confirm::sort_keys(), comparison::sort_keys()].concat(),
         Subject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
         Subject::Changes => changes::sort_keys(),
         Subject::Loads => load::sort_keys(),

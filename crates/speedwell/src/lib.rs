@@ -7,6 +7,7 @@ mod as_tool;
 mod bisect;
 mod calibrated;
 mod compare;
+mod confirm;
 mod doctor;
 mod eval;
 mod experiment;
@@ -61,6 +62,7 @@ enum Command {
     Warmup(Box<warmup::WarmupArgs>),
     Load(Box<options::LoadArgs>),
     Compare(compare::CompareArgs),
+    Confirm(Box<confirm::ConfirmArgs>),
     Bisect(Box<bisect::BisectArgs>),
     Report(report::ReportArgs),
     History(history::HistoryArgs),
@@ -111,6 +113,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Warmup(args) => warmup::run(*args),
         Command::Load(args) => load::run(&args),
         Command::Compare(args) => compare::run(args),
+        Command::Confirm(args) => confirm::run(*args),
         Command::Bisect(args) => bisect::run(*args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),

@@ -12,7 +12,7 @@ use speedwell_analysis::load::gate::Condition;
 use speedwell_analysis::{self as analysis, Findings, Settings, bisect, snippet};
 use speedwell_harness::Trial;
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::{Session, Stopping};
+use speedwell_model::{Purpose, Session, Stopping};
 use speedwell_report::{self as report, ChartKind, Document, Output};
 use speedwell_results::formats::{self, node_csv::Layout};
 use speedwell_suite::experiment::Experiment;
@@ -185,6 +185,9 @@ pub fn document_of(
     }
     if let Some(found) = bisect::analyse(session).filter(|_| is_whole) {
         return Ok(report::bisect(&found, &session.failures, output));
+    }
+    if session.design.purpose == Purpose::Confirm && is_whole {
+        return Ok(report::confirm(findings, None, output));
     }
     match &study.x_axis {
         Some(x_axis) => {

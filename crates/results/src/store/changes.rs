@@ -112,6 +112,27 @@ impl Store {
         })
     }
 
+    /// Keeps what measuring a change again came to.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn settle(&mut self, change: &Change) -> anyhow::Result<()> {
+        self.change(|file| {
+            file.execute(
+                "UPDATE change SET state = ?2, ratio = ?3, low = ?4, high = ?5, confirmed_by = ?6 WHERE number = ?1",
+                params![
+                    change.number,
+                    change.state.to_string(),
+                    change.ratio.value,
+                    change.ratio.low,
+                    change.ratio.high,
+                    change.confirmed_by,
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Keeps what a person said of a change.
     ///
     /// # Errors

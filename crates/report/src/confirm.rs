@@ -1,0 +1,109 @@
+//! The report of measuring suspected changes again.
+
+use super::output::Output;
+use crate::comparison::comparison;
+use crate::document::{Block, Document};
+use crate::failures::failures;
+use crate::figure::{change_with_interval, count};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind};
+use crate::validity::validity;
+use speedwell_analysis::Findings;
+use speedwell_analysis::confirm::{Confirmation, confirmations};
+
+/// A case with what measuring it again came to.
+struct Line {
+    case: String,
+    metric: String,
+    outcome: Option<Confirmation>,
+    runs: usize,
+}
+
+/// The report; `is_more` is the direction that was suspected, if one was.
+pub fn confirm(findings: &Findings, is_more: Option<bool>, output: &Output) -> Document {
+    let lines: Vec<Line> = confirmations(findings, is_more)
+        .into_iter()
+        .map(|(found, row, outcome)| Line {
+            case: row.case.id(),
+            metric: found.metric.name.clone(),
+            outcome,
+            runs: row.baseline.runs.len().min(row.candidate.runs.len()),
+        })
+        .collect();
+    let mut document = Document::new("confirmation");
+    document.push_warnings(&findings.warnings);
+    document.append(validity(&findings.validity));
+    document.push(Block::Headline(headline(&lines)));
+    document.push(Block::Table(columns().table("confirmations", &lines)));
+    let mut compared = comparison(findings, output);
+    compared
+        .blocks
+        .retain(|block| matches!(block, Block::Table(_) | Block::Note(_)));
+    document.push(Block::Appendix {
+        title: "The comparison".into(),
+        instead: None,
+        blocks: std::mem::take(&mut compared.blocks),
+    });
+    document.append(failures(&findings.failures, output.verbosity));
+    document
+}
+
+/// The report where both sides are one program.
+pub fn identical() -> Document {
+    let mut document = Document::new("confirmation");
+    document.push(Block::Headline(
+        "refuted: both programs are the same file; look at data, machine or environment".into(),
+    ));
+    document
+}
+
+fn headline(lines: &[Line]) -> String {
+    if let [only] = lines {
+        let size = |outcome: &Confirmation| change_with_interval(&outcome.change());
+        return match &only.outcome {
+            None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
+            Some(outcome @ Confirmation::Confirmed(_)) => format!("confirmed: {}", size(outcome)),
+            Some(outcome @ Confirmation::Refuted(_)) => format!("refuted: {}", size(outcome)),
+        };
+    }
+    let confirmed = lines
+        .iter()
+        .filter(|line| matches!(line.outcome, Some(Confirmation::Confirmed(_))));
+    format!(
+        "confirmed in {} of {}",
+        confirmed.count(),
+        count(lines.len(), "case", "cases")
+    )
+}
+
+/// What the table can be sorted by.
+pub fn sort_keys() -> Vec<&'static str> {
+    columns().sort_keys()
+}
+
+fn columns() -> Columns<Line> {
+    let mut columns: Columns<Line> = Columns::new();
+    columns.add(Column::words("state", "state"), |line| match line.outcome {
+        None => Cell::words("open").emphasised(Emphasis::Caution),
+        Some(Confirmation::Confirmed(_)) => Cell::words("confirmed").emphasised(Emphasis::Strong),
+        Some(Confirmation::Refuted(_)) => Cell::words("refuted").emphasised(Emphasis::Muted),
+    });
+    columns.add(Column::new("case", "case", Kind::Label), |line| {
+        Cell::words(line.case.clone())
+    });
+    columns.add_value("metric", |line| line.metric.clone());
+    let change = |line: &Line| line.outcome.map(|outcome| outcome.change());
+    columns.add(Column::figure("change", "change"), move |line| {
+        let words = change(line).map(|change| change_with_interval(&change));
+        Cell::figure(change(line).map(|change| change.value)).shown(words.unwrap_or_default())
+    });
+    columns.add_figure("change_low", move |line| {
+        change(line).map(|change| change.low)
+    });
+    columns.add_figure("change_high", move |line| {
+        change(line).map(|change| change.high)
+    });
+    columns.add(Column::figure("runs", "runs a side"), |line| {
+        Cell::count(line.runs as u64)
+    });
+    columns
+}
