@@ -66,10 +66,10 @@ pub struct BisectArgs {
     /// The smallest change that matters: ends that differ by less are not searched
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
     threshold: f64,
-    /// The time that everything may take, builds included; '--resume @latest' continues
+    /// Stop after the first complete block of runs after this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
-    /// Resume a bisection that was interrupted or killed, e.g. @latest
+    /// Resume an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["range", "seed", "pin"], help_heading = "Search")]
     resume: Option<String>,
     /// Seed of all random choices [default: random; stored and shown]

@@ -80,6 +80,8 @@ fn an_option_says_the_same_everywhere() {
             "doctor" => &["builds"],
             // Sessions are chosen by what others are given.
             "history" => &["branch"],
+            // It has no verdicts.
+            "bisect" => &["threshold"],
             _ => &[],
         };
         if own.contains(&long) {

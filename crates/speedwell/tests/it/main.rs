@@ -23,6 +23,7 @@ mod compat_grammar;
 mod compat_r;
 mod compat_run_js;
 mod compat_scatter_js;
+mod confirm;
 mod conformance;
 mod conformance_code;
 mod cpp;

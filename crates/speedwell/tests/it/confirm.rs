@@ -1,0 +1,164 @@
+//! Suspected changes, measured again: confirmed, refuted, and not measured where both sides are one program.
+
+use super::project::Answer;
+use super::repository::{BENCH, Repository};
+use speedwell_model::{Change, ChangeState, Estimate, Judgement};
+use speedwell_results::store::Store;
+
+/// Two revisions, whose program takes 100 µs in the first and so many in the second, with this line at its end.
+fn repository(after: &str, line: &str) -> Option<Repository> {
+    let repository = Repository::with_program("100")?;
+    let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
+    let repository = repository
+        .with("cost", after)
+        .with("bench.in", &format!("{text}{line}"));
+    Some(repository.committed("second"))
+}
+
+fn confirm(repository: &Repository, more: &[&str]) -> Answer {
+    let words = [
+        "confirm",
+        "--old",
+        "rev:HEAD~1",
+        "--new",
+        "rev:HEAD",
+        "-f",
+        "BM_copy/8$",
+    ];
+    repository.run(&[&words, &BENCH[..], more].concat())
+}
+
+#[test]
+fn a_change_that_is_there_is_confirmed_at_the_first_look() {
+    let Some(repository) = repository("110", "") else {
+        return;
+    };
+    let answer = confirm(&repository, &[]).expect_status(0);
+    answer.expect_stdout(&["confirmed: +10", "14"]);
+    let report = repository.run(&["report", "@latest", "--format", "json"]);
+    let row = report.expect_status(0).json()["tables"]["confirmations"][0].clone();
+    assert_eq!(
+        (&row["state"], &row["runs"]),
+        (&"confirmed".into(), &14.into()),
+        "{row:#}"
+    );
+    let ends = ["change_low", "change_high"].map(|key| row[key].as_f64().unwrap());
+    assert!(ends[0] > 0.09 && ends[1] < 0.11, "{ends:?}");
+}
+
+#[test]
+fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
+    let Some(differs) = repository("100", "# another text\n") else {
+        return;
+    };
+    let answer = confirm(&differs, &[]).expect_status(1);
+    answer.expect_stdout(&["refuted: ", "14"]);
+
+    let Some(same) = repository("100", "") else {
+        return;
+    };
+    let sentence = "refuted: both programs are the same file; look at data, machine or environment";
+    confirm(&same, &[])
+        .expect_status(1)
+        .expect_stdout(&[sentence]);
+    let sessions = same.run(&["history", "--format", "csv"]).stdout;
+    assert_eq!(sessions.lines().count(), 1, "{sessions}");
+}
+
+/// Measures the program of both revisions, and suspects a change by 10 % between them; its number.
+fn suspected(repository: &Repository) -> String {
+    for revision in ["HEAD~1", "main"] {
+        repository.checkout(revision);
+        let mut build = repository.command(&[]);
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .arg("build.sh")
+            .current_dir(repository.project.path(""));
+        shell.envs(
+            build
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        assert!(shell.status().unwrap().success());
+        build.args(["run", "--runs", "1", "--branch", "main", "./bench"]);
+        Answer::from(build.output().unwrap()).expect_status(0);
+    }
+    repository.run(&["history", "changes"]).expect_status(0);
+    let mut store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
+    let series = store.series().unwrap();
+    let is_first = |name: &str| name.ends_with("BM_copy/8") || name.contains("BM_copy/8 ");
+    let series = series
+        .iter()
+        .find(|own| own.is_primary && is_first(&own.key.case));
+    let change = Change {
+        number: 0,
+        before: repository.id("HEAD~1"),
+        after: repository.id("HEAD"),
+        is_drift: false,
+        evidence: 3.5,
+        ratio: Estimate {
+            value: 1.1,
+            low: 1.05,
+            high: 1.15,
+        },
+        state: ChangeState::Suspected,
+        confirmed_by: None,
+        judgement: Judgement::Open,
+        note: None,
+        judged_by: None,
+        judged_unix_ms: None,
+    };
+    let kept = store
+        .keep_changes(series.unwrap().number, "main", &[change])
+        .unwrap();
+    kept[0].number.to_string()
+}
+
+#[test]
+fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
+    for (after, status, state) in [
+        ("110", 0, ChangeState::Confirmed),
+        ("100", 1, ChangeState::Refuted),
+    ] {
+        let Some(repository) = repository(after, "# another text\n") else {
+            return;
+        };
+        let number = suspected(&repository);
+        let words = ["confirm", &number, "--build", "sh build.sh"];
+        let answer = repository.run(&words).expect_status(status);
+        answer.expect_stderr(&[&format!("change {number} is {state}")]);
+        let store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
+        let known = store
+            .change_numbered(number.parse().unwrap())
+            .unwrap()
+            .change;
+        assert_eq!((known.state, known.confirmed_by), (state, Some(3)));
+        let expected = if status == 0 { 1.1 } else { 1.0 };
+        assert!((known.ratio.value - expected).abs() < 0.01, "{known:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_confirmed_is_refused_with_the_way_out() {
+    let Some(repository) = repository("110", "") else {
+        return;
+    };
+    let refused = |words: &[&str], expected: &[&str]| {
+        repository
+            .run(words)
+            .expect_status(2)
+            .expect_stderr(expected);
+    };
+    refused(
+        &["confirm", "7"],
+        &["there is no change 7", "speedwell history changes"],
+    );
+    refused(
+        &["confirm", "./bench"],
+        &["'./bench' is no number of a change", "--old rev:OLD"],
+    );
+    let runs = confirm(&repository, &["--runs", "3"]).expect_status(2);
+    runs.expect_stderr(&["decides itself how many runs", "leave out --runs"]);
+    let order = confirm(&repository, &["--order", "alternate"]).expect_status(2);
+    order.expect_stderr(&["randomised blocks"]);
+}
