@@ -10,7 +10,7 @@ use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{self as harness, Kind, Observation};
 use speedwell_model::{
-    Design, Environment, Event, Observer, Order, Run, Session, State, SteadyRule, Variant,
+    Design, Environment, Event, Observer, Order, Purpose, Run, Session, State, SteadyRule, Variant,
 };
 use speedwell_process as process;
 use speedwell_results::store::Store;
@@ -148,7 +148,10 @@ fn warn_before(
         // However busy a machine is, the instructions are the same.
         return Ok(());
     }
-    match (environment::busy_machine(), pairs::advice(&plans.plan)) {
+    // What confirms something has its order.
+    let may_be_paired = plans.plan.design.purpose == Purpose::Measured;
+    let advice = pairs::advice(&plans.plan).filter(|_| may_be_paired);
+    match (environment::busy_machine(), advice) {
         (Some(busy), Some(advice)) => listener.observe(&Event::Busy(&format!("{busy}\n{advice}"))),
         (Some(busy), None) => listener.observe(&Event::Busy(&busy)),
         (None, _) => Ok(()),

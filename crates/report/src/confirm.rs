@@ -4,17 +4,20 @@ use super::output::Output;
 use crate::comparison::comparison;
 use crate::document::{Block, Document};
 use crate::failures::failures;
-use crate::figure::{change_with_interval, count};
+use crate::figure::{change_with_interval, count, good_and_bad};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use crate::validity::validity;
 use speedwell_analysis::Findings;
 use speedwell_analysis::confirm::{Confirmation, confirmations};
+use speedwell_model::{Better, Metric};
 
 /// A case with what measuring it again came to.
 struct Line {
     case: String,
     metric: String,
     outcome: Option<Confirmation>,
+    /// `slower`
+    direction: &'static str,
     runs: usize,
 }
 
@@ -25,6 +28,7 @@ pub fn confirm(findings: &Findings, is_more: Option<bool>, output: &Output) -> D
         .map(|(found, row, outcome)| Line {
             case: row.case.id(),
             metric: found.metric.name.clone(),
+            direction: direction(&found.metric, outcome),
             outcome,
             runs: row.baseline.runs.len().min(row.candidate.runs.len()),
         })
@@ -47,6 +51,17 @@ pub fn confirm(findings: &Findings, is_more: Option<bool>, output: &Output) -> D
     document
 }
 
+/// What a change makes of a metric.
+fn direction(metric: &Metric, outcome: Option<Confirmation>) -> &'static str {
+    let (good, bad) = good_and_bad(metric);
+    let is_more = outcome.is_some_and(|outcome| outcome.change().value > 0.0);
+    if is_more == (metric.better == Better::Higher) {
+        good
+    } else {
+        bad
+    }
+}
+
 /// The report where both sides are one program.
 pub fn identical() -> Document {
     let mut document = Document::new("confirmation");
@@ -58,11 +73,15 @@ pub fn identical() -> Document {
 
 fn headline(lines: &[Line]) -> String {
     if let [only] = lines {
-        let size = |outcome: &Confirmation| change_with_interval(&outcome.change());
         return match &only.outcome {
             None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
-            Some(outcome @ Confirmation::Confirmed(_)) => format!("confirmed: {}", size(outcome)),
-            Some(outcome @ Confirmation::Refuted(_)) => format!("refuted: {}", size(outcome)),
+            Some(Confirmation::Confirmed(change)) => {
+                let size = change_with_interval(change);
+                format!("confirmed: {size}, {}", only.direction)
+            }
+            Some(Confirmation::Refuted(change)) => {
+                format!("refuted: {}", change_with_interval(change))
+            }
         };
     }
     let confirmed = lines

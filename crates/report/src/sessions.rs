@@ -134,9 +134,16 @@ fn add_origin(columns: &mut Columns<Overview>) {
 fn variants(session: &Overview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
+        names if names.len() > MOST_VARIANTS => {
+            let shown = names[..MOST_VARIANTS].join(" ");
+            format!("{shown} and {} more", names.len() - MOST_VARIANTS)
+        }
         names => names.join(" "),
     }
 }
+
+/// Variants that are named; a bisection has one for each revision that it looked at.
+const MOST_VARIANTS: usize = 4;
 
 /// The words typed, the program without its folders.
 fn spoken(command: &[String]) -> String {
@@ -210,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_goes_by_its_address_and_its_variant_where_it_has_one() {
+    fn a_load_goes_by_its_address_and_variants_by_their_names_as_long_as_they_are_few() {
         let url = "http://127.0.0.1/";
         let with = |variants: &[&str]| Overview {
             variants: variants.iter().map(ToString::to_string).collect(),
@@ -220,6 +227,8 @@ mod tests {
         assert_eq!(super::variants(&with(&["default"])), url);
         assert_eq!(super::variants(&with(&["jit"])), "jit");
         assert_eq!(super::variants(&with(&["default", "jit"])), "default jit");
+        let many = super::variants(&with(&["a", "b", "c", "d", "e", "f"]));
+        assert_eq!(many, "a b c d and 2 more");
     }
 
     #[test]

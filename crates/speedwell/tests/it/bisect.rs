@@ -115,7 +115,7 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         (&json["found"], &json["range"]),
         (&true.into(), &repository.whole().into())
     );
-    let change = &json["tables"]["changes"][0];
+    let change = &json["changes"][0];
     assert_eq!(change["revision"], repository.nth(23), "{json:#}");
     assert_eq!(change["before"], repository.nth(22));
     let share = change["change"].as_f64().unwrap();

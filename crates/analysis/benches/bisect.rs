@@ -1,0 +1,171 @@
+//! How often a whole bisection is right, wrong and without an answer: `cargo bench -p speedwell-analysis --bench bisect`.
+//!
+//! Prints the table of `docs/why/statistics.md` and exits with 1 when a bisection is wrong too often, or right too seldom.
+//! The search alone, without ends, confirmation and second parts, is in `--bench trend` of speedwell-stats. Without `--bench` (as
+//! under `cargo test --benches`) it does a twentieth of the repetitions and only shows that everything runs. Seeds are fixed.
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_analysis::bisect::{Answer, Confirmed, Ends, Outcome, State, Step, next};
+use speedwell_analysis::confirm::Confirmation;
+use speedwell_model::Better;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Standard deviation of the noise of one run, as a share.
+const NOISE: f64 = 0.01;
+/// Changes below this do not matter: less than any change here.
+const DELTA: f64 = 0.005;
+/// Revisions between the ends, the bad one included.
+const REVISIONS: usize = 64;
+
+type Draw = fn(&mut Xoshiro256PlusPlus) -> f64;
+
+const NOISES: [(&str, Draw); 3] = [
+    ("normal", normal),
+    ("t, 2 degrees", |random| {
+        0.6 * normal(random) / (-random.random::<f64>().max(1e-300).ln()).sqrt()
+    }),
+    ("two-humped", |random| {
+        0.5 * normal(random)
+            + if random.random::<f64>() < 0.35 {
+                2.5
+            } else {
+                0.0
+            }
+    }),
+];
+
+/// By the method of Box and Muller.
+fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
+    let (one, two): (f64, f64) = (random.random(), random.random());
+    (-2.0 * one.max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * two).cos()
+}
+
+/// What came of one bisection.
+struct Ended {
+    answer: Answer,
+    runs: usize,
+}
+
+/// Bisects a line with these changes, in deviations of the noise, each from a revision on; of `every` revisions one
+/// cannot be built, none if it is 0.
+fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ended {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut state = State {
+        revisions: REVISIONS + 1,
+        delta: DELTA,
+        better: Better::Lower,
+        slots: BTreeMap::new(),
+        built: BTreeSet::new(),
+        unbuildable: BTreeSet::new(),
+    };
+    loop {
+        match next(&state) {
+            Step::Build(place) if every > 0 && place % every == every - 1 && place < REVISIONS => {
+                state.unbuildable.insert(place);
+            }
+            Step::Build(place) => {
+                state.built.insert(place);
+            }
+            Step::Measure(block) => {
+                for slot in 0..block.runs() {
+                    let place = block.revisions[slot as usize % block.revisions.len()];
+                    let own = changes.iter().filter(|(first, _)| place >= *first);
+                    let shift: f64 = own.map(|(_, size)| size).sum();
+                    let value = (NOISE * (shift + draw(&mut random))).exp();
+                    let outcome = Outcome::Value(value);
+                    state
+                        .slots
+                        .insert(block.first_slot + slot, (place, outcome));
+                }
+            }
+            Step::Answer(answer) => {
+                return Ended {
+                    answer,
+                    runs: state.slots.len(),
+                };
+            }
+        }
+    }
+}
+
+/// Places with a confirmed change: before and after it.
+fn confirmed(answer: &Answer) -> Vec<(usize, usize)> {
+    let is_confirmed = |confirmed: &Confirmed| {
+        matches!(confirmed, Confirmed::Measured(Confirmation::Confirmed(_)))
+    };
+    let parts = answer
+        .parts
+        .iter()
+        .filter(|part| is_confirmed(&part.confirmed));
+    parts.map(|part| (part.before, part.after)).collect()
+}
+
+/// Shares in percent of bisections that found everything, found something wrong, did not confirm, and found the ends alike.
+fn shares(all: &[Ended], changes: &[(usize, f64)]) -> [f64; 4] {
+    let holds = |(before, after): (usize, usize)| {
+        changes
+            .iter()
+            .any(|(first, _)| before < *first && *first <= after)
+    };
+    let percent = |is: &dyn Fn(&Ended) -> bool| {
+        100.0 * all.iter().filter(|one| is(one)).count() as f64 / all.len() as f64
+    };
+    let is_wrong = |one: &Ended| !confirmed(&one.answer).into_iter().all(holds);
+    let is_right = |one: &Ended| !is_wrong(one) && confirmed(&one.answer).len() == changes.len();
+    let is_alike = |one: &Ended| matches!(one.answer.ends, Ends::Alike(_));
+    [
+        percent(&is_right),
+        percent(&is_wrong),
+        percent(&|one| !is_right(one) && !is_wrong(one) && !is_alike(one)),
+        percent(&is_alike),
+    ]
+}
+
+fn main() {
+    let is_measuring = std::env::args().any(|argument| argument == "--bench");
+    let repetitions: u64 = if is_measuring { 400 } else { 20 };
+    // Changes, how often of them one cannot be built, and the least share that must be right in percent.
+    type Cell = (&'static str, &'static [(usize, f64)], usize, f64);
+    let cells: [Cell; 7] = [
+        ("none", &[], 0, 95.0),
+        ("1 at 40", &[(40, 1.0)], 0, 0.0),
+        ("2 at 40", &[(40, 2.0)], 0, 85.0),
+        ("4 at 40", &[(40, 4.0)], 0, 95.0),
+        ("2 at 40, every fifth not built", &[(40, 2.0)], 5, 85.0),
+        ("3 at 20, 6 at 50", &[(20, 3.0), (50, 6.0)], 0, 85.0),
+        ("4 at 20, 4 at 50", &[(20, 4.0), (50, 4.0)], 0, 85.0),
+    ];
+    println!(
+        "{repetitions} bisections of {REVISIONS} revisions a cell; changes in deviations of the noise\n"
+    );
+    println!(
+        "| change | noise | all found, % | something wrong | not confirmed | ends alike | runs |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let mut failures = Vec::new();
+    for ((name, changes, every, least), seed) in
+        cells.into_iter().zip((1_000_000..).step_by(100_000))
+    {
+        for ((noise, draw), seed) in NOISES.into_iter().zip((seed..).step_by(10_000)) {
+            let all: Vec<Ended> = (0..repetitions)
+                .map(|repetition| bisect(changes, draw, every, seed + repetition))
+                .collect();
+            let [right, wrong, open, alike] = shares(&all, changes);
+            let runs = all.iter().map(|one| one.runs).sum::<usize>() as f64 / all.len() as f64;
+            println!(
+                "| {name} | {noise} | {right:.1} | {wrong:.1} | {open:.1} | {alike:.1} | {runs:.0} |"
+            );
+            if right < least || wrong > 3.0 {
+                failures.push(format!(
+                    "{name}, {noise}: {right:.1} % right, {wrong:.1} % wrong"
+                ));
+            }
+        }
+    }
+    println!("\n{} out of tolerance:", failures.len());
+    failures.iter().for_each(|failure| println!("- {failure}"));
+    if is_measuring && !failures.is_empty() {
+        std::process::exit(1);
+    }
+}
