@@ -365,9 +365,10 @@ impl Reading<'_> {
             found.dedup();
             causes.push(found);
         }
-        let circumstances = match self.request.with_circumstances {
-            true => self.differences(store, &trend, trend.successions())?,
-            false => BTreeMap::new(),
+        let circumstances = if self.request.with_circumstances {
+            self.differences(store, &trend, trend.successions())?
+        } else {
+            BTreeMap::new()
         };
         Ok(Some(SeriesTrend {
             number,

@@ -197,6 +197,16 @@ fn columns() -> Columns<Shown> {
             Some(revisions) => format!("{before} and {after} ({revisions} revisions)"),
         }
     });
+    add_state(&mut columns);
+    columns.add(
+        Column::words("causes", "changed there, too").expendable(2),
+        |line| Cell::words(&line.causes),
+    );
+    columns
+}
+
+/// How far a change is established, and what people said.
+fn add_state(columns: &mut Columns<Shown>) {
     columns.add_known("revisions", |line| line.revisions.map(Value::from));
     columns.add(Column::words("subject", "subject").expendable(3), |line| {
         Cell::words(&line.subject)
@@ -216,11 +226,6 @@ fn columns() -> Columns<Shown> {
         Cell::words(line.judgement.to_string()).shown(shown)
     });
     columns.add_value("note", |line| line.note.clone());
-    columns.add(
-        Column::words("causes", "changed there, too").expendable(2),
-        |line| Cell::words(&line.causes),
-    );
-    columns
 }
 
 fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> String {
@@ -286,8 +291,8 @@ fn notes(history: &History) -> Vec<String> {
         if let Some(at) = series.trend.machine_swap {
             let revision = &series.trend.points[at].revision.id;
             notes.push(format!(
-                "'{}': the machine changed with the code at {}, so a change there cannot be told from it; measuring an older \
-                 revision on this machine helps.",
+                "'{}': the machine changed with the code at {}, so neither shows by itself; measuring an older revision \
+                 on this machine helps.",
                 series.key.case,
                 short_revision(revision)
             ));
