@@ -26,9 +26,10 @@ pub fn line(
 ) -> Result<Option<Vec<LineRevision>>, GitError> {
     let range = format!("{good}..{bad}");
     let format = "--format=%H%x00%P%x00%at%x00%an%x00%s";
-    let which = match along_all_parents {
-        true => ["--ancestry-path", "--topo-order"],
-        false => ["--first-parent", "--topo-order"],
+    let which = if along_all_parents {
+        ["--ancestry-path", "--topo-order"]
+    } else {
+        ["--first-parent", "--topo-order"]
     };
     let words = [
         &["log", "--reverse", format][..],

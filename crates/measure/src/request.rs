@@ -252,22 +252,7 @@ impl PlanRequest {
             _ => 2,
         };
         let layout = layout::whole_blocks(self.layout, runs_per_block);
-        let confirms = matches!(self.purpose, Purpose::Confirm | Purpose::Bisect);
-        let stopping = match sampling.runs {
-            Runs::Fixed(runs) => Stopping::Fixed { runs },
-            Runs::Sequential => Stopping::Sequential {
-                looks: match self.order {
-                    Order::Paired => LOOKS_AT_PAIRS.to_vec(),
-                    _ if confirms => layout::looks(&confirm::LOOKS, layout.builds),
-                    _ => layout::looks(&Settings::DEFAULT_LOOKS, layout.builds),
-                },
-                alpha: match confirms {
-                    true => confirm::ALPHA,
-                    false => 1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE),
-                },
-                delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
-            },
-        };
+        let stopping = self.stopping(&sampling.runs, layout.builds);
         let design = Design {
             order: self.order,
             stopping,
@@ -275,7 +260,7 @@ impl PlanRequest {
             seed: self.seed.unwrap_or_else(draw_seed),
             runs_per_block,
             // What is confirmed is that there is a change; how large it is, its interval says.
-            threshold: self.threshold.filter(|_| !confirms),
+            threshold: self.threshold.filter(|_| !self.confirms()),
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
@@ -295,6 +280,33 @@ impl PlanRequest {
             pin: self.pin.clone(),
             shared: false,
             is_search: false,
+        }
+    }
+}
+
+impl PlanRequest {
+    /// Whether a change that is suspected is measured again.
+    fn confirms(&self) -> bool {
+        matches!(self.purpose, Purpose::Confirm | Purpose::Bisect)
+    }
+
+    /// When measuring a case ends.
+    fn stopping(&self, runs: &Runs, builds: u32) -> Stopping {
+        match *runs {
+            Runs::Fixed(runs) => Stopping::Fixed { runs },
+            Runs::Sequential => Stopping::Sequential {
+                looks: match self.order {
+                    Order::Paired => LOOKS_AT_PAIRS.to_vec(),
+                    _ if self.confirms() => layout::looks(&confirm::LOOKS, builds),
+                    _ => layout::looks(&Settings::DEFAULT_LOOKS, builds),
+                },
+                alpha: if self.confirms() {
+                    confirm::ALPHA
+                } else {
+                    1.0 - self.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE)
+                },
+                delta: self.threshold.unwrap_or(Settings::DEFAULT_DELTA),
+            },
         }
     }
 }

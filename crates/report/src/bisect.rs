@@ -159,16 +159,16 @@ fn changes(found: &Found, parts: &[Part]) -> Table {
         let change = confirmation.change();
         Cell::figure(Some(change.value)).shown(change_with_interval(&change))
     });
-    let ends: [(&'static str, fn(Estimate) -> f64); 2] = [
-        ("change_low", |change| change.low),
-        ("change_high", |change| change.high),
-    ];
-    for (key, end) in ends {
-        columns.add_figure(key, move |part: &Part| match part.confirmed {
-            Confirmed::Measured(confirmation) => Some(end(confirmation.change())),
-            Confirmed::Hangs | Confirmed::NotFound => None,
-        });
-    }
+    let ends = |part: &Part| match part.confirmed {
+        Confirmed::Measured(confirmation) => Some(confirmation.change()),
+        Confirmed::Hangs | Confirmed::NotFound => None,
+    };
+    columns.add_figure("change_low", move |part| {
+        ends(part).map(|change| change.low)
+    });
+    columns.add_figure("change_high", move |part| {
+        ends(part).map(|change| change.high)
+    });
     columns.add(Column::words("state", "state"), |part| {
         match part.confirmed {
             Confirmed::Measured(Confirmation::Refuted(_)) => {

@@ -205,9 +205,10 @@ fn conclude(
         .collect();
     let is_confirmed =
         |outcome: &Option<Confirmation>| matches!(outcome, Some(Confirmation::Confirmed(_)));
-    let answer = match outcomes.iter().all(is_confirmed) && !outcomes.is_empty() {
-        true => Status::DONE,
-        false => Status::NO,
+    let answer = if outcomes.iter().all(is_confirmed) && !outcomes.is_empty() {
+        Status::DONE
+    } else {
+        Status::NO
     };
     let status = answer.or(status::of_failures(&findings.failures));
     Ok((status, outcomes.first().copied().flatten()))

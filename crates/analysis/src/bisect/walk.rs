@@ -126,14 +126,12 @@ impl Walk<'_> {
                 return Ok((Ends::Unmeasurable(lost), pair));
             }
             let outcomes = self.measured(Phase::Ends, &[low, high])?;
-            match pair.add((low, high), &outcomes) {
-                Some(_) if pair.hangs() => {
-                    if pair.blocks >= BLOCKS_OF_HANGING {
-                        return Ok((Ends::Hangs, pair));
-                    }
-                }
-                Some(lost) => return Ok((Ends::Unmeasurable(lost), pair)),
-                None => {}
+            let lost = pair.add((low, high), &outcomes);
+            if pair.hangs() && pair.blocks >= BLOCKS_OF_HANGING {
+                return Ok((Ends::Hangs, pair));
+            }
+            if let Some(lost) = lost.filter(|_| !pair.hangs()) {
+                return Ok((Ends::Unmeasurable(lost), pair));
             }
         }
         let Ok(test) = stratified_rank(&pair.runs) else {

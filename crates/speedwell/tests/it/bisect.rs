@@ -124,7 +124,7 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         let page = repository
             .run(&["report", "@latest", "--format", format])
             .expect_status(0);
-        page.expect_stdout(&[&repository.shown(23)]);
+        page.expect_stdout(&[repository.shown(23)]);
     }
 }
 
