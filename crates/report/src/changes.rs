@@ -10,7 +10,7 @@ use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::Search;
-use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, short_revision};
+use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, quote, short_revision};
 
 /// The name of the tables, for machines.
 const TABLE: &str = "changes";
@@ -297,6 +297,13 @@ fn notes(history: &History) -> Vec<String> {
                 short_revision(revision)
             ));
         }
+    }
+    for (old, new) in history.possible_renames() {
+        notes.push(format!(
+            "Did '{old}' become '{new}'? speedwell history rename {} {}",
+            quote(old),
+            quote(new)
+        ));
     }
     if history.gone > 0 {
         notes.push(format!(

@@ -243,6 +243,10 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
         answer.expect_status(0).stdout.lines().count() - 1
     };
     assert_eq!(points(), 12);
+    repository
+        .run(&["history", "changes"])
+        .expect_status(0)
+        .expect_stdout(&["Did 'g/parse.fake n=1' become 'g/parser.fake n=1'?"]);
     let rename = |words: &[&str]| repository.run(&[&["history", "rename"][..], words].concat());
     rename(&["g/nothing.fake", "g/parser.fake"])
         .expect_status(2)
