@@ -47,7 +47,7 @@ struct Ended {
     runs: usize,
 }
 
-/// Bisects a line with these changes, in deviations of the noise, each from a revision on; of `every` revisions one
+/// Bisects a line with these changes, in units of the noise, each from a revision on; of `every` revisions one
 /// cannot be built, none if it is 0.
 fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ended {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -125,19 +125,19 @@ fn shares(all: &[Ended], changes: &[(usize, f64)]) -> [f64; 4] {
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let repetitions: u64 = if is_measuring { 400 } else { 20 };
-    // Changes, how often of them one cannot be built, and the least share that must be right in percent.
+    // Changes, of how many revisions one cannot be built, and the least share that must be right in percent.
     type Cell = (&'static str, &'static [(usize, f64)], usize, f64);
     let cells: [Cell; 7] = [
         ("none", &[], 0, 95.0),
         ("1 at 40", &[(40, 1.0)], 0, 0.0),
-        ("2 at 40", &[(40, 2.0)], 0, 85.0),
+        ("2 at 40", &[(40, 2.0)], 0, 70.0),
         ("4 at 40", &[(40, 4.0)], 0, 95.0),
-        ("2 at 40, every fifth not built", &[(40, 2.0)], 5, 85.0),
+        ("2 at 40, every fifth not built", &[(40, 2.0)], 5, 70.0),
         ("3 at 20, 6 at 50", &[(20, 3.0), (50, 6.0)], 0, 85.0),
         ("4 at 20, 4 at 50", &[(20, 4.0), (50, 4.0)], 0, 85.0),
     ];
     println!(
-        "{repetitions} bisections of {REVISIONS} revisions a cell; changes in deviations of the noise\n"
+        "{repetitions} bisections of {REVISIONS} revisions a cell; changes in units of the noise\n"
     );
     println!(
         "| change | noise | all found, % | something wrong | not confirmed | ends alike | runs |"
@@ -156,7 +156,7 @@ fn main() {
             println!(
                 "| {name} | {noise} | {right:.1} | {wrong:.1} | {open:.1} | {alike:.1} | {runs:.0} |"
             );
-            if right < least || wrong > 3.0 {
+            if right < least || wrong > 2.0 {
                 failures.push(format!(
                     "{name}, {noise}: {right:.1} % right, {wrong:.1} % wrong"
                 ));

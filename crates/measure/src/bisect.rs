@@ -4,6 +4,7 @@
 //! what the store holds, so a search that was killed is resumed from there. Start at [`plans`], then [`search`].
 
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
+use crate::confirm::Suspect;
 use crate::{header, reference, revisions, warn, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_analysis::bisect::{self, Block, Phase, RUNS_PER_BLOCK, State, Step};
@@ -39,6 +40,8 @@ pub struct BisectRequest {
     pub metric: Option<String>,
     /// What is measured, without variants.
     pub measuring: MeasureRequest,
+    /// The change of the store whose case is followed, if it is one.
+    pub suspect: Option<Suspect>,
 }
 
 /// The plan of a search: its line, both ends built, and the one case that is measured.
@@ -61,6 +64,9 @@ pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Pla
         })
         .collect();
     let mut plans = Plans::read(&measuring, listener)?;
+    if let Some(suspect) = &request.suspect {
+        suspect.keep_case(&mut plans)?;
+    }
     let plan = &mut plans.plan;
     check_case(plan)?;
     plan.design.bisection = Some(Bisection {

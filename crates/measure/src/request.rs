@@ -282,9 +282,7 @@ impl PlanRequest {
             is_search: false,
         }
     }
-}
 
-impl PlanRequest {
     /// Whether a change that is suspected is measured again.
     fn confirms(&self) -> bool {
         matches!(self.purpose, Purpose::Confirm | Purpose::Bisect)

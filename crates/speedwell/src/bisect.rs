@@ -12,10 +12,12 @@ use clap::Args;
 use speedwell_analysis::bisect::{self as analysis, Ends, Found};
 use speedwell_analysis::{Findings, Settings};
 use speedwell_measure::bisect::{self as measure, BisectRequest};
+use speedwell_measure::confirm;
 use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_model::{Session, quote};
 use speedwell_process::CpuSet;
 use speedwell_report::{self as report, Subject};
+use speedwell_results::store::Store;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +34,7 @@ use std::time::Duration;
   speedwell bisect v1.4..HEAD --build 'make -j4 bench' ./bench -f parse
   speedwell bisect main~20..main speed/parse.js -s n=10000 --build 'npm ci'
   speedwell bisect v1.4..HEAD --program out/node --build './configure && make -j4' speed/parse.js
+  speedwell bisect --change 7 --build 'make -j4 bench'
   speedwell bisect --resume @latest")]
 pub struct BisectArgs {
     /// The line of revisions: a good one, which does not have the change, and one that has it
@@ -45,12 +48,15 @@ pub struct BisectArgs {
     #[arg(
         index = 2,
         value_name = "TARGET|NAME=VALUE",
-        required_unless_present = "resume"
+        required_unless_present_any = ["resume", "change"]
     )]
     targets: Vec<String>,
     /// After '--': arguments for every measured program
     #[arg(index = 3, last = true, value_name = "ARG")]
     arguments: Vec<String>,
+    /// Take range, case and target from this change of 'speedwell history changes'
+    #[arg(long, value_name = "CHANGE", conflicts_with_all = ["range", "resume"], help_heading = "Search")]
+    change: Option<i64>,
     /// Follow all parents of merges, along the longest way, and not only the first ones
     #[arg(long, help_heading = "Search")]
     all_parents: bool,
@@ -111,7 +117,7 @@ pub fn run(args: BisectArgs) -> anyhow::Result<Status> {
             measure::resume(earlier, &mut store, &mut progress)?
         }
         None => {
-            let plans = measure::plans(&args.request()?, &mut progress)?;
+            let plans = measure::plans(&args.request(&store)?, &mut progress)?;
             measure::search(plans, &args.session(), &mut store, &mut progress)?
         }
     };
@@ -147,7 +153,7 @@ fn how_to_resume(session: &Session, store: &StoreArgs) -> String {
 }
 
 impl BisectArgs {
-    fn request(&self) -> anyhow::Result<BisectRequest> {
+    fn request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
         let SamplingArgs {
             runs,
             precision,
@@ -181,14 +187,25 @@ impl BisectArgs {
             &ExecutionArgs::default(),
             plan,
         )?;
-        measuring.variants.build.command.clone_from(&self.build);
-        Ok(BisectRequest {
+        let mut request = BisectRequest {
             range: self.range.clone().unwrap_or_default(),
             along_all_parents: self.all_parents,
             program: self.program.clone(),
             metric: self.selection.metric.names.first().cloned(),
-            measuring,
-        })
+            ..BisectRequest::default()
+        };
+        if let Some(number) = self.change {
+            let (suspect, of_change) = confirm::of_change(store, number, &measuring)?;
+            let own = suspect.series.metric.name.clone();
+            request.metric = request.metric.or(Some(own));
+            request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
+            request.suspect = Some(suspect);
+            measuring = of_change;
+        }
+        measuring.variants.build.command.clone_from(&self.build);
+        measuring.variants.build.limit = self.build_timeout;
+        request.measuring = measuring;
+        Ok(request)
     }
 
     fn session(&self) -> SessionRequest {

@@ -135,6 +135,13 @@ fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
         assert_eq!((known.state, known.confirmed_by), (state, Some(3)));
         let expected = if status == 0 { 1.1 } else { 1.0 };
         assert!((known.ratio.value - expected).abs() < 0.01, "{known:?}");
+        let words = ["bisect", "--change", &number, "--build", "sh build.sh"];
+        let found = repository.run(&words).expect_status(status);
+        found.expect_stdout(&[if status == 0 {
+            "made it slower: +"
+        } else {
+            "the ends do not differ"
+        }]);
     }
 }
 
