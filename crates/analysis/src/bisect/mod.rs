@@ -10,6 +10,7 @@ mod tests;
 mod walk;
 
 pub use read::analyse;
+pub use walk::{next, standing};
 
 use crate::confirm::Confirmation;
 use speedwell_model::{Better, Bisection, Estimate, Metric};
@@ -169,14 +170,4 @@ pub struct Found {
     pub standing: Standing,
     /// What it came to, if it is over.
     pub answer: Option<Answer>,
-}
-
-/// What is to be done next.
-pub fn next(state: &State) -> Step {
-    walk::walk(state).0
-}
-
-/// How far the search is.
-pub fn standing(state: &State) -> Standing {
-    walk::walk(state).1
 }

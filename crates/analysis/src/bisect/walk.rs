@@ -24,6 +24,16 @@ const LEVEL: f64 = 0.95;
 /// Runs after which it gives up.
 const MOST_RUNS: u32 = 3000;
 
+/// What is to be done next.
+pub fn next(state: &State) -> Step {
+    walk(state).0
+}
+
+/// How far the search is.
+pub fn standing(state: &State) -> Standing {
+    walk(state).1
+}
+
 /// What is to be done next, and how far the search is.
 pub(super) fn walk(state: &State) -> (Step, Standing) {
     let mut walk = Walk {
