@@ -37,7 +37,7 @@ mod warmup;
 mod watch;
 
 pub use changes::changes;
-pub use charts::{ChartKind, UnknownChart};
+pub use charts::{ChartKind, CourseAxis, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use doctor::{
     CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
@@ -155,6 +155,14 @@ pub enum Subject {
 /// An unknown column to sort by, or a file that cannot be written.
 pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
     files::check(&output.files)?;
+    let is_course = matches!(measured, Subject::Trend | Subject::Changes);
+    match output.chart {
+        Some(kind) if is_course && kind != ChartKind::Trend => {
+            bail!("results over revisions can be drawn as trend only")
+        }
+        Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_course()),
+        _ => {}
+    }
     let keys = match measured {
         Subject::Runs => summary::sort_keys(),
         Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
