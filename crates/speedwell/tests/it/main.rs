@@ -48,6 +48,7 @@ mod experiments;
 mod grammar;
 mod harness_driver;
 mod history;
+mod history_page;
 mod http_tools;
 mod imports;
 mod imports_ab;
