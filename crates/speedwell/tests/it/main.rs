@@ -50,6 +50,7 @@ mod harness_driver;
 mod http_tools;
 mod imports;
 mod imports_ab;
+mod imports_history;
 mod imports_text;
 mod instructions;
 mod invariants;
