@@ -52,9 +52,10 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     let mut files = Vec::new();
     let mut remarks = Remarks::default();
     for file in &args.files {
-        let sessions = match file.is_dir() {
-            true => results_folder::read(file, &better, &mut remarks)?,
-            false => results_file::read_with(file, &better, &mut remarks)?,
+        let sessions = if file.is_dir() {
+            results_folder::read(file, &better, &mut remarks)?
+        } else {
+            results_file::read_with(file, &better, &mut remarks)?
         };
         args.check(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
