@@ -4,6 +4,7 @@
 //! a hint only; two variants of one session keep its blocks; two parts of one session took turns in them. It must not
 //! know how cases are judged. Start at [`compare_sources`].
 
+use crate::circumstances::{self, Difference, facts};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::grid::Grid;
 use crate::policy::Policy;
@@ -211,46 +212,17 @@ fn of_environments(sources: &[SelectedSource<'_>]) -> Vec<String> {
 }
 
 fn differences(a: &Environment, b: &Environment) -> Vec<String> {
-    let number = |value: Option<u32>| value.map(|number| number.to_string());
-    let aslr = |value: Option<bool>| value.map(|on| if on { "on" } else { "off" }.to_owned());
-    let governors = |e: &Environment| (!e.governors.is_empty()).then(|| e.governors.join("+"));
-    let known = [
-        ("host", a.host.clone(), b.host.clone()),
-        ("processor", a.cpu.clone(), b.cpu.clone()),
-        ("processors", number(a.cpus), number(b.cpus)),
-        ("kernel", a.kernel.clone(), b.kernel.clone()),
-        ("clock governor", governors(a), governors(b)),
-        ("address randomisation", aslr(a.aslr), aslr(b.aslr)),
-        ("tuned", tuned(a), tuned(b)),
-    ];
-    let known = known
+    circumstances::differences(&facts(a), &facts(b))
         .into_iter()
-        .map(|(name, a, b)| (name.to_owned(), a, b));
-    let is_told_already = |name: &str| is_of_the_moment(name) || name == TUNED;
-    let facts = a.facts.iter().filter(|(name, _)| !is_told_already(name));
-    let facts = facts.map(|(name, value)| {
-        let other = b.facts.get(name).cloned();
-        (name.replace('_', " "), Some(value.clone()), other)
-    });
-    let differ = |(name, a, b): (String, Option<String>, Option<String>)| {
-        let (a, b) = a.zip(b)?;
-        (a != b).then(|| format!("{name} '{a}' and '{b}'"))
-    };
-    known.chain(facts).filter_map(differ).collect()
-}
-
-/// The fact that names the knobs of `speedwell tune` that were set.
-const TUNED: &str = "tuned";
-
-/// The knobs that were set, where it can be known: our own sessions would say so.
-fn tuned(environment: &Environment) -> Option<String> {
-    let knobs = environment.facts.get(TUNED).cloned();
-    knobs.or_else(|| environment.speedwell.as_ref().map(|_| "nothing".to_owned()))
-}
-
-/// What changes from minute to minute, such as the memory that is free: it differs between any two sessions.
-fn is_of_the_moment(fact: &str) -> bool {
-    fact.starts_with("now_") || fact == "mhz_per_cpu"
+        .map(|difference| {
+            let Difference {
+                name,
+                before,
+                after,
+            } = difference;
+            format!("{name} '{before}' and '{after}'")
+        })
+        .collect()
 }
 
 /// The same path may hold another build today.
@@ -282,6 +254,7 @@ fn program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a Program> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::circumstances::TUNED;
 
     #[test]
     fn sessions_with_other_knobs_set_differ() {

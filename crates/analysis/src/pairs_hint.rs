@@ -3,7 +3,7 @@
 //! Decides from the processor time that the same runs took: pairs compare nothing else. Start at [`pairs_hint`].
 
 use crate::{Findings, Settings, analyse};
-use speedwell_model::{Metric, Order, Session, Value, Verdict};
+use speedwell_model::{Metric, Order, Session, Verdict};
 use std::collections::BTreeSet;
 
 /// A sentence that names `--order paired` and how many pairs the unclear cases would need; `None` where the machine was
@@ -13,7 +13,7 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
         .comparisons
         .iter()
         .flat_map(|comparison| &comparison.rows)
-        .filter(|row| row.verdict == Verdict::Unclear && !is_concurrent(&row.case.values))
+        .filter(|row| row.verdict == Verdict::Unclear && row.case.workers().unwrap_or(1) == 1)
         .map(|row| row.case.id())
         .collect();
     let measured_apart = session.design.order == Order::Blocks && session.environment.was_busy();
@@ -36,11 +36,6 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
     Some(format!(
         "--order paired compares processor time while both sides share a processor{pairs}"
     ))
-}
-
-fn is_concurrent(values: &[(String, Value)]) -> bool {
-    let mut levels = values.iter().filter(|(name, _)| name == "concurrency");
-    levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
 /// How many runs per side give all these cases a verdict, if that can be said.

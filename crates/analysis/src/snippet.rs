@@ -9,7 +9,7 @@ use crate::grid::distinct;
 use crate::snippet_runs::{Group, groups, is_folded, ordered};
 use crate::summary::estimate;
 use crate::warnings::list;
-use speedwell_model::{Case, Estimate, Metric, Run, Session, Snippet, Value, Verdict, median};
+use speedwell_model::{Case, Estimate, Metric, Run, Session, Snippet, Verdict, median};
 use speedwell_stats::interval::median_binomial;
 use speedwell_stats::test::welch;
 
@@ -80,7 +80,7 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
         let mut levels: Vec<Level> = Vec::new();
         for (label, case, runs) in own {
             levels.push(Level {
-                concurrency: concurrency(case)?,
+                concurrency: case.workers()?,
                 throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
                 is_spoilt: false,
             });
@@ -119,7 +119,7 @@ pub fn windows(session: &Session) -> Vec<SnippetWindows> {
         let elapsed_ns = own.iter().filter_map(|sample| sample.elapsed_ns);
         let elapsed_ns = elapsed_ns.sum::<u64>() as f64;
         let iterations: f64 = own.iter().filter_map(|sample| sample.iterations).sum();
-        let concurrency = concurrency(&case);
+        let concurrency = case.workers();
         let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
         SnippetWindows {
             label,
@@ -229,13 +229,6 @@ fn contradiction(session: &Session, settings: &Settings) -> Option<String> {
     ))
 }
 
-fn concurrency(case: &Case) -> Option<u32> {
-    match case.value("concurrency")? {
-        Value::Number(count) => Some(*count as u32),
-        _ => None,
-    }
-}
-
 fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> SnippetFigures {
     let values = |metric: &str| -> Vec<f64> {
         let values = runs.iter().filter_map(|run| run.value_of(metric));
@@ -251,7 +244,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
     let mut rates: Vec<f64> = runs.iter().filter_map(|run| per_s(run, case)).collect();
     SnippetFigures {
         label: label.to_owned(),
-        concurrency: concurrency(case),
+        concurrency: case.workers(),
         runs: runs.len(),
         time_median_ns,
         time_p5_ns: typical(Metric::TIME_P5),
@@ -267,7 +260,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
 /// Iterations per second of all workers over the whole of a run, which is less biased than the mean of its windows:
 /// they end when an iteration does.
 fn per_s(run: &Run, case: &Case) -> Option<f64> {
-    let workers = concurrency(case).unwrap_or(1);
+    let workers = case.workers().unwrap_or(1);
     Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
 }
 

@@ -13,7 +13,7 @@ use speedwell_process::{cpu_ns_of, tree_of};
 use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Load averages over 1, 5 and 15 minutes.
 pub(super) fn load(tree: &Tree) -> Option<[f64; 3]> {
@@ -103,6 +103,14 @@ pub(super) fn steal_ticks_of(text: &str) -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
+/// Share of an interval in which some task waited, from the total before and after it, in microseconds.
+pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
+    let waited_ns = to_us.saturating_sub(from_us) as f64 * 1e3;
+    let elapsed_ns = elapsed.as_nanos().max(1) as f64;
+    // The totals are read a moment before and a moment after.
+    (waited_ns / elapsed_ns).min(1.0)
+}
+
 /// Share of the ticks between two counts that the host gave to others.
 pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
     let all = to.1.saturating_sub(from.1);
@@ -190,19 +198,16 @@ impl Interval {
 
     /// Ends.
     pub fn end(self) -> Spent {
-        let elapsed_ns = self.begin.elapsed().as_nanos() as u64;
+        let elapsed = self.begin.elapsed();
         let cpu_ns = self.cpu_ns.zip(cpu_ns_of(self.pid));
         let waited = self
             .waited_us
             .zip(pressure_total_us(&self.tree, Resource::Cpu));
         let stolen = self.stolen.zip(steal_ticks(&self.tree));
         Spent {
-            elapsed_ns,
+            elapsed_ns: elapsed.as_nanos() as u64,
             cpu_ns: cpu_ns.map(|(from, to)| to.saturating_sub(from)),
-            pressure: waited.map(|(from, to)| {
-                let waited_ns = to.saturating_sub(from) as f64 * 1e3;
-                (waited_ns / elapsed_ns.max(1) as f64).min(1.0)
-            }),
+            pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
             steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
         }
     }
@@ -312,7 +317,6 @@ mod tests {
     use super::*;
     use crate::tree::fake::machine;
     use speedwell_process::{Service, Spec};
-    use std::time::Duration;
 
     #[test]
     fn load_pressure_and_steal_are_read() {
@@ -331,6 +335,13 @@ mod tests {
         assert_eq!(pressure_percent(&machine, Resource::Cpu), Some(1.53));
         assert_eq!(pressure_percent(&machine, Resource::Io), None);
         assert_eq!(steal_percent(&machine), Some(5.0));
+    }
+
+    #[test]
+    fn a_share_of_an_interval_is_never_more_than_all_of_it() {
+        let share = |to_us| waited_share(1000, to_us, Duration::from_millis(1));
+        assert_eq!([share(1250), share(2001), share(999)], [0.25, 1.0, 0.0]);
+        assert_eq!(waited_share(7, 7, Duration::ZERO), 0.0);
     }
 
     #[test]

@@ -1,19 +1,86 @@
-//! Asks git, which may be slow, absent, or set up to run other programs.
+//! Runs git, which may be slow, absent, or set up to run other programs.
 //!
-//! Nothing of the repository is changed or locked, no hook and no monitor is started. Start at [`Git`].
+//! No hook, no monitor and no prompt for a password is started, and a question changes and locks nothing in the
+//! repository. Start at [`Git`].
 
-use speedwell_process::{Conversation, Ended, Next, Spec, Stream, run};
+use speedwell_model::Revision;
+use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, Stream, run};
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Answers to a series of questions about the repository of a folder, all within one limit of time.
+/// The repository of a folder, for a series of questions or commands that share one time limit.
 #[derive(Debug, Clone)]
 pub struct Git {
     folder: PathBuf,
+    limit: Duration,
     deadline: Instant,
 }
 
-/// What keeps git from starting anything else and from writing.
+/// Why git gave no answer.
+#[derive(Debug)]
+pub enum GitError {
+    /// It cannot be started.
+    Absent(io::Error),
+    /// It was ended at its time limit.
+    TooSlow {
+        /// What it was doing: `log`.
+        command: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The user interrupted us.
+    Interrupted,
+    /// It failed and said this.
+    Says(String),
+}
+
+impl fmt::Display for GitError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GitError::Absent(_) => write!(out, "cannot start 'git'"),
+            GitError::TooSlow { command, limit } => {
+                let limit_s = limit.as_secs();
+                write!(out, "'git {command}' took longer than {limit_s} s")
+            }
+            GitError::Interrupted => write!(out, "interrupted"),
+            GitError::Says(complaint) => write!(out, "git says: {complaint}"),
+        }
+    }
+}
+
+impl Error for GitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            GitError::Absent(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Variables by which git hands its own view of a repository on to hooks. Whoever works on another repository, or
+/// another worktree of the same one, has to do without them. Settings of the user (`GIT_CONFIG_COUNT`, `GIT_SSH`) are not
+/// among them.
+pub const VARIABLES_OF_A_REPOSITORY: [&str; 13] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
+];
+
+/// What keeps git from starting anything else, and questions from writing.
 const QUIET: [&str; 5] = [
     "--no-optional-locks",
     "-c",
@@ -21,6 +88,9 @@ const QUIET: [&str; 5] = [
     "-c",
     "core.hooksPath=/dev/null",
 ];
+
+/// Letters kept of a subject.
+const SUBJECT: usize = 200;
 
 /// Collects what comes on standard output, whole.
 struct Output(Vec<u8>);
@@ -38,19 +108,29 @@ impl Conversation for Output {
 }
 
 impl Git {
-    /// Questions about the repository that `folder` belongs to, for `limit` altogether.
+    /// The repository that `folder` belongs to, for `limit` altogether.
     pub fn at(folder: &Path, limit: Duration) -> Git {
         Git {
             folder: folder.to_owned(),
+            limit,
             deadline: Instant::now() + limit,
         }
     }
 
-    /// What git answers, without the line feed at its end; `None` if there is no git or no repository, if it fails, or
-    /// if the time is over. Words that are not ours come behind `--end-of-options` or `--`.
-    pub fn ask(&self, words: &[&str]) -> Option<String> {
+    /// What git answers, without the line feed at its end. Words that are not ours come behind `--end-of-options` or
+    /// `--`.
+    ///
+    /// # Errors
+    /// There is no git or no repository, it fails, or the time is over.
+    pub fn answer(&self, words: &[&str]) -> Result<String, GitError> {
+        let command = words.first().copied().unwrap_or_default();
         let words: Vec<&str> = QUIET.iter().chain(words).copied().collect();
-        self.answer(Spec::new("git").args(words))
+        self.started(Spec::new("git").args(words), command)
+    }
+
+    /// Like [`Git::answer`], where it does not matter why there is none.
+    pub fn ask(&self, words: &[&str]) -> Option<String> {
+        self.answer(words).ok()
     }
 
     /// The digest of what is changed and not committed; `None` where nothing is.
@@ -58,7 +138,8 @@ impl Git {
         let quiet = QUIET.join(" ");
         let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
         let line = format!("{diff} --quiet || {diff} | git hash-object --stdin");
-        let digest = self.answer(Spec::new("/bin/sh").args(["-c", line.as_str()]))?;
+        let shell = Spec::new("/bin/sh").args(["-c", line.as_str()]);
+        let digest = self.started(shell, "diff").ok()?;
         (!digest.is_empty()).then_some(digest)
     }
 
@@ -90,27 +171,130 @@ impl Git {
 
     /// The commits that lead to `revision`, itself first, always by the first parent.
     pub fn line_to(&self, revision: &str) -> Vec<String> {
-        let words = [
-            "rev-list",
-            "--first-parent",
-            "--end-of-options",
-            revision,
-            "--",
-        ];
-        let answer = self.ask(&words).unwrap_or_default();
-        answer.lines().map(str::to_owned).collect()
+        let line = self.line(revision, None).unwrap_or_default();
+        line.into_iter().map(|revision| revision.id).rev().collect()
     }
 
-    fn answer(&self, mut spec: Spec) -> Option<String> {
-        spec.directory = Some(self.folder.clone());
-        spec.limit = self.deadline.checked_duration_since(Instant::now())?;
-        // A repository of another one that started us, as in a hook.
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-            spec.unset.push(name.to_owned());
-        }
+    /// The line of commits up to `tip`, the oldest first, always by the first parent; without those that lead to `known`.
+    pub fn line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
+        let without = known.map(|known| format!("^{known}"));
+        let mut words = vec!["--first-parent", "--reverse", "--end-of-options", tip];
+        words.extend(without.as_deref());
+        self.commits(&words)
+    }
+
+    /// What is known of the commit that `revision` names.
+    pub fn commit(&self, revision: &str) -> Option<Revision> {
+        self.commits(&["-1", "--end-of-options", revision])?.pop()
+    }
+
+    /// Commits as `git log` finds them.
+    fn commits(&self, words: &[&str]) -> Option<Vec<Revision>> {
+        let format = [
+            "-c",
+            "log.showSignature=false",
+            "log",
+            "--format=%H%x00%T%x00%P%x00%ct%x00%s",
+        ];
+        let words: Vec<&str> = format.iter().chain(words).chain(&["--"]).copied().collect();
+        self.ask(&words)?.lines().map(revision).collect()
+    }
+
+    /// The names of tags by the ids of their commits; of several of one commit, the last by name.
+    pub fn tags(&self) -> HashMap<String, String> {
+        let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
+        let answer = self.ask(&["for-each-ref", "--sort=refname", format, "refs/tags"]);
+        let answer = answer.unwrap_or_default();
+        let pairs = answer.lines().filter_map(|line| line.split_once(' '));
+        pairs
+            .map(|(id, name)| (id.to_owned(), name.to_owned()))
+            .collect()
+    }
+
+    /// What `spec` writes on its standard output, whole.
+    fn started(&self, spec: Spec, command: &str) -> Result<String, GitError> {
+        let too_slow = || GitError::TooSlow {
+            command: command.to_owned(),
+            limit: self.limit,
+        };
+        let spec = Spec {
+            directory: Some(self.folder.clone()),
+            limit: (self.deadline.checked_duration_since(Instant::now())).ok_or_else(too_slow)?,
+            unset: VARIABLES_OF_A_REPOSITORY.map(str::to_owned).to_vec(),
+            ..spec
+        };
+        // Whatever the language of the user, complaints are in English, as ours are.
+        let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         let mut output = Output(Vec::new());
-        let outcome = run(&spec, &mut output).ok()?;
-        let text = String::from_utf8_lossy(&output.0);
-        matches!(outcome.ended, Ended::Exit(0)).then(|| text.trim_end_matches('\n').to_owned())
+        let outcome = run(&spec, &mut output).map_err(GitError::Absent)?;
+        match outcome.ended {
+            Ended::Exit(0) => {
+                let text = String::from_utf8_lossy(&output.0);
+                Ok(text.trim_end_matches('\n').to_owned())
+            }
+            Ended::Timeout => Err(too_slow()),
+            Ended::Interrupted => Err(GitError::Interrupted),
+            _ => Err(GitError::Says(complaint(&outcome))),
+        }
+    }
+}
+
+fn complaint(outcome: &Outcome) -> String {
+    let lines = outcome.stderr.last_lines(3);
+    match lines.trim() {
+        "" => format!("nothing, and {}", outcome.ended),
+        lines => lines.trim_start_matches("fatal: ").to_owned(),
+    }
+}
+
+/// A line of `git log` in our format.
+fn revision(line: &str) -> Option<Revision> {
+    let mut parts = line.splitn(5, '\0');
+    let mut next = || parts.next().map(str::to_owned);
+    Some(Revision {
+        id: next()?,
+        tree: next(),
+        parents: next()?.split_whitespace().map(str::to_owned).collect(),
+        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
+        subject: next().map(|subject| subject.chars().take(SUBJECT).collect()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::History;
+
+    const PATIENTLY: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_answer_is_whole_and_a_complaint_is_told_from_no_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(history) = History::begin(folder.path()) else {
+            return;
+        };
+        let message = "0123456789abcdef".repeat(20_000);
+        std::fs::write(folder.path().join(".git/message"), &message).unwrap();
+        history.git(&[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--file",
+            ".git/message",
+        ]);
+        let git = Git::at(folder.path(), PATIENTLY);
+        let answer = git.answer(&["log", "-1", "--format=%B"]).unwrap();
+        assert!(answer == message, "{} bytes", answer.len());
+
+        let error = git.answer(&["log", "--end-of-options", "nowhere", "--"]);
+        let error = error.unwrap_err();
+        assert!(matches!(&error, GitError::Says(_)), "{error:?}");
+        assert_eq!(error.to_string(), "git says: bad revision 'nowhere'");
+
+        let error = Git::at(folder.path(), Duration::ZERO).answer(&["log"]);
+        let error = error.unwrap_err();
+        assert_eq!(error.to_string(), "'git log' took longer than 0 s");
+        let error = Git::at(&folder.path().join("nowhere"), PATIENTLY).answer(&["log"]);
+        assert!(matches!(error, Err(GitError::Absent(_))), "{error:?}");
     }
 }

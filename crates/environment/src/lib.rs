@@ -22,7 +22,7 @@ pub mod tune;
 pub use activity::{Interval, Spent, Watch, busy_machine};
 pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
-pub use git::Git;
+pub use git::{Git, GitError, VARIABLES_OF_A_REPOSITORY};
 pub use origin::origin;
 pub use programs::{ProgramVersion, program_version};
 pub use sensors::{Begun, Sensors};

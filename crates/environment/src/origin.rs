@@ -2,15 +2,12 @@
 //! jobs, then by the repository of the folder. Start at [`origin`].
 
 use crate::git::Git;
-use speedwell_model::{Origin, OriginRequest, OriginSource};
+use speedwell_model::{Origin, OriginRequest, OriginSource, Revision};
 use std::path::Path;
 use std::time::Duration;
 
 /// How long git may take, altogether; without an answer the session has no revision.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// Letters kept of a subject.
-const SUBJECT: usize = 200;
 
 /// The code that is measured in `folder`; `None` where nobody knows.
 pub fn origin(folder: &Path, request: &OriginRequest) -> Option<Origin> {
@@ -109,16 +106,19 @@ fn found(git: &Git, job: Job, request: &OriginRequest) -> Option<Origin> {
 
 /// A commit: id, tree, parents, time, subject.
 fn commit(git: &Git, revision: &str) -> Option<Origin> {
-    let format = "--format=%H%n%T%n%P%n%ct%n%s";
-    let answer = git.ask(&["log", "-1", format, "--end-of-options", revision, "--"])?;
-    let mut lines = answer.splitn(5, '\n');
-    let mut next = || lines.next().map(str::to_owned);
+    let Revision {
+        id,
+        tree,
+        parents,
+        committed_unix_ms,
+        subject,
+    } = git.commit(revision)?;
     Some(Origin {
-        revision: next()?,
-        tree: next(),
-        parents: next()?.split_whitespace().map(str::to_owned).collect(),
-        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
-        subject: next().map(|subject| subject.chars().take(SUBJECT).collect()),
+        revision: id,
+        tree,
+        parents,
+        committed_unix_ms,
+        subject,
         ..Origin::default()
     })
 }
@@ -126,72 +126,59 @@ fn commit(git: &Git, revision: &str) -> Option<Origin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_fixtures::History;
     use std::collections::BTreeMap;
-    use std::fs::write;
-    use std::process::Command;
     use tempfile::TempDir;
 
-    /// A repository of two commits on `main`.
-    fn repository() -> TempDir {
+    /// A repository of two commits on `main`; `None` without git.
+    fn repository() -> Option<(TempDir, History)> {
         let folder = tempfile::tempdir().unwrap();
-        git(&folder, &["init", "-q", "-b", "main"]);
+        let history = History::begin(folder.path())?;
         for number in ["one", "two"] {
-            write(folder.path().join("file"), number).unwrap();
-            git(&folder, &["add", "file"]);
-            git(
-                &folder,
-                &["commit", "-q", "-m", &format!("commit {number}\n\nmore")],
-            );
+            history.write("file", number);
+            history.commit(&format!("commit {number}\n\nmore"));
         }
-        folder
+        Some((folder, history))
     }
 
-    fn git(folder: &TempDir, words: &[&str]) -> String {
-        let identity = ["-c", "user.name=N", "-c", "user.email=n@example.org"];
-        let done = Command::new("git")
-            .current_dir(folder)
-            .args(identity)
-            .args(words)
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{words:?}: {done:?}");
-        String::from_utf8(done.stdout).unwrap().trim().to_owned()
-    }
-
-    fn found_in(folder: &TempDir, job: Job, request: &OriginRequest) -> Option<Origin> {
-        let patient = Git::at(folder.path(), Duration::from_secs(60));
+    fn found_in(folder: &Path, job: Job, request: &OriginRequest) -> Option<Origin> {
+        let patient = Git::at(folder, Duration::from_secs(60));
         found(&patient, job, request)
     }
 
     #[test]
     fn a_repository_tells_its_commit_and_branch() {
-        let folder = repository();
-        let origin = found_in(&folder, Job::default(), &OriginRequest::default()).unwrap();
-        assert_eq!(origin.revision, git(&folder, &["rev-parse", "HEAD"]));
-        assert_eq!(origin.parents, [git(&folder, &["rev-parse", "HEAD~1"])]);
+        let Some((_folder, history)) = repository() else {
+            return;
+        };
+        let origin = found_in(history.folder(), Job::default(), &OriginRequest::default()).unwrap();
+        assert_eq!(origin.revision, history.id("HEAD"));
+        assert_eq!(origin.parents, [history.id("HEAD~1")]);
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
         assert_eq!(origin.branch.as_deref(), Some("main"));
         assert_eq!((origin.dirty, origin.base), (None, None));
 
-        write(folder.path().join("file"), "three").unwrap();
-        let dirty = || found_in(&folder, Job::default(), &OriginRequest::default())?.dirty;
+        history.write("file", "three");
+        let dirty = || found_in(history.folder(), Job::default(), &OriginRequest::default())?.dirty;
         let three = dirty().unwrap();
-        write(folder.path().join("file"), "four").unwrap();
+        history.write("file", "four");
         assert_ne!(dirty(), Some(three));
     }
 
     #[test]
     fn what_the_user_says_wins_and_need_not_be_in_the_repository() {
-        let folder = repository();
+        let Some((_folder, history)) = repository() else {
+            return;
+        };
         let request = |revision: &str| OriginRequest {
             revision: Some(revision.to_owned()),
             branch: Some("release".to_owned()),
         };
-        let first = found_in(&folder, Job::default(), &request("HEAD~1")).unwrap();
+        let first = found_in(history.folder(), Job::default(), &request("HEAD~1")).unwrap();
         assert_eq!(first.subject.as_deref(), Some("commit one"));
         assert_eq!(first.branch.as_deref(), Some("release"));
         for unknown in ["v7 of the supplier", "--all"] {
-            let origin = found_in(&folder, Job::default(), &request(unknown)).unwrap();
+            let origin = found_in(history.folder(), Job::default(), &request(unknown)).unwrap();
             assert_eq!((origin.revision.as_str(), origin.tree), (unknown, None));
             assert_eq!(origin.source, OriginSource::Option);
         }
@@ -201,7 +188,7 @@ mod tests {
     fn without_a_repository_nobody_knows() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(
-            found_in(&folder, Job::default(), &OriginRequest::default()),
+            found_in(folder.path(), Job::default(), &OriginRequest::default()),
             None
         );
     }
@@ -213,15 +200,14 @@ mod tests {
 
     #[test]
     fn a_pull_request_is_measured_at_its_own_head() {
-        let folder = repository();
-        let main = git(&folder, &["rev-parse", "HEAD"]);
-        git(&folder, &["checkout", "-q", "-b", "fast", "HEAD~1"]);
-        git(&folder, &["commit", "-q", "--allow-empty", "-m", "faster"]);
-        let head = git(&folder, &["rev-parse", "HEAD"]);
-        git(&folder, &["update-ref", "refs/remotes/origin/main", &main]);
-        git(&folder, &["checkout", "-q", "main"]);
-        git(&folder, &["merge", "-q", "--no-ff", "-m", "trial", "fast"]);
-        let merge = git(&folder, &["rev-parse", "HEAD"]);
+        let Some((_folder, history)) = repository() else {
+            return;
+        };
+        let main = history.id("HEAD");
+        history.checkout("HEAD~1").branch("fast");
+        let head = history.commit("faster");
+        history.git(&["update-ref", "refs/remotes/origin/main", &main]);
+        let merge = history.checkout("main").merge("fast", "trial");
         let of_job = job_of(&[
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_SHA", &merge),
@@ -232,9 +218,9 @@ mod tests {
             ("GITHUB_REPOSITORY", "a/b"),
             ("GITHUB_RUN_ID", "5"),
         ]);
-        let origin = found_in(&folder, of_job, &OriginRequest::default()).unwrap();
+        let origin = found_in(history.folder(), of_job, &OriginRequest::default()).unwrap();
         assert_eq!((origin.revision, origin.source), (head, OriginSource::Ci));
-        assert_eq!(origin.base, Some(git(&folder, &["rev-parse", "main~1~1"])));
+        assert_eq!(origin.base, Some(history.id("main~1~1")));
         assert_eq!(origin.branch.as_deref(), Some("fast"));
         assert_eq!(origin.pull.as_deref(), Some("37"));
         assert_eq!(

@@ -3,7 +3,9 @@
 //! Every file is opened once for a session, and a file that takes long to read is left alone, so that recording costs a
 //! run some microseconds before its start and after its end, and nothing in between. Start at [`Sensors::open`].
 
-use crate::activity::{Resource, load_of, pressure_total_of, steal_ticks_of, stolen_share};
+use crate::activity::{
+    Resource, load_of, pressure_total_of, steal_ticks_of, stolen_share, waited_share,
+};
 use crate::tree::Tree;
 use speedwell_model::Surroundings;
 use std::cell::RefCell;
@@ -70,7 +72,7 @@ impl Sensors {
 
     /// To be called just after it.
     pub fn end(&self, begun: &Begun) -> Surroundings {
-        let elapsed_us = begun.at.elapsed().as_nanos() as f64 / 1e3;
+        let elapsed = begun.at.elapsed();
         let waited = begun.waited_us.zip(self.pressure.read(pressure_total_of));
         let stolen = begun.stolen.zip(self.stat.read(steal_ticks_of));
         let frequency = begun.frequency_mhz.zip(self.frequency_mhz());
@@ -79,8 +81,7 @@ impl Sensors {
         let throttled = grown(begun.throttled[0], core).zip(grown(begun.throttled[1], package));
         Surroundings {
             steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
-            pressure: waited
-                .map(|(from, to)| (to.saturating_sub(from) as f64 / elapsed_us.max(1.0)).min(1.0)),
+            pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
             frequency_mhz: frequency.map(|(from, to)| [from, to]),
             throttled: throttled.map(|(core, package)| [core, package]),
             load: self.load.read(load_of).map(|[minute, ..]| minute),

@@ -213,6 +213,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// How many workers its case asks for; one where it does not say.
+    pub fn workers(&self) -> u32 {
+        self.case.as_ref().and_then(Case::workers).unwrap_or(1)
+    }
+
     /// The same job with the files of the variant.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
         if variant.worktree.is_none() {

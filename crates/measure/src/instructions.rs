@@ -3,10 +3,10 @@
 //! All variants do the same number of iterations, a power of ten found by a short trial of the baseline at full speed: a
 //! program is some fifty times as slow while its instructions are counted. Start at [`prepare`].
 
-use crate::pairs::{BUSY, is_concurrent, trial};
+use crate::pairs::{refuse_waiting, trial};
 use anyhow::{Context, bail, ensure};
+use speedwell_harness::counting;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Kind, counting};
 use speedwell_model::{Clock, Length, Metric, Order, Run, Samples};
 use speedwell_process::resolve;
 use std::path::Path;
@@ -42,22 +42,8 @@ pub fn prepare(plan: &mut Plan) -> anyhow::Result<()> {
     let mut native = plan.clone();
     native.design.counting = None;
     native.sampling.samples = TRIAL;
-    if native
-        .jobs
-        .iter()
-        .any(|job| matches!(job.source.kind, Kind::Snippet(_)))
-    {
-        // The compiler is no part of what is tried.
-        trial(&native)?;
-    }
     let tried = trial(&native)?;
-    if let Some(waiting) = tried.iter().find(|tried| tried.busy < BUSY) {
-        let (name, percent) = (waiting.run.case.id(), 100.0 * waiting.busy);
-        bail!(
-            "'{name}' waits: it had use for the processor in {percent:.0} % of a trial run, and waiting has no \
-             instructions\n{HINT}"
-        );
-    }
+    refuse_waiting(&tried, &format!("waiting has no instructions\n{HINT}"))?;
     for job in &mut plan.jobs {
         let own = tried.iter().find(|tried| tried.run.case.id() == job.label);
         let iterations = own.and_then(|own| iterations(&own.run)).unwrap_or(1);
@@ -97,7 +83,7 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
             bail!("the instructions of '{name}' cannot be counted: {reason}\n{HINT}");
         }
         ensure!(
-            !is_concurrent(job),
+            job.workers() == 1,
             "'{name}' has several workers, and valgrind executes one thread at a time\n{HINT}"
         );
     }

@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod eval;
 pub mod experiment;
+pub mod history;
 mod instructions;
 mod iterations;
 mod layout;

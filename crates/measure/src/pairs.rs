@@ -7,7 +7,7 @@
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_model::{Event, Metric, Observer, Order, Run, Usage, Value};
+use speedwell_model::{Event, Length, Metric, Observer, Order, Run, Samples, Usage};
 use speedwell_process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The share of its life that a process must have used the processor, or stood in line for it.
-pub const BUSY: f64 = 0.5;
+const BUSY: f64 = 0.5;
 
 /// Work that waits does so in each of so many trials.
 const TRIALS: usize = 3;
@@ -41,14 +41,7 @@ pub fn advice(plan: &Plan) -> Option<&'static str> {
 /// With the reason: there is nothing to pair, figures that are no processor time, or work that waits.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     check_kinds(plan)?;
-    // A first run reads its files from the disk, and on a busy machine a short one is seen too seldom.
-    let mut tried = trial(plan)?;
-    for _ in 1..TRIALS {
-        if tried.iter().all(|tried| tried.busy >= BUSY) {
-            break;
-        }
-        tried = trial(plan)?;
-    }
+    let tried = trial(plan)?;
     let silent = |tried: &&Tried| tried.run.value_of(Metric::CPU_TIME).is_none();
     if let Some(tried) = tried.iter().find(silent) {
         bail!(
@@ -56,19 +49,30 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
             tried.run.case
         );
     }
-    let waiting: Vec<&Tried> = tried.iter().filter(|tried| tried.busy < BUSY).collect();
-    if let Some(first) = waiting.first() {
-        let others = match waiting.len() {
-            1 => String::new(),
-            count => format!(" (and {} others)", count - 1),
-        };
-        let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
-        bail!(
-            "'{name}'{others} waits: it had use for the processor in {percent:.0} % of a trial run, and '--order paired' \
-             compares processor time\n{HINT}"
-        );
-    }
-    Ok(())
+    refuse_waiting(
+        &tried,
+        &format!("'--order paired' compares processor time\n{HINT}"),
+    )
+}
+
+/// Refuses work that waits, because of `consequence`.
+///
+/// # Errors
+/// A case did not use the processor enough.
+pub fn refuse_waiting(tried: &[Tried], consequence: &str) -> anyhow::Result<()> {
+    let mut waiting = tried.iter().filter(|tried| tried.waits());
+    let Some(first) = waiting.next() else {
+        return Ok(());
+    };
+    let others = match waiting.count() {
+        0 => String::new(),
+        1 => " (and another)".to_owned(),
+        count => format!(" (and {count} others)"),
+    };
+    let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
+    bail!(
+        "'{name}'{others} waits: it had use for the processor in {percent:.0} % of a trial run, and {consequence}"
+    )
 }
 
 /// What is wrong with the plan whatever its programs do.
@@ -89,18 +93,11 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
              process with another\n{HINT}"
         );
         ensure!(
-            !is_concurrent(job),
+            job.workers() == 1,
             "'{name}' has several workers, and '--order paired' gives both sides one processor\n{HINT}"
         );
     }
     Ok(())
-}
-
-/// Whether the case asks for several workers.
-pub fn is_concurrent(job: &Job) -> bool {
-    let levels = job.case.iter().flat_map(|case| &case.values);
-    let mut levels = levels.filter(|(name, _)| name == "concurrency");
-    levels.any(|(_, level)| matches!(level, Value::Number(workers) if *workers > 1.0))
 }
 
 /// A run of the baseline, with the share of its life in which it had use for the processor.
@@ -108,11 +105,49 @@ pub struct Tried {
     /// The run.
     pub run: Run,
     /// The share.
-    pub busy: f64,
+    busy: f64,
 }
 
-/// One run of the baseline for every case, one after the other. What fails is left to the session to say.
+impl Tried {
+    fn waits(&self) -> bool {
+        self.busy < BUSY
+    }
+}
+
+/// One run of the baseline for every case, one after the other, repeated while one of them seems to wait. What fails is
+/// left to the session to say.
 pub fn trial(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
+    compile(plan)?;
+    // A first run reads its files from the disk, and on a busy machine a short one is seen too seldom.
+    let mut tried = once(plan)?;
+    for _ in 1..TRIALS {
+        if !tried.iter().any(Tried::waits) {
+            break;
+        }
+        tried = once(plan)?;
+    }
+    Ok(tried)
+}
+
+/// Has the compilers do their work by a short run, so that it is not taken for that of the snippets.
+fn compile(plan: &Plan) -> anyhow::Result<()> {
+    let is_compiled =
+        |job: &Job| matches!(job.source.kind, Kind::Snippet(language) if language.is_compiled());
+    if plan.jobs.iter().any(is_compiled) {
+        let mut short = plan.clone();
+        short.jobs.retain(is_compiled);
+        short.sampling.samples = Samples {
+            count: 1,
+            length: Length::Iterations(1),
+            warmup_ns: 0,
+        };
+        once(&short)?;
+    }
+    Ok(())
+}
+
+/// One run of the baseline for every case, whatever it does.
+fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
     let mut tries = Tries {
         looks: &looks,
@@ -184,7 +219,7 @@ impl Observer for Tries<'_> {
 
 /// The share of a process's life in which it used the processor, or was `seen` to have use for it.
 fn busy_share(usage: Option<&Usage>, wall_ns: u64, seen: Option<f64>) -> f64 {
-    let used = usage.map(|usage| (usage.user_ns + usage.system_ns) as f64 / wall_ns.max(1) as f64);
+    let used = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (used, seen) {
         (Some(used), Some(seen)) => used.max(seen),
         (used, seen) => used.or(seen).unwrap_or(1.0),

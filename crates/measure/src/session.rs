@@ -216,9 +216,11 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
     }
 }
 
-/// Digests of the files that say what benchmarks do. A program that is measured itself, and a snippet, are what changes.
+/// Digests of the files that say what benchmarks do. A program or a snippet is itself what changes, and so are figures
+/// in a file.
 fn work(plan: &Plan) -> BTreeMap<String, String> {
-    let is_benchmark = |kind: Kind| !kind.is_program() && !matches!(kind, Kind::Snippet(_));
+    let is_benchmark =
+        |kind: Kind| !kind.is_program() && !matches!(kind, Kind::Snippet(_) | Kind::Fake);
     let mut of_files: HashMap<&Path, Option<String>> = HashMap::new();
     let jobs = plan.jobs.iter().filter(|job| is_benchmark(job.source.kind));
     let digests = jobs.filter_map(|job| {

@@ -168,6 +168,12 @@ impl Case {
             .find(|(known, _)| known == name)
             .map(|(_, value)| value)
     }
+
+    /// How many workers perform it at once, where that is a parameter: `concurrency`.
+    pub fn workers(&self) -> Option<u32> {
+        let workers = self.value("concurrency")?.as_number()?;
+        (workers >= 1.0).then_some(workers as u32)
+    }
 }
 
 impl fmt::Display for Case {
@@ -372,6 +378,15 @@ mod tests {
             case.values,
             [("n".into(), Value::Number(5.0)), ("s".into(), text("x y"))]
         );
+    }
+
+    #[test]
+    fn workers_are_counted_by_their_parameter() {
+        let workers = |id: &str| Case::parse(id).unwrap().workers();
+        assert_eq!(workers("b concurrency=8 n=2"), Some(8));
+        for without in ["b n=2", "b concurrency=0", "b concurrency=max"] {
+            assert_eq!(workers(without), None, "{without}");
+        }
     }
 
     #[test]

@@ -8,30 +8,6 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the machine did while a run was executed. What its kernel does not say is absent; shares are parts of 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Surroundings {
-    /// Share of the machine's processor time that its host gave to others.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steal: Option<f64>,
-    /// Share of the time in which some task of the machine waited for a processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pressure: Option<f64>,
-    /// Frequency of the first processor before and after, in MHz.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frequency_mhz: Option<[f64; 2]>,
-    /// Times that the first core and its package were slowed down because they were too hot.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub throttled: Option<[u64; 2]>,
-    /// Tasks that ran or wanted to, over the last minute, when the run ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub load: Option<f64>,
-    /// Of the first thermal zone when the run ended, in degrees Celsius.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature_c: Option<f64>,
-}
-
 /// One of the twelve figures that are recorded with every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Figure {
@@ -139,7 +115,7 @@ impl Figure {
 /// Share of a process's life in which it used no processor; none where several threads used more than one.
 fn waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
-    let used = (usage.user_ns + usage.system_ns) as f64;
+    let used = usage.cpu_ns() as f64;
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
@@ -326,7 +302,7 @@ impl From<Rules> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Case;
+    use crate::{Case, Surroundings};
     use std::sync::Arc;
 
     fn run() -> Run {

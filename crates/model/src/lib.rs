@@ -6,6 +6,7 @@
 
 pub mod assignment;
 mod case;
+mod change;
 mod disturbance;
 mod environment;
 mod failure;
@@ -15,6 +16,7 @@ pub mod load_spec;
 mod metric;
 mod origin;
 pub mod performed;
+mod point;
 mod profile;
 mod run;
 mod session;
@@ -22,14 +24,18 @@ mod text;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
-pub use disturbance::{Figure, Rule, Rules, Surroundings};
+pub use change::{Change, ChangeState, Judgement};
+pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
+pub use point::{Machine, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
-pub use run::{Batches, Run, RunValue, Sample, Series, SnippetTiming, Usage, Window, median};
+pub use run::{
+    Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
+};
 pub use session::{
     Clock, Counting, DefinitionFile, Design, Length, Order, Purpose, Runs, Samples, Sampling,
     Session, State, SteadyRule, Stopping, seed_of_step,

@@ -1,7 +1,7 @@
 //! One fresh process executing one case under one variant: the unit of independence. Its samples, the one value that it
 //! adds to a series, and the windows and batches of a snippet. Start at [`Run`].
 
-use crate::{Case, Metric, Surroundings};
+use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -74,6 +74,37 @@ pub struct Usage {
     /// Moves of its first thread from one processor to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
+}
+
+impl Usage {
+    /// CPU time in either mode.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// What the machine did while a run was executed. What its kernel does not say is absent; shares are parts of 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Surroundings {
+    /// Share of the machine's processor time that its host gave to others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
+    /// Share of the time in which some task of the machine waited for a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<f64>,
+    /// Frequency of the first processor before and after, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_mhz: Option<[f64; 2]>,
+    /// Times that the first core and its package were slowed down because they were too hot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<[u64; 2]>,
+    /// Tasks that ran or wanted to, over the last minute, when the run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// Of the first thermal zone when the run ended, in degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<f64>,
 }
 
 /// One observed value of a metric: N iterations in T time, or a figure that came with them.

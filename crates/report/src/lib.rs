@@ -6,6 +6,7 @@
 //! `comparison/` and `format/text/`.
 
 mod case_labels;
+mod changes;
 mod charts;
 mod circumstances;
 mod comparison;
@@ -28,12 +29,14 @@ pub mod snippet;
 mod study;
 mod summary;
 mod table;
+mod trend;
 mod tune;
 mod unit;
 mod validity;
 mod warmup;
 mod watch;
 
+pub use changes::changes;
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use doctor::{
@@ -55,6 +58,7 @@ pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use sessions::{Page, sessions};
 pub use study::study;
 pub use table::{Audience, Cell, Column, Emphasis, Kind, Name, Row, Table, mark};
+pub use trend::trend;
 pub use tune::{KnobLine, SettingLine, TunedMachine, knobs, not_restored, restored, tuned};
 pub use unit::{Scale, UnitChoice, UnknownUnit};
 pub use validity::validity;
@@ -134,6 +138,10 @@ pub enum Subject {
     SnippetSearch,
     /// Series from the first iteration on.
     Warmup,
+    /// Series along a line of revisions.
+    Trend,
+    /// Changes along a line of revisions.
+    Changes,
     /// HTTP loads.
     Loads,
     /// HTTP loads of more and more concurrency.
@@ -156,6 +164,8 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::Iterations => iterations::sort_keys(),
         Subject::SnippetSearch => snippet::search_sort_keys(),
         Subject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
+        Subject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
+        Subject::Changes => changes::sort_keys(),
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),

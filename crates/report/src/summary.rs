@@ -389,11 +389,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
     }
     let per_second =
         in_base_units(summary.center.value, &metric.unit).filter(|rate| *rate > 0.0)?;
-    let workers = summary
-        .case
-        .value("concurrency")
-        .and_then(|value| value.as_number());
-    let time_ns = workers.filter(|number| *number >= 1.0).unwrap_or(1.0) / per_second * 1e9;
+    let time_ns = f64::from(summary.case.workers().unwrap_or(1)) / per_second * 1e9;
     let relative = match uncertainty(summary) {
         Uncertainty::Half(half) => Uncertainty::Half(half / summary.center.value * time_ns),
         Uncertainty::Exact | Uncertainty::Unknown => Uncertainty::Unknown,

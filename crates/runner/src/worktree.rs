@@ -6,9 +6,10 @@
 //! measured there. Start at [`Checkout::find`], then [`ready`].
 
 use anyhow::{Context, Result, bail, ensure};
+use speedwell_environment::{Git, GitError, VARIABLES_OF_A_REPOSITORY};
 use speedwell_harness::cache_folder;
 use speedwell_model::{Build, Worktree, nearest, quote};
-use speedwell_process::{Ended, Outcome, Spec, interrupted, run};
+use speedwell_process::{Ended, Spec, interrupted, run};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,19 +38,6 @@ const OUTPUT: &str = "output";
 
 /// The file that names the repository that a worktree belongs to.
 const REPOSITORY: &str = "repository";
-
-/// How an error begins where git has answered, and the answer is no.
-const SAYS: &str = "git says: ";
-
-/// Variables by which git hands on its own view to hooks; a worktree has another one.
-const OF_GIT: [&str; 6] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-];
 
 /// The file with the paths of files that have another text than in the revision, because a benchmark is the user's.
 const PLACED: &str = "placed";
@@ -85,8 +73,10 @@ impl Checkout {
     pub fn find(here: &Path) -> Result<Checkout> {
         let ask = |question: &[&str]| ask(here, &[&["rev-parse"], question].concat());
         let root = ask(&["--show-toplevel"]).map_err(|error| {
-            let shown = here.display();
-            if is_answer(&error) {
+            let is_answer = matches!(error, GitError::Says(_));
+            let error = anyhow::Error::new(error);
+            if is_answer {
+                let shown = here.display();
                 error.context(format!("'{shown}' is in no checkout of a git repository"))
             } else {
                 error
@@ -115,8 +105,10 @@ impl Checkout {
                 tree: ask("^{tree}")?,
                 id,
             }),
-            Err(error) if !is_answer(&error) => Err(error),
-            Err(_) => bail!("git knows no revision '{typed}'{}", self.hint(typed)),
+            Err(GitError::Says(_)) => {
+                bail!("git knows no revision '{typed}'{}", self.hint(typed))
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -325,7 +317,7 @@ impl Entry {
             "--end-of-options",
         ];
         let add = [&add[..], &[folder.as_ref(), &worktree.revision]].concat();
-        git(&worktree.checkout, &add, CHECKOUT).with_context(cannot)?;
+        change(&worktree.checkout, &add).with_context(cannot)?;
         submodules(&worktree.checkout, &worktree.folder).with_context(cannot)?;
         if let Some(build) = &worktree.build {
             note(&format!("building {named}: {}", build.command))?;
@@ -349,7 +341,7 @@ impl Entry {
             environment: variables(worktree),
             directory: Some(directory),
             limit: Duration::from_millis(build.limit_ms),
-            unset: OF_GIT.map(str::to_owned).to_vec(),
+            unset: VARIABLES_OF_A_REPOSITORY.map(str::to_owned).to_vec(),
             // Both streams in one, so that what belongs together stands together.
             ..Spec::new("sh").args(["-c", &format!("exec 2>&1\n{command}")])
         };
@@ -404,7 +396,7 @@ impl Entry {
             let text = path.to_string_lossy();
             let restore = ["checkout", "--quiet", &worktree.revision, "--", &text];
             // A file that the revision does not have is gone, as it should be.
-            let _ = git(&worktree.folder, &restore, QUESTION);
+            let _ = change(&worktree.folder, &restore);
         }
         for (path, text) in wanted {
             let folder = path.parent().unwrap_or(Path::new("/"));
@@ -468,7 +460,7 @@ impl Entry {
             if let Ok(repository) = &repository {
                 let folder = path.to_string_lossy();
                 let remove = ["worktree", "remove", "--force", "--force", folder.as_ref()];
-                let _ = git(repository, &remove, CHECKOUT);
+                let _ = change(repository, &remove);
             }
             let _ = fs::remove_dir_all(&path);
         }
@@ -546,79 +538,32 @@ fn submodules(checkout: &Path, folder: &Path) -> Result<()> {
             "--",
             path,
         ];
-        git(folder, &update, CHECKOUT).with_context(|| format!("in its submodule '{path}'"))?;
+        change(folder, &update).with_context(|| format!("in its submodule '{path}'"))?;
         submodules(&own, &folder.join(path))?;
     }
     Ok(())
 }
 
-/// The answer of git to a question, without its last line end.
-fn ask(folder: &Path, question: &[&str]) -> Result<String> {
-    git(folder, question, QUESTION).map(|answer| answer.trim_end_matches('\n').to_owned())
+/// The answer of git to a question.
+fn ask(folder: &Path, question: &[&str]) -> Result<String, GitError> {
+    Git::at(folder, QUESTION).answer(question)
 }
 
-/// What git writes, started in `folder`. Nobody's hooks are executed and nobody is asked for a password.
-fn git(folder: &Path, arguments: &[&str], limit: Duration) -> Result<String> {
-    let quiet = [
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.hooksPath=/dev/null",
-        "--no-optional-locks",
-    ];
-    let spec = Spec {
-        directory: Some(folder.to_owned()),
-        unset: OF_GIT.map(str::to_owned).to_vec(),
-        limit,
-        ..Spec::new("git")
-    };
-    let spec = spec.args(quiet).args(arguments.iter().copied());
-    let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    let outcome = run(&spec, &mut ()).context("cannot start 'git'")?;
-    match outcome.ended {
-        Ended::Exit(0) => Ok(outcome.stdout.text()),
-        Ended::Timeout => bail!(
-            "'git {}' took longer than {} s",
-            arguments[0],
-            limit.as_secs()
-        ),
-        Ended::Interrupted => bail!("interrupted"),
-        _ => bail!("{SAYS}{}", complaint(&outcome)),
-    }
-}
-
-/// Whether git has answered, and the answer is no.
-fn is_answer(error: &anyhow::Error) -> bool {
-    error.to_string().starts_with(SAYS)
-}
-
-fn complaint(outcome: &Outcome) -> String {
-    let lines = outcome.stderr.last_lines(3);
-    match lines.trim() {
-        "" => format!("nothing, and {}", outcome.ended),
-        lines => lines.trim_start_matches("fatal: ").to_owned(),
-    }
+/// Lets git change files.
+fn change(folder: &Path, words: &[&str]) -> Result<(), GitError> {
+    Git::at(folder, CHECKOUT).answer(words).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use speedwell_fixtures::History;
 
     /// A repository with a file `speed`, and its first commit as a worktree that is ready; `None` without git.
     fn made(folder: &Path) -> Option<Worktree> {
         let checkout = folder.join("checkout");
-        fs::create_dir(&checkout).unwrap();
-        fs::write(checkout.join("speed"), "first").unwrap();
-        for words in ["init --quiet", "add speed", "commit --quiet -m one"] {
-            let mut git = Command::new("git");
-            git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]);
-            let Ok(output) = git.args(words.split(' ')).current_dir(&checkout).output() else {
-                eprintln!("skipped: no git");
-                return None;
-            };
-            assert!(output.status.success(), "{output:?}");
-        }
+        let history = History::begin(&checkout)?;
+        history.write("speed", "first").commit("one");
         let found = Checkout::find(&checkout).unwrap();
         let commit = found.commit("HEAD").unwrap();
         let mut worktree = found.worktree("HEAD", &commit, None);

@@ -162,10 +162,7 @@ fn cost(spec: &Spec) -> Cost {
     let outcome = run(&spec, &mut ()).expect("the program can be started");
     assert_eq!(outcome.ended, Ended::Exit(0), "{}", outcome.stderr.text());
     let usage = outcome.usage;
-    (
-        seconds(outcome.wall_ns),
-        seconds(usage.user_ns + usage.system_ns),
-    )
+    (seconds(outcome.wall_ns), seconds(usage.cpu_ns()))
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -213,8 +210,5 @@ fn sample(job: &Job) -> Cost {
     let attempt = harness::for_kind(job.source.kind).perform(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");
-    (
-        seconds(attempt.wall_ns),
-        seconds(usage.user_ns + usage.system_ns),
-    )
+    (seconds(attempt.wall_ns), seconds(usage.cpu_ns()))
 }

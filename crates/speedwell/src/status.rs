@@ -2,7 +2,7 @@
 
 use super::options::FailOn;
 use speedwell_analysis::Findings;
-use speedwell_model::{Failure, Metric, Verdict};
+use speedwell_model::{Failure, Metric};
 use speedwell_report::visible;
 use speedwell_runner::Ended;
 
@@ -99,11 +99,7 @@ pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
         .filter(|comparison| comparison.metric.name != Metric::CYCLES_ESTIMATE)
         .flat_map(|c| &c.rows)
         .map(|row| row.verdict);
-    let refused = match fail_on {
-        FailOn::Never => false,
-        FailOn::Worse => verdicts.any(|verdict| verdict == Verdict::Worse),
-        FailOn::Unclear => verdicts.any(|v| matches!(v, Verdict::Worse | Verdict::Unclear)),
-    };
+    let refused = verdicts.any(|verdict| fail_on.refuses(verdict));
     let answer = if refused || findings.is_too_busy {
         Status::NO
     } else {

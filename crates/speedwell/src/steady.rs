@@ -4,7 +4,7 @@ use super::options::{FailOn, Task};
 use super::{Status, status};
 use speedwell_analysis::CaseComparison;
 use speedwell_analysis::warmup::{self, CaseWarmup, WarmupFindings};
-use speedwell_model::{Session, SteadyRule, Verdict};
+use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
 
 /// Analyses a session of series that was just measured, reports, judges.
@@ -34,13 +34,7 @@ fn judge(found: &WarmupFindings, fail_on: FailOn) -> Status {
         of.rows.iter().filter(both).map(|row| row.verdict)
     });
     let never_steady = agreed.iter().any(|own| own.is_never_steady());
-    let is_refused = match fail_on {
-        FailOn::Never => false,
-        FailOn::Worse => never_steady || verdicts.any(|verdict| verdict == Verdict::Worse),
-        FailOn::Unclear => {
-            never_steady
-                || verdicts.any(|verdict| matches!(verdict, Verdict::Worse | Verdict::Unclear))
-        }
-    };
+    let is_refused = fail_on != FailOn::Never
+        && (never_steady || verdicts.any(|verdict| fail_on.refuses(verdict)));
     if is_refused { Status::NO } else { Status::DONE }
 }

@@ -62,7 +62,7 @@ impl Harness for NodeCore {
                 // that would be most of all the tool's.
                 if let (Some(_), [one], None) = (expected, &mut seen[..], &job.http_tool) {
                     let usage = &outcome.usage;
-                    one.add_cpu_times(&[(usage.user_ns + usage.system_ns) as f64]);
+                    one.add_cpu_times(&[usage.cpu_ns() as f64]);
                 }
                 Attempt::new(&bare, &outcome, seen, fault, job, setting)
             }

@@ -22,7 +22,7 @@ mod timing;
 
 pub use crate::compile::Failed;
 pub use live::{Answer, Gone, Live};
-pub use once::{concurrency, failure_of, fold_warning, harness, observation};
+pub use once::{failure_of, fold_warning, harness, observation};
 pub use shared::{Shared, expected};
 
 /// The program that performs code of a language when a variant names none.

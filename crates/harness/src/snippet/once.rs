@@ -12,7 +12,7 @@ use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
     Better, Case, Cause, Counting, Failure, Language, Length, Metric, Nodes, Sample, Samples,
-    Sampling, Snippet, SnippetTiming, Value,
+    Sampling, Snippet, SnippetTiming,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
@@ -89,7 +89,7 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
     let mut events = Events::after([
         load_command(JOB, snippet),
         calibrate_command(JOB),
-        workers_command(JOB, concurrency(job)),
+        workers_command(JOB, job.workers()),
         run_command(&[JOB.to_owned()], &setting.samples, setting.is_series),
     ]);
     let mut plain = by_hand(snippet, setting);
@@ -156,15 +156,6 @@ fn count(
         (seen, fault)
     };
     counting::perform(&counted, &commands, &observe)
-}
-
-/// How many workers the case asks for.
-pub fn concurrency(job: &Job) -> u32 {
-    let case = job.case.as_ref().and_then(|case| case.value("concurrency"));
-    match case {
-        Some(Value::Number(count)) if *count >= 1.0 => *count as u32,
-        _ => 1,
-    }
 }
 
 /// The figures of one run. The first metric is the one that is compared: the median batch hardly knows what

@@ -5,7 +5,7 @@
 //! [`Shared::perform`].
 
 use super::live::{Answer, Gone, Live};
-use super::once::{concurrency, failure_of, fold_warning, observation};
+use super::once::{failure_of, fold_warning, observation};
 use super::start;
 use crate::{Attempt, Job, Setting};
 use speedwell_model::{Cause, Length, Samples, Snippet, Variant};
@@ -109,7 +109,7 @@ impl Process {
             Ok((live, _)) => {
                 process.live = Some(live);
                 for variant in variants {
-                    process.load(variant, concurrency(job));
+                    process.load(variant, job.workers());
                 }
             }
             Err(failed) => process.lose(variants, &failed),

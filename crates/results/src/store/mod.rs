@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
+mod changes;
+mod lines;
+mod points;
 mod read;
 mod read_only;
 mod recorder;
@@ -22,6 +25,9 @@ mod schema;
 mod session_writer;
 mod sessions;
 
+pub use changes::StoredChange;
+pub use lines::PlacedRevision;
+pub use points::{StoredPoint, StoredSeries};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
 pub use sessions::Overview;

@@ -177,14 +177,19 @@ fn metrics(file: &Connection, session: i64) -> anyhow::Result<Vec<Metric>> {
     })?;
     rows.map(|row| {
         let (name, unit, better) = row?;
-        let better = match better.as_str() {
-            "higher" => Better::Higher,
-            "lower" => Better::Lower,
-            other => bail!("'{other}' is not a direction of the metric '{name}'"),
-        };
+        let better = better_of(&better, &name)?;
         Ok(Metric { name, unit, better })
     })
     .collect()
+}
+
+/// The direction of that name, for a metric.
+pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
+    match name {
+        "higher" => Ok(Better::Higher),
+        "lower" => Ok(Better::Lower),
+        other => bail!("'{other}' is not a direction of the metric '{metric}'"),
+    }
 }
 
 /// All runs with their samples. Both tables are clustered by session and run, so they are walked

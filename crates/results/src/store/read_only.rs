@@ -23,17 +23,42 @@ impl Store {
     /// # Errors
     /// As for [`Store::open`]; the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        if path.is_file() && !(may_write(path) && may_write(folder)) {
-            read_only(path)
-                .with_context(|| format!("cannot read the results file '{}'", path.display()))
-        } else {
-            Store::open(path)
+        if is_writable(path) {
+            return Store::open(path);
         }
+        read_only(path)
+            .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
+
+    /// Like [`Store::open_to_read`], for those who also keep what follows from sessions: where the file cannot be written,
+    /// in a copy that is gone with the process.
+    ///
+    /// # Errors
+    /// As for [`Store::open_to_read`].
+    pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
+        if is_writable(path) {
+            return Store::open(path);
+        }
+        let copy = || {
+            let copy = copied(path)?;
+            let connection = connect(&copy.path("results.db"), PATIENCE)?;
+            anyhow::Ok(Store {
+                connection,
+                path: path.to_owned(),
+                _copy: Some(copy),
+            })
+        };
+        copy().with_context(|| format!("cannot read the results file '{}'", path.display()))
+    }
+}
+
+/// Whether this process may write the file, or make one there.
+fn is_writable(path: &Path) -> bool {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    !path.is_file() || (may_write(path) && may_write(folder))
 }
 
 /// Whether this process may write there (faccessat(2)).

@@ -390,7 +390,7 @@ pub(super) fn state_name(state: State) -> &'static str {
     }
 }
 
-fn better_name(better: Better) -> &'static str {
+pub(super) fn better_name(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher",
         Better::Lower => "lower",

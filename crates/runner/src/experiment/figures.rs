@@ -153,10 +153,9 @@ pub fn of_end(outcome: &Outcome, done: &mut Done) {
 /// Figures that the operating system gives of a command that has ended.
 pub fn of_command(outcome: &Outcome, instructions: Option<u64>, done: &mut Done) {
     let usage = &outcome.usage;
-    let cpu_ns = usage.user_ns + usage.system_ns;
     let figures = [
         ("wall_time", "ns", Some(outcome.wall_ns)),
-        ("cpu_time", "ns", Some(cpu_ns)),
+        ("cpu_time", "ns", Some(usage.cpu_ns())),
         ("user_time", "ns", Some(usage.user_ns)),
         ("max_rss", "B", Some(usage.max_rss_bytes)),
         ("instructions", "", instructions),

@@ -69,7 +69,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
 fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
     let mut snippets = Vec::new();
     for job in jobs {
-        let workers = snippet::concurrency(job);
+        let workers = job.workers();
         match &job.snippet {
             Some(own) => snippets.push((on_one_line(&own.runner), own.clone(), workers)),
             None => snippets.extend(variants.iter().filter_map(|variant| {

@@ -3,6 +3,7 @@
 use super::parse;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{Correction, Method, Settings};
+use speedwell_model::Verdict;
 
 /// Comparison options.
 #[derive(Debug, Clone, Default, Args)]
@@ -60,6 +61,17 @@ pub enum FailOn {
     /// Nothing.
     #[default]
     Never,
+}
+
+impl FailOn {
+    /// Whether the gate refuses a case with this verdict.
+    pub fn refuses(self, verdict: Verdict) -> bool {
+        match self {
+            FailOn::Never => false,
+            FailOn::Worse => verdict == Verdict::Worse,
+            FailOn::Unclear => matches!(verdict, Verdict::Worse | Verdict::Unclear),
+        }
+    }
 }
 
 impl ComparisonArgs {

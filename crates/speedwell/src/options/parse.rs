@@ -51,6 +51,17 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A name and its value: `n=10`.
+///
+/// # Errors
+/// There is no `=`, or nothing before it.
+pub fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("'{text}' is not of the form NAME=VALUE")),
+    }
+}
+
 /// A length of time: `500ms`, `3s`, `2m`, `1h`; seconds without unit.
 ///
 /// # Errors

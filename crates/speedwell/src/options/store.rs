@@ -107,6 +107,17 @@ impl StoreArgs {
         Store::open_to_read(&self.path()?)
     }
 
+    /// Opens the database to look something up and to keep what follows from it; where it cannot be written, in a copy.
+    ///
+    /// # Errors
+    /// It cannot be opened or is not a Speedwell database.
+    pub fn open_to_derive(&self) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        Store::open_to_derive(&self.path()?)
+    }
+
     /// The database if there is one: looking something up leaves no trace.
     ///
     /// # Errors

@@ -86,6 +86,7 @@ mod recorder;
 mod remembered;
 mod report;
 mod report_page;
+mod repository;
 mod resume;
 mod revisions;
 mod run;

@@ -1,5 +1,6 @@
 //! Pairs on one processor, from the command line.
 
+use super::harness_driver::tool;
 use super::project::{Answer, Project};
 
 const FAKE: &str = "case k=1\n\
@@ -77,6 +78,35 @@ fn what_cannot_be_paired_is_refused_with_the_reason() {
         let refused = Project::new().run(&[&eval[..], words].concat());
         refused.expect_status(2).expect_stderr(&[reason, "hint: "]);
     }
+}
+
+#[test]
+fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
+    let Some(_) = tool(&["cc", "gcc", "clang"]) else {
+        return;
+    };
+    // The cache is empty, so that there is something to compile.
+    let cache = tempfile::tempdir().unwrap();
+    let project = Project::new();
+    let mut command = project.command(&[
+        "eval",
+        "c",
+        "usleep(50000)",
+        "usleep(60000)",
+        "--order",
+        "paired",
+        "-n",
+        "1",
+        "-i",
+        "1",
+    ]);
+    command.env("XDG_CACHE_HOME", cache.path());
+    let refused = Answer::from(command.output().unwrap()).expect_status(2);
+    refused.expect_stderr(&[
+        "'eval/c' waits: it had use for the processor in",
+        "'--order paired' compares processor time",
+        "hint: --order blocks",
+    ]);
 }
 
 /// Says whether it meets its other side while both live, and on which processors it may run. It waits for the other side,

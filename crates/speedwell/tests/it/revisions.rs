@@ -1,133 +1,44 @@
 //! Revisions of a repository as variants: built in worktrees, measured against each other, the checkout untouched.
 
-use super::harness_driver::tool;
-use super::programs::PROGRAM;
 use super::project::{Answer, Project, node};
+use super::repository::{BENCH, Repository};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use speedwell_fixtures::History;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Makes the program `bench` out of `bench.in`, with the cost that stands in `cost`, and notes that it was made.
-const BUILD: &str =
-    "sed \"s/TIME/$(cat cost)/; s/TIME/$(cat cost)/; s/TIME/$(cat cost)/\" bench.in > bench &&
-chmod +x bench && echo $SPEEDWELL_REVISION >> \"$LOG\"";
-
-/// A repository with a program that takes 100 µs on `main` and 50 µs on the branch `fast`, which is checked out.
-struct Repository {
-    project: Project,
-    outside: tempfile::TempDir,
+/// A repository with a program that takes 100 µs on `main` and 50 µs on the branch `fast`, which is checked out; `None`,
+/// said on stderr, without git.
+fn repository() -> Option<Repository> {
+    let repository = Repository::with_program("100")?;
+    repository.branch("fast");
+    Some(repository.with("cost", "50").committed("faster"))
 }
 
-impl Repository {
-    /// The repository; `None`, said on stderr, without git.
-    fn new() -> Option<Repository> {
-        tool(&["git"])?;
-        let text = PROGRAM
-            .replace("NAMES", "BM_copy/8 BM_copy/64")
-            .replace("BEFORE", "")
-            .replace("BUILD", "release");
-        let project = Project::new()
-            .with(".gitignore", ".speedwell\nbench\n")
-            .with("bench.in", &text)
-            .with("build.sh", BUILD)
-            .with("cost", "100");
-        let outside = tempfile::tempdir().unwrap();
-        let repository = Repository { project, outside };
-        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
-        repository.commit("first");
-        repository.git(&["checkout", "--quiet", "-b", "fast"]);
-        Some(repository.with("cost", "50").committed("faster"))
-    }
-
-    fn with(mut self, path: &str, text: &str) -> Repository {
-        self.project = self.project.with(path, text);
-        self
-    }
-
-    fn committed(self, subject: &str) -> Repository {
-        self.commit(subject);
-        self
-    }
-
-    fn commit(&self, subject: &str) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--allow-empty", "-m", subject]);
-    }
-
-    /// What git says in the checkout.
-    fn git(&self, words: &[&str]) -> String {
-        let output = self.git_in(&self.project.path(""), words);
-        assert!(output.status.success(), "{words:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    fn git_in(&self, folder: &std::path::Path, words: &[&str]) -> Output {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]);
-        git.args(["-c", "protocol.file.allow=always"]).args(words);
-        git.current_dir(folder).output().unwrap()
-    }
-
-    /// A path outside of the repository.
-    fn outside(&self, name: &str) -> PathBuf {
-        self.outside.path().join(name)
-    }
-
-    /// What builds, or whatever else, wrote into the file at `$LOG`.
-    fn log(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.outside("log")).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.project.command(words);
-        command
-            .env("XDG_CACHE_HOME", self.outside("cache"))
-            .env("LOG", self.outside("log"))
-            .env("FLAG", self.outside("flag"));
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Answer {
-        Answer::from(self.command(words).output().unwrap())
-    }
-
-    /// `main` against the branch, two runs a side.
-    fn compare(&self, more: &[&str]) -> Answer {
-        let words = [
-            "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2",
-        ];
-        self.run(&[&words, more].concat())
-    }
-
-    fn worktrees(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.outside("cache/speedwell/worktrees"));
-        entries
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect()
-    }
-
-    /// The short id of a revision.
-    fn short(&self, name: &str) -> String {
-        self.git(&["rev-parse", name])[..7].to_owned()
-    }
+/// `main` against the branch, two runs a side.
+fn compare(repository: &Repository, more: &[&str]) -> Answer {
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2",
+    ];
+    repository.run(&[&words, more].concat())
 }
 
-const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
+fn worktrees(repository: &Repository) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(repository.outside("cache/speedwell/worktrees"));
+    let entries = entries.into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
 
 #[test]
 fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let state = || {
         let status = repository.git(&["status", "--porcelain"]);
         (
-            repository.git(&["rev-parse", "HEAD"]),
+            repository.id("HEAD"),
             repository.git(&["branch", "--list"]),
             status,
         )
@@ -148,34 +59,29 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
         .run(&["report", "--export", "jsonl"])
         .expect_status(0)
         .stdout;
-    assert!(
-        said.contains(&repository.git(&["rev-parse", "main"])),
-        "{said}"
-    );
+    assert!(said.contains(&repository.id("main")), "{said}");
 }
 
 #[test]
 fn a_build_that_succeeded_is_used_again_and_another_command_builds_again() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
-    repository.compare(&BENCH).expect_status(0);
-    repository.compare(&BENCH).expect_status(0);
-    let revisions = ["main", "HEAD"].map(|name| repository.git(&["rev-parse", name]));
+    compare(&repository, &BENCH).expect_status(0);
+    compare(&repository, &BENCH).expect_status(0);
+    let revisions = ["main", "HEAD"].map(|name| repository.id(name));
     assert_eq!(repository.log(), revisions);
-    repository
-        .compare(&["--build", "sh ./build.sh", "./bench"])
-        .expect_status(0);
+    compare(&repository, &["--build", "sh ./build.sh", "./bench"]).expect_status(0);
     assert_eq!(repository.log().len(), 4);
     // As if the repository had been cloned anew: it does not know its worktrees any more.
     std::fs::remove_dir_all(repository.project.path(".git/worktrees")).unwrap();
-    repository.compare(&BENCH).expect_status(0);
+    compare(&repository, &BENCH).expect_status(0);
     assert_eq!(repository.log().len(), 6);
 }
 
 #[test]
 fn a_program_may_be_named_and_variants_may_be_revisions() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let answer = repository.run(&[
@@ -211,7 +117,7 @@ fn a_program_may_be_named_and_variants_may_be_revisions() {
 
 #[test]
 fn what_is_no_revision_is_refused_with_the_nearest_name() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let refused = |rev: &str, expected: &[&str]| {
@@ -259,7 +165,7 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
 
 #[test]
 fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let outside = Project::new();
@@ -284,12 +190,7 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
         &origin,
         &clone.to_string_lossy(),
     ];
-    assert!(
-        repository
-            .git_in(&repository.outside(""), &cloned)
-            .status
-            .success()
-    );
+    repository.git(&cloned);
     let mut command = repository.command(&[
         "compare",
         "--old",
@@ -306,14 +207,12 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
 
 #[test]
 fn a_failed_build_shows_what_it_said_last_and_is_tried_again() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let build = "seq 100; echo nothing to link >&2; echo tried >> $LOG; exit 3";
     for attempt in 1..=2 {
-        let answer = repository
-            .compare(&["--build", build, "./bench"])
-            .expect_status(2);
+        let answer = compare(&repository, &["--build", build, "./bench"]).expect_status(2);
         let expected = [
             "cannot build revision 'main'",
             "exited with status 3",
@@ -324,9 +223,7 @@ fn a_failed_build_shows_what_it_said_last_and_is_tried_again() {
         assert!(!answer.stderr.contains("\n50\n"), "{answer:?}");
         assert_eq!(repository.log().len(), attempt);
     }
-    let built = repository
-        .compare(&["--build", "true", "./bench"])
-        .expect_status(2);
+    let built = compare(&repository, &["--build", "true", "./bench"]).expect_status(2);
     built.expect_stderr(&[
         "no program './bench'",
         "'true' succeeded, but did not make it",
@@ -335,11 +232,14 @@ fn a_failed_build_shows_what_it_said_last_and_is_tried_again() {
 
 #[test]
 fn a_build_that_hangs_is_ended_with_everything_it_started() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let build = "sleep 1000 & echo $! > $LOG; sleep 1000";
-    let answer = repository.compare(&["--build", build, "--build-timeout", "1s", "./bench"]);
+    let answer = compare(
+        &repository,
+        &["--build", build, "--build-timeout", "1s", "./bench"],
+    );
     answer
         .expect_status(2)
         .expect_stderr(&["was ended after 1 s (--build-timeout)"]);
@@ -371,7 +271,7 @@ fn begun(repository: &Repository) -> std::process::Child {
 
 #[test]
 fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let mut child = begun(&repository);
@@ -379,9 +279,7 @@ fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
     child.wait().unwrap();
     std::fs::remove_file(repository.outside("flag")).unwrap();
     let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
-    repository
-        .compare(&["--build", build, "./bench"])
-        .expect_status(0);
+    compare(&repository, &["--build", build, "./bench"]).expect_status(0);
     let builds = repository
         .log()
         .iter()
@@ -395,7 +293,7 @@ fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
 
 #[test]
 fn ctrl_c_in_a_build_ends_with_status_130() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let child = begun(&repository);
@@ -406,7 +304,7 @@ fn ctrl_c_in_a_build_ends_with_status_130() {
 
 #[test]
 fn two_speedwells_at_once_build_each_revision_once() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let first = begun(&repository);
@@ -435,7 +333,7 @@ fn two_speedwells_at_once_build_each_revision_once() {
 
 #[test]
 fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     for number in 0..7 {
@@ -466,8 +364,8 @@ fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
     };
     // The oldest is used once more, so that the second oldest is the one to go.
     first(7);
-    repository.compare(&BENCH).expect_status(0);
-    assert_eq!(repository.worktrees().len(), 8);
+    compare(&repository, &BENCH).expect_status(0);
+    assert_eq!(worktrees(&repository).len(), 8);
     assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 9);
     first(9);
     let second = [
@@ -485,12 +383,12 @@ fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
 
 #[test]
 fn a_session_of_revisions_is_resumed_even_if_the_worktrees_are_gone() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let build = "sh build.sh && sed -i '1a [ -n \"$list\" ] || [ ! -e \"$FLAG\" ] || [ $# -lt 4 ] || exit 9' bench";
     std::fs::write(repository.outside("flag"), "").unwrap();
-    let answer = repository.compare(&["--build", build, "--fail-fast", "./bench"]);
+    let answer = compare(&repository, &["--build", build, "--fail-fast", "./bench"]);
     answer
         .expect_status(2)
         .expect_stdout(&["1 of 1 run failed"]);
@@ -507,20 +405,20 @@ fn a_session_of_revisions_is_resumed_even_if_the_worktrees_are_gone() {
 
 #[test]
 fn the_file_of_the_project_may_say_how_revisions_are_built() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let repository = repository.with("speedwell.toml", "[history]\nbuild = \"sh build.sh\"\n");
-    repository.compare(&["./bench"]).expect_status(0);
+    compare(&repository, &["./bench"]).expect_status(0);
     assert_eq!(repository.log().len(), 2);
     let repository = repository.with("speedwell.toml", "[history]\nbild = \"sh build.sh\"\n");
-    let answer = repository.compare(&["./bench"]).expect_status(2);
+    let answer = compare(&repository, &["./bench"]).expect_status(2);
     answer.expect_stderr(&["speedwell.toml'", "line 2", "did you mean 'build'?"]);
 }
 
 #[test]
 fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let repository = repository.with("README", "new").committed("words alone");
@@ -551,11 +449,11 @@ fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
 
 #[test]
 fn what_is_not_committed_is_said_to_take_no_part() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let repository = repository.with("cost", "7");
-    let answer = repository.compare(&BENCH).expect_status(0);
+    let answer = compare(&repository, &BENCH).expect_status(0);
     answer.expect_stderr(&[
         "Changes that are not committed take no part, except in benchmark files that are targets: 'HEAD' is the last commit.",
     ]);
@@ -563,7 +461,7 @@ fn what_is_not_committed_is_said_to_take_no_part() {
 
 #[test]
 fn benchmarks_that_one_revision_lacks_are_left_out_and_named() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
@@ -586,7 +484,7 @@ fn benchmarks_that_one_revision_lacks_are_left_out_and_named() {
 /// A library with a benchmark that imports it by a relative path, and tells in `$LOG` which text of it is imported.
 #[test]
 fn a_benchmark_file_imports_the_code_of_each_revision() {
-    let (Some(repository), Some(_)) = (Repository::new(), node()) else {
+    let (Some(repository), Some(_)) = (repository(), node()) else {
         return;
     };
     let benchmark = "const { createBenchmark } = require('speedwell');
@@ -634,7 +532,7 @@ fn a_benchmark_file_imports_the_code_of_each_revision() {
 
 #[test]
 fn commands_are_executed_in_the_worktree_and_may_name_it() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let words = [
@@ -664,19 +562,12 @@ fn commands_are_executed_in_the_worktree_and_may_name_it() {
 
 #[test]
 fn submodules_come_from_the_checkout() {
-    let Some(repository) = Repository::new() else {
+    let Some(repository) = repository() else {
         return;
     };
     let library = repository.outside("library");
-    std::fs::create_dir(&library).unwrap();
-    std::fs::write(library.join("cost"), "20").unwrap();
-    for words in [
-        &["init", "--quiet"][..],
-        &["add", "cost"],
-        &["commit", "--quiet", "-m", "one"],
-    ] {
-        assert!(repository.git_in(&library, words).status.success());
-    }
+    let submodule = History::begin(&library).unwrap();
+    submodule.write("cost", "20").commit("one");
     repository.git(&[
         "submodule",
         "--quiet",

@@ -24,6 +24,7 @@ CREATE TABLE line (                            -- a branch as it was last seen: 
     revision INTEGER NOT NULL REFERENCES revision,
     PRIMARY KEY (project, branch, position)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX line_by_revision ON line (revision, project, branch);
 
 CREATE TABLE machine (
     number INTEGER PRIMARY KEY,
@@ -38,7 +39,7 @@ CREATE TABLE machine (
 CREATE TABLE session_machine (                 -- a session has its points once it is here
     session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
     machine INTEGER NOT NULL REFERENCES machine,
-    surroundings TEXT NOT NULL                 -- digest of all that the machine and its settings were
+    surroundings TEXT NOT NULL                 -- JSON array of [name, value]: settings that can move figures
 ) STRICT;
 
 CREATE TABLE series (

@@ -1,0 +1,361 @@
+//! The course of a series along a line of revisions: its levels, and where they change.
+//!
+//! Decides which points are searched, what counts as the same work, and which change of today is the one that people know
+//! by a number. Where the evidence comes from is in `speedwell_stats::trend`. Start at [`trend`].
+
+use speedwell_model::{Better, Change, ChangeState, Estimate, Judgement, Point, Revision, Verdict};
+use speedwell_stats::interval::Interval;
+use speedwell_stats::trend::{
+    self as search, Evidence, FIRST_SUSPICION, Measured, Series, Shape, Unsearchable, Walk,
+};
+use std::collections::HashMap;
+use std::f64::consts::FRAC_PI_2;
+use std::sync::Arc;
+
+/// Confidence of the band of a level.
+const CONFIDENCE: f64 = 0.95;
+
+/// A change keeps its number while its border moves by no more positions.
+pub(crate) const SAME_BORDER: u32 = 3;
+
+/// So many points after a change are what "the smallest change that would show" is about.
+const VISIBLE_AFTER: usize = 20;
+
+/// A point on its line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrendPoint {
+    /// The number of the session.
+    pub session: i64,
+    /// When the session began, in milliseconds since the Unix epoch.
+    pub at_unix_ms: i64,
+    /// The code.
+    pub revision: Arc<Revision>,
+    /// Place of the revision on the line.
+    pub position: u32,
+    /// The machine, as a number that the same machine always has.
+    pub machine: u32,
+    /// What was measured.
+    pub point: Point,
+}
+
+impl TrendPoint {
+    /// Whether changes are looked for in it.
+    pub fn is_searched(&self) -> bool {
+        self.point.kind.is_searched() && !self.point.is_dirty
+    }
+}
+
+/// The stretch between two changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// Index of its first point.
+    pub first: usize,
+    /// Index of its last point.
+    pub last: usize,
+    /// Its mean with the band that points of it, with their runs, support.
+    pub value: Estimate,
+}
+
+/// What the search can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// It looked at every point.
+    Done,
+    /// So many points are missing until a first suspicion is possible.
+    TooShort(usize),
+    /// Too many values are not positive numbers.
+    Impossible(Unsearchable),
+}
+
+/// A series along a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trend {
+    /// Its points, in the order of the line.
+    pub points: Vec<TrendPoint>,
+    /// Its levels, in the order of the line; those of other work first.
+    pub levels: Vec<Level>,
+    /// Its changes, the newest last.
+    pub changes: Vec<Change>,
+    /// Whether the newest points could be searched.
+    pub search: Search,
+    /// The smallest change, as a ratio above 1, that would be suspected some 20 points later.
+    pub smallest_visible: Option<f64>,
+    /// Standard deviation of sessions beyond what their runs explain, on the scale of logarithms.
+    pub between_sessions: Option<f64>,
+    /// Standard deviation that the runs of a session leave in its point, on the same scale: a median over sessions.
+    pub within_sessions: Option<f64>,
+    /// The newest point over the median of the last 40, where it lies beyond all of them: worth measuring again.
+    pub first_beyond: Option<f64>,
+    /// Index of the point from which on another machine measured, so that a change there could not be seen.
+    pub machine_swap: Option<usize>,
+    /// Indices of points with which other work begins: the benchmark itself was changed.
+    pub new_work: Vec<usize>,
+}
+
+/// The course of a series, searched. Points may come in any order; `known` are the changes that have a number.
+/// With `same_work`, a change of the benchmark itself begins nothing new.
+pub fn trend(mut points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> Trend {
+    points.sort_by_key(|point| (point.position, point.at_unix_ms, point.session));
+    let groups = by_work(&points, same_work);
+    let mut trend = Trend {
+        levels: Vec::new(),
+        changes: Vec::new(),
+        search: Search::TooShort(FIRST_SUSPICION),
+        smallest_visible: None,
+        between_sessions: None,
+        within_sessions: within_sessions(&points),
+        first_beyond: None,
+        machine_swap: None,
+        new_work: groups.iter().skip(1).map(|group| group[0]).collect(),
+        points,
+    };
+    let mut found = Vec::new();
+    for group in &groups {
+        found.extend(trend.search_group(group));
+    }
+    found.sort_by_key(|change| trend.position(&change.after));
+    trend.changes = with_numbers(&trend, found, known);
+    trend
+}
+
+/// Indices of the searched points that measure the same, for each work by its first point. What is not known to differ is
+/// the same.
+fn by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+    for (index, point) in points.iter().enumerate().filter(|(_, p)| p.is_searched()) {
+        let work = point.point.work.as_deref().filter(|_| !same_work);
+        match groups.iter_mut().find(|(known, _)| *known == work) {
+            Some((_, members)) => members.push(index),
+            None => groups.push((work, vec![index])),
+        }
+    }
+    groups.sort_by_key(|(_, members)| members.last().copied());
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+/// The uncertainty that the runs of a session leave in the logarithm of its median, as a variance; 0 where it is unknown.
+fn variance(point: &Point) -> f64 {
+    let spread = point.spread.unwrap_or(0.0);
+    FRAC_PI_2 * spread * spread / f64::from(point.runs.max(1))
+}
+
+fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
+    let known = points.iter().filter(|point| point.point.spread.is_some());
+    let deviations: Vec<f64> = known.map(|point| variance(&point.point).sqrt()).collect();
+    Some(speedwell_stats::describe::median(&deviations)).filter(|median| median.is_finite())
+}
+
+impl Trend {
+    /// Place of a revision on the line, if it has a point.
+    pub fn position(&self, revision: &str) -> Option<u32> {
+        let point = self
+            .points
+            .iter()
+            .find(|point| point.revision.id == revision);
+        point.map(|point| point.position)
+    }
+
+    /// Whether anything could be searched.
+    pub fn is_searched(&self) -> bool {
+        self.search == Search::Done
+    }
+
+    /// Searches the points of one work, and notes what is known of it: of the newest work in the end.
+    fn search_group(&mut self, group: &[usize]) -> Vec<Change> {
+        let points: Vec<search::Point> = group
+            .iter()
+            .map(|&index| {
+                let TrendPoint {
+                    point,
+                    machine,
+                    position,
+                    ..
+                } = &self.points[index];
+                search::Point {
+                    value: point.value,
+                    machine: *machine,
+                    position: *position,
+                }
+            })
+            .collect();
+        let series = match Series::new(&points) {
+            Ok(series) => series,
+            Err(reason) => {
+                self.search = Search::Impossible(reason);
+                return Vec::new();
+            }
+        };
+        let mut walk = Walk::default();
+        walk.go_on(&series);
+        let changes = walk.changes(&series);
+        let borders: Vec<usize> = changes.iter().map(|change| change.after).collect();
+        self.add_levels(group, &borders);
+        self.search = match FIRST_SUSPICION.saturating_sub(series.len()) {
+            0 => Search::Done,
+            missing => Search::TooShort(missing),
+        };
+        self.smallest_visible = walk.smallest_visible(&series, VISIBLE_AFTER);
+        self.first_beyond = search::first_beyond(&series);
+        self.machine_swap = search::machine_swap(&series).map(|place| group[place]);
+        changes
+            .iter()
+            .map(|change| self.described(group, change))
+            .collect()
+    }
+
+    fn described(&self, group: &[usize], change: &search::Change) -> Change {
+        let id = |place: usize| self.points[group[place]].revision.id.clone();
+        let Interval { low, high } = change.size.interval;
+        Change {
+            number: 0,
+            before: id(change.before),
+            after: id(change.after),
+            is_drift: change.shape == Shape::Drift,
+            evidence: change.z,
+            ratio: Estimate {
+                value: change.size.ratio,
+                low,
+                high,
+            },
+            state: match change.evidence {
+                Evidence::Suspected => ChangeState::Suspected,
+                Evidence::Found { .. } => ChangeState::Found,
+            },
+            confirmed_by: None,
+            judgement: Judgement::Open,
+            note: None,
+            judged_by: None,
+            judged_unix_ms: None,
+        }
+    }
+
+    /// Adds the levels between `borders`, which are places in `group`.
+    fn add_levels(&mut self, group: &[usize], borders: &[usize]) {
+        let ends = borders.iter().copied().chain([group.len()]);
+        let starts = [0].into_iter().chain(borders.iter().copied());
+        let stretches: Vec<&[usize]> = starts
+            .zip(ends)
+            .map(|(from, to)| &group[from..to])
+            .collect();
+        let between = search::between_sessions(&self.by_machine(&stretches));
+        self.between_sessions = between.map(f64::sqrt);
+        for stretch in stretches {
+            let measured: Vec<Measured> =
+                stretch.iter().filter_map(|&at| self.measured(at)).collect();
+            let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
+            let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
+                continue;
+            };
+            let value = match level {
+                Some(level) => Estimate {
+                    value: level.estimate.exp(),
+                    low: level.interval.low.exp(),
+                    high: level.interval.high.exp(),
+                },
+                // All values are alike, or there is one: a level without a band.
+                None => match measured.first() {
+                    Some(only) => Estimate {
+                        value: only.log.exp(),
+                        low: only.log.exp(),
+                        high: only.log.exp(),
+                    },
+                    None => continue,
+                },
+            };
+            self.levels.push(Level { first, last, value });
+        }
+    }
+
+    fn measured(&self, index: usize) -> Option<Measured> {
+        let point = &self.points[index].point;
+        let log = Some(point.value.ln()).filter(|log| log.is_finite())?;
+        Some(Measured {
+            log,
+            variance: variance(point),
+        })
+    }
+
+    /// The points of each stretch by machine.
+    fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<Measured>> {
+        let mut groups: Vec<Vec<Measured>> = Vec::new();
+        for stretch in stretches {
+            let mut own: HashMap<u32, Vec<Measured>> = HashMap::new();
+            for &index in *stretch {
+                if let Some(measured) = self.measured(index) {
+                    own.entry(self.points[index].machine)
+                        .or_default()
+                        .push(measured);
+                }
+            }
+            groups.extend(own.into_values());
+        }
+        groups
+    }
+}
+
+/// The changes of today, with what is known of those that were there before. One that was judged or measured again never
+/// vanishes.
+fn with_numbers(trend: &Trend, found: Vec<Change>, known: &[Change]) -> Vec<Change> {
+    let mut left: Vec<&Change> = known.iter().collect();
+    let mut all: Vec<Change> = Vec::new();
+    for change in found {
+        let place = trend.position(&change.after);
+        let distance = |other: &Change| Some(trend.position(&other.after)?.abs_diff(place?));
+        let nearest = (left.iter().enumerate())
+            .filter_map(|(index, other)| Some((distance(other)?, index)))
+            .filter(|(distance, _)| *distance <= SAME_BORDER)
+            .min();
+        all.push(match nearest {
+            Some((_, index)) => joined(change, left.remove(index)),
+            None => change,
+        });
+    }
+    let is_kept = |change: &&Change| {
+        change.judgement != Judgement::Open
+            || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
+    };
+    all.extend(left.into_iter().filter(is_kept).map(|change| Change {
+        state: match change.state {
+            ChangeState::Suspected | ChangeState::Found => ChangeState::Withdrawn,
+            settled => settled,
+        },
+        ..change.clone()
+    }));
+    all.sort_by_key(|change| (trend.position(&change.after), change.number));
+    all
+}
+
+/// A change as it is seen today, with its number and all that measuring again and people said.
+fn joined(today: Change, known: &Change) -> Change {
+    let is_settled = matches!(known.state, ChangeState::Confirmed | ChangeState::Refuted);
+    Change {
+        number: known.number,
+        state: if is_settled { known.state } else { today.state },
+        // What was measured again has no search behind it.
+        ratio: if is_settled { known.ratio } else { today.ratio },
+        confirmed_by: known.confirmed_by,
+        judgement: known.judgement,
+        note: known.note.clone(),
+        judged_by: known.judged_by.clone(),
+        judged_unix_ms: known.judged_unix_ms,
+        ..today
+    }
+}
+
+/// Whether a change by `ratio` is for the worse, where changes of less than `threshold`, as a share, do not matter.
+pub fn verdict_of_change(ratio: &Estimate, better: Better, threshold: f64) -> Verdict {
+    let limit = 1.0 + threshold;
+    let (more, less) = match better {
+        Better::Higher => (Verdict::Better, Verdict::Worse),
+        Better::Lower => (Verdict::Worse, Verdict::Better),
+    };
+    if ratio.low > 1.0 && ratio.low >= limit {
+        more
+    } else if ratio.high < 1.0 && ratio.high <= limit.recip() {
+        less
+    } else if threshold > 0.0 && ratio.low >= limit.recip() && ratio.high <= limit {
+        Verdict::Same
+    } else {
+        Verdict::Unclear
+    }
+}

@@ -1,0 +1,445 @@
+//! Results over time: brings the store up to date with its sessions and its repository, and searches every series.
+//!
+//! Decides which branch is the line, what is asked of git and what is remembered. Where changes are is decided in
+//! `analysis::trend`. Start at [`history`].
+
+use crate::reference;
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use speedwell_analysis as analysis;
+use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_analysis::trend::{Trend, TrendPoint, trend};
+use speedwell_environment::Git;
+use speedwell_model::{Change, Revision, SeriesKey};
+use speedwell_results::store::{PlacedRevision, Store, StoredSeries};
+use speedwell_suite::project::Project;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long git may take altogether. It reads the whole line once.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The line of those that have no repository: revisions in the order in which they were first measured.
+const AS_MEASURED: &str = "";
+
+/// What of a project's history is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryRequest {
+    /// The branch that is the line.
+    pub branch: Option<String>,
+    /// A case stays if any of these matches its id; all stay if there are none.
+    pub filters: Vec<Regex>,
+    /// Values of parameters that cases must have.
+    pub sets: Vec<(String, String)>,
+    /// Names of metrics; the primary ones if there are none, all with `all`.
+    pub metrics: Vec<String>,
+    /// Take the ratio to this variant of the same session for the figure.
+    pub relative: Option<String>,
+    /// The smallest change that matters, as a share.
+    pub threshold: f64,
+    /// A change of the benchmark itself begins nothing new.
+    pub same_work: bool,
+    /// Look for changes of circumstances along the whole course, not only near changes.
+    pub with_circumstances: bool,
+}
+
+/// Every series that is wanted, along its line, searched. Changes get their numbers and are kept.
+///
+/// # Errors
+/// The store fails, the file of the project cannot be read, or there is no such line.
+pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
+    keep_missing_points(store)?;
+    let git = Git::at(Path::new("."), LIMIT);
+    let mut history = History {
+        threshold: request.threshold,
+        ..History::default()
+    };
+    history.line = line(store, &git, request.branch.as_deref(), &mut history.notes)?;
+    history.labels = labels(store, &git)?;
+    let mut reading = Reading {
+        line: history.line.clone(),
+        request,
+        revisions: HashMap::new(),
+        circumstances: HashMap::new(),
+        gone: 0,
+    };
+    for (key, members) in wanted(store, request)? {
+        if let Some(series) = reading.series(store, key, &members)? {
+            history.series.push(series);
+        }
+    }
+    history.gone = reading.gone;
+    for point in history
+        .series
+        .iter()
+        .flat_map(|series| &series.trend.points)
+    {
+        if let std::collections::btree_map::Entry::Vacant(place) =
+            history.machines.entry(point.machine)
+        {
+            place.insert(store.machine(i64::from(point.machine))?);
+        }
+    }
+    Ok(history)
+}
+
+/// The place on a line of what `word` names: a revision, or a session such as `@base`.
+///
+/// # Errors
+/// It names none, or one that is not on the line.
+pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
+    let git = Git::at(Path::new("."), LIMIT);
+    let revision = if word.starts_with('@') {
+        let session = store.session(reference::find(store, word)?.number)?;
+        let origin = session.origin;
+        origin
+            .with_context(|| format!("'{word}' is of no known revision"))?
+            .revision
+    } else {
+        git.commit_id(word).unwrap_or_else(|| word.to_owned())
+    };
+    if let Some(position) = store.position(line, &revision)? {
+        return Ok(position);
+    }
+    let fork = tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
+    let place = match &fork {
+        Some(fork) => store.position(line, fork)?,
+        None => None,
+    };
+    place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
+}
+
+/// Sessions that ended since somebody last looked get their points.
+fn keep_missing_points(store: &mut Store) -> Result<()> {
+    for number in store.sessions_without_points()? {
+        let points = analysis::points(&store.session(number)?);
+        store.keep_points(number, &points)?;
+    }
+    Ok(())
+}
+
+/// The name of the line, which the store knows afterwards as far as anybody can.
+fn line(
+    store: &mut Store,
+    git: &Git,
+    wanted: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<String> {
+    let named = match wanted {
+        Some(name) => Some(name.to_owned()),
+        None => usual_branch(git)?,
+    };
+    let Some(name) = named else {
+        // Without a repository: the line that was seen, if there is just one.
+        return match &store.lines()?[..] {
+            [only] if only != AS_MEASURED => Ok(only.clone()),
+            _ => as_measured(store, notes),
+        };
+    };
+    if let Some(tip) = tip(git, &name) {
+        follow(store, git, &name, &tip, notes)?;
+        return Ok(name);
+    }
+    if store.tip(&name)?.is_some() {
+        return Ok(name);
+    }
+    if wanted.is_none() {
+        return as_measured(store, notes);
+    }
+    let known = store.lines()?;
+    let known: Vec<String> = known
+        .iter()
+        .filter(|line| *line != AS_MEASURED)
+        .map(|line| format!("'{line}'"))
+        .collect();
+    let known = match &known[..] {
+        [] => "no line is remembered".to_owned(),
+        names => format!("remembered are {}", names.join(", ")),
+    };
+    bail!("there is no branch '{name}' here\nhint: {known}; git fetch brings branches of others")
+}
+
+/// The branch of the project's file, the one that the remote repository calls its own, or that of the checkout.
+fn usual_branch(git: &Git) -> Result<Option<String>> {
+    let root = git
+        .ask(&["rev-parse", "--show-toplevel"])
+        .map(PathBuf::from);
+    let here = std::env::current_dir()?;
+    let project = Project::find(&here, root.as_deref().unwrap_or(&here))?;
+    let of_project = project.and_then(|project| project.history.branch);
+    let of_remote = || Some(git.target(None)?.rsplit_once("origin/")?.1.to_owned());
+    let of_checkout = || git.ask(&["symbolic-ref", "--short", "-q", "HEAD"]);
+    Ok(of_project.or_else(of_remote).or_else(of_checkout))
+}
+
+/// The newest commit of a branch, here or in the remote repository, whichever has come further.
+fn tip(git: &Git, branch: &str) -> Option<String> {
+    let places = ["refs/heads/", "refs/remotes/origin/"];
+    let tips = places.map(|place| git.commit_id(&format!("{place}{branch}")));
+    match tips {
+        [Some(own), Some(remote)] if own != remote => {
+            // Behind the remote repository, or else ahead of it or beside it.
+            let is_behind = git.merge_base(&own, &remote).as_ref() == Some(&own);
+            Some(if is_behind { remote } else { own })
+        }
+        [own, remote] => own.or(remote),
+    }
+}
+
+/// Brings the stored line up to its newest commit.
+fn follow(
+    store: &mut Store,
+    git: &Git,
+    branch: &str,
+    tip: &str,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let known = store.tip(branch)?;
+    if let Some((last, id)) = &known {
+        if id == tip {
+            return Ok(());
+        }
+        let new = git.line(tip, Some(id)).unwrap_or_default();
+        if new.first().and_then(|first| first.parents.first()) == Some(id) {
+            return store.keep_line(branch, last + 1, &new);
+        }
+    }
+    let all = git.line(tip, None).context("git cannot list the commits")?;
+    let is_cut_off = git
+        .ask(&["rev-parse", "--is-shallow-repository"])
+        .as_deref()
+        == Some("true");
+    let from = match (&known, all.first()) {
+        (Some((last, _)), Some(first)) if is_cut_off => match store.position(branch, &first.id)? {
+            Some(position) => position,
+            None => {
+                notes.push(format!(
+                    "The clone is shallow, and its commits do not reach back to those that are remembered of '{branch}'; \
+                     'git fetch --unshallow' closes the gap."
+                ));
+                last + 1
+            }
+        },
+        _ => 0,
+    };
+    store.keep_line(branch, from, &all)
+}
+
+/// Revisions in the order in which they were first measured or imported.
+fn as_measured(store: &mut Store, notes: &mut Vec<String>) -> Result<String> {
+    let revisions: Vec<Revision> = store.revisions_as_measured()?;
+    store.keep_line(AS_MEASURED, 0, &revisions)?;
+    if !revisions.is_empty() {
+        notes.push(
+            "No repository tells the order of the revisions: they are in the order in which they were measured or \
+             imported."
+                .to_owned(),
+        );
+    }
+    Ok(AS_MEASURED.to_owned())
+}
+
+/// Tags and remarks.
+fn labels(store: &Store, git: &Git) -> Result<HashMap<String, Vec<String>>> {
+    let mut labels: HashMap<String, Vec<String>> = HashMap::new();
+    for (id, tag) in git.tags() {
+        labels.entry(id).or_default().push(tag);
+    }
+    for (revision, text) in store.remarks()? {
+        labels.entry(revision).or_default().push(text);
+    }
+    Ok(labels)
+}
+
+/// The series that are wanted, by what they are called today, in the order of their first session.
+fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
+    let renames = store.renames()?;
+    let mut all: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
+    let mut places: HashMap<(String, String, String, String), usize> = HashMap::new();
+    for series in store.series()? {
+        let key = SeriesKey {
+            case: today(&series.key.case, &renames),
+            ..series.key.clone()
+        };
+        if !is_wanted(&key, &series, request) {
+            continue;
+        }
+        let metric = &key.metric;
+        let what = (
+            key.case.clone(),
+            key.variant.clone(),
+            metric.name.clone(),
+            metric.unit.clone(),
+        );
+        let place = *places.entry(what).or_insert_with(|| {
+            all.push((key.clone(), Vec::new()));
+            all.len() - 1
+        });
+        all[place].1.push(series);
+    }
+    Ok(all)
+}
+
+fn is_wanted(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
+    let is_metric = match &request.metrics[..] {
+        [] => series.is_primary,
+        names => names
+            .iter()
+            .any(|name| *name == key.metric.name || name == "all"),
+    };
+    let filters = &request.filters;
+    let has = |(name, value): &(String, String)| {
+        let words = format!(" {name}={value} ");
+        format!("{} ", key.case).contains(&words)
+    };
+    is_metric
+        && request.relative.as_ref() != Some(&key.variant)
+        && (filters.is_empty() || filters.iter().any(|filter| filter.is_match(&key.case)))
+        && request.sets.iter().all(has)
+}
+
+/// What a case is called today: the case itself may have been renamed, or its benchmark.
+fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
+    let mut name = case.to_owned();
+    // There are no circles; should another program have written one, this ends all the same.
+    for _ in 0..=renames.len() {
+        let (benchmark, values) = name.split_at(name.find(' ').unwrap_or(name.len()));
+        match (renames.get(&name), renames.get(benchmark)) {
+            (Some(new), _) => name = new.clone(),
+            (None, Some(new)) => name = format!("{new}{values}"),
+            (None, None) => break,
+        }
+    }
+    name
+}
+
+/// Circumstances of a session, as the store has them.
+type Facts = Arc<Vec<(String, String)>>;
+
+/// What was read for one series and is there for the next.
+struct Reading<'a> {
+    line: String,
+    request: &'a HistoryRequest,
+    /// Revisions by number, with their places; `None` for those that are gone.
+    revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
+    circumstances: HashMap<i64, Facts>,
+    gone: usize,
+}
+
+impl Reading<'_> {
+    /// A series with its course; `None` where none of its points is on the line.
+    fn series(
+        &mut self,
+        store: &mut Store,
+        key: SeriesKey,
+        members: &[StoredSeries],
+    ) -> Result<Option<SeriesTrend>> {
+        let Some(number) = members.iter().map(|series| series.number).max() else {
+            return Ok(None);
+        };
+        let points = self.points(store, members)?;
+        if points.is_empty() {
+            return Ok(None);
+        }
+        let mut known: Vec<Change> = Vec::new();
+        if self.request.relative.is_none() {
+            for series in members {
+                known.extend(store.changes(series.number, &self.line)?);
+            }
+        }
+        let mut trend = trend(points, &known, self.request.same_work);
+        if self.request.relative.is_none() && trend.changes != known {
+            for series in members.iter().filter(|series| series.number != number) {
+                store.keep_changes(series.number, &self.line, &[])?;
+            }
+            trend.changes = store.keep_changes(number, &self.line, &trend.changes)?;
+        }
+        let mut causes = Vec::new();
+        for change in &trend.changes {
+            let mut found = Vec::new();
+            for (_, differences) in self.differences(store, &trend, trend.near(change))? {
+                found.extend(differences);
+            }
+            found.dedup();
+            causes.push(found);
+        }
+        let circumstances = match self.request.with_circumstances {
+            true => self.differences(store, &trend, trend.successions())?,
+            false => BTreeMap::new(),
+        };
+        Ok(Some(SeriesTrend {
+            number,
+            key,
+            trend,
+            causes,
+            circumstances,
+        }))
+    }
+
+    fn points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
+        let mut points = Vec::new();
+        for series in members {
+            for stored in store.points(series.number)? {
+                let place = match stored.revision {
+                    Some(number) => self.place(store, number)?,
+                    None => None,
+                };
+                let Some((position, revision)) = place else {
+                    self.gone += 1;
+                    continue;
+                };
+                points.push(TrendPoint {
+                    session: stored.session,
+                    at_unix_ms: stored.at_unix_ms,
+                    revision,
+                    position,
+                    machine: u32::try_from(stored.machine)?,
+                    point: stored.point,
+                });
+            }
+        }
+        Ok(points)
+    }
+
+    fn place(&mut self, store: &Store, number: i64) -> Result<Option<(u32, Arc<Revision>)>> {
+        if let Some(known) = self.revisions.get(&number) {
+            return Ok(known.clone());
+        }
+        let placed = store.placed(&self.line, number)?;
+        let found = placed.and_then(|PlacedRevision { revision, position }| {
+            Some((position?, Arc::new(revision)))
+        });
+        self.revisions.insert(number, found.clone());
+        Ok(found)
+    }
+
+    /// What differs between the sessions of points that follow one another, by the index of the later one.
+    fn differences(
+        &mut self,
+        store: &Store,
+        trend: &Trend,
+        successions: Vec<(usize, usize)>,
+    ) -> Result<BTreeMap<usize, Vec<analysis::Difference>>> {
+        let mut found = BTreeMap::new();
+        for (one, other) in successions {
+            let before = self.facts(store, trend.points[one].session)?;
+            let after = self.facts(store, trend.points[other].session)?;
+            let differences = analysis::differences(&before, &after);
+            if !differences.is_empty() {
+                found.insert(other, differences);
+            }
+        }
+        Ok(found)
+    }
+
+    fn facts(&mut self, store: &Store, session: i64) -> Result<Facts> {
+        if let Some(known) = self.circumstances.get(&session) {
+            return Ok(known.clone());
+        }
+        let facts = Arc::new(store.circumstances(session)?);
+        self.circumstances.insert(session, facts.clone());
+        Ok(facts)
+    }
+}

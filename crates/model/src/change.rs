@@ -1,0 +1,123 @@
+//! A change of a series along a line of revisions, with what measuring again and people said of it.
+
+use crate::Estimate;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How far a change is established.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeState {
+    /// Evidence enough to measure again, not to alarm anybody.
+    Suspected,
+    /// Evidence enough in spite of all looks.
+    Found,
+    /// Measured again, and there.
+    Confirmed,
+    /// Measured again, and not there.
+    Refuted,
+    /// Later points speak against it; kept, because somebody has judged it.
+    Withdrawn,
+}
+
+/// What a person said of a change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// Nothing yet.
+    #[default]
+    Open,
+    /// It is meant, or worth its price.
+    Accepted,
+    /// It is none.
+    Wrong,
+    /// It is undone.
+    Fixed,
+}
+
+/// A change as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// What people call it; never given twice. 0 before it is stored.
+    pub number: i64,
+    /// The last measured revision of the old level.
+    pub before: String,
+    /// The first measured revision of the new level.
+    pub after: String,
+    /// Whether the course slopes rather than steps, so that no border can be named.
+    pub is_drift: bool,
+    /// Evidence, as a normal deviate.
+    pub evidence: f64,
+    /// The new level as a multiple of the old one. About, before it is confirmed: a border that was searched for shows its
+    /// change too large.
+    pub ratio: Estimate,
+    /// How far it is established.
+    pub state: ChangeState,
+    /// The number of the session that measured it again.
+    pub confirmed_by: Option<i64>,
+    /// What a person said.
+    pub judgement: Judgement,
+    /// Why.
+    pub note: Option<String>,
+    /// Who.
+    pub judged_by: Option<String>,
+    /// When, in milliseconds since the Unix epoch.
+    pub judged_unix_ms: Option<i64>,
+}
+
+impl Change {
+    /// Whether somebody still has to look at it.
+    pub fn is_open(&self) -> bool {
+        let is_there = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
+        self.judgement == Judgement::Open && is_there
+    }
+}
+
+impl ChangeState {
+    /// Every state with its name.
+    pub const NAMES: [(ChangeState, &str); 5] = [
+        (ChangeState::Suspected, "suspected"),
+        (ChangeState::Found, "found"),
+        (ChangeState::Confirmed, "confirmed"),
+        (ChangeState::Refuted, "refuted"),
+        (ChangeState::Withdrawn, "withdrawn"),
+    ];
+
+    /// The state of that name.
+    pub fn of(name: &str) -> Option<ChangeState> {
+        let known = ChangeState::NAMES.iter().find(|(_, known)| *known == name);
+        known.map(|(state, _)| *state)
+    }
+}
+
+impl fmt::Display for ChangeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = ChangeState::NAMES.iter().find(|(state, _)| state == self);
+        f.pad(known.map_or("", |(_, name)| name))
+    }
+}
+
+impl Judgement {
+    /// Every judgement with its name.
+    pub const NAMES: [(Judgement, &str); 4] = [
+        (Judgement::Open, "open"),
+        (Judgement::Accepted, "accepted"),
+        (Judgement::Wrong, "wrong"),
+        (Judgement::Fixed, "fixed"),
+    ];
+
+    /// The judgement of that name.
+    pub fn of(name: &str) -> Option<Judgement> {
+        let known = Judgement::NAMES.iter().find(|(_, known)| *known == name);
+        known.map(|(judgement, _)| *judgement)
+    }
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Judgement::NAMES
+            .iter()
+            .find(|(judgement, _)| judgement == self);
+        f.pad(known.map_or("", |(_, name)| name))
+    }
+}

@@ -1,0 +1,163 @@
+//! What people say of history: `history judge`, `history rename` and `history note`.
+
+use crate::Status;
+use crate::options::StoreArgs;
+use crate::status;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use regex::Regex;
+use speedwell_environment::Git;
+use speedwell_model::{Change, Judgement};
+use speedwell_process::unix_ms;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long git may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Say of a change that it is accepted, wrong, fixed or open again
+#[derive(Debug, Args)]
+pub struct JudgeArgs {
+    /// The number of the change, as 'history changes' shows it
+    #[arg(value_name = "CHANGE")]
+    change: i64,
+    /// What it is
+    judgement: JudgementName,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// What can be said of a change.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum JudgementName {
+    /// It is meant, or worth its price
+    Accepted,
+    /// It is none
+    Wrong,
+    /// It is undone
+    Fixed,
+    /// Nothing yet
+    Open,
+}
+
+/// Judges.
+///
+/// # Errors
+/// There is no such change, or the store cannot be written.
+pub fn run(args: JudgeArgs) -> anyhow::Result<Status> {
+    let mut store = args.store.open()?;
+    let judgement = match args.judgement {
+        JudgementName::Accepted => Judgement::Accepted,
+        JudgementName::Wrong => Judgement::Wrong,
+        JudgementName::Fixed => Judgement::Fixed,
+        JudgementName::Open => Judgement::Open,
+    };
+    let known = store.change_numbered(args.change)?;
+    let by = Git::at(Path::new("."), LIMIT)
+        .ask(&["config", "user.name"])
+        .or_else(|| std::env::var("USER").ok());
+    store.judge(&Change {
+        judgement,
+        note: args.note.or(known.change.note),
+        judged_by: by,
+        judged_unix_ms: Some(unix_ms()),
+        ..known.change
+    })?;
+    status::note(&format!("change {} is {judgement}", args.change));
+    Ok(Status::DONE)
+}
+
+/// Join the history of a benchmark or a case with that under another name
+#[derive(Debug, Args)]
+pub struct RenameArgs {
+    /// The old name: a benchmark, or a whole case with its parameters
+    old: String,
+    /// The name of today
+    #[arg(required_unless_present = "undo")]
+    new: Option<String>,
+    /// OLD is a pattern, matched in the names of cases, and NEW may hold $1
+    #[arg(long, conflicts_with = "undo")]
+    regex: bool,
+    /// Take the rename of OLD back
+    #[arg(long, conflicts_with = "new")]
+    undo: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Renames.
+///
+/// # Errors
+/// Nothing has that name, the names go round in a circle, or the store cannot be written.
+pub fn rename(args: RenameArgs) -> anyhow::Result<Status> {
+    let mut store = args.store.open()?;
+    let Some(new) = args.new else {
+        ensure!(
+            store.undo_rename(&args.old)?,
+            "'{}' was not renamed",
+            args.old
+        );
+        status::note(&format!("'{}' is called so again", args.old));
+        return Ok(Status::DONE);
+    };
+    let cases: BTreeSet<String> = store
+        .series()?
+        .into_iter()
+        .map(|series| series.key.case)
+        .collect();
+    let pairs: Vec<(String, String)> = if args.regex {
+        let pattern = Regex::new(&args.old).context("OLD is no pattern")?;
+        let changed = cases
+            .iter()
+            .map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
+        changed.filter(|(old, new)| old != new).collect()
+    } else {
+        let is_named = |case: &String| {
+            let benchmark = case.split(' ').next();
+            *case == args.old || benchmark == Some(&args.old)
+        };
+        cases
+            .iter()
+            .any(is_named)
+            .then(|| (args.old.clone(), new))
+            .into_iter()
+            .collect()
+    };
+    if pairs.is_empty() {
+        bail!(
+            "no benchmark and no case in the history is called '{}'\nhint: speedwell history trend lists the names",
+            args.old
+        );
+    }
+    for (old, new) in &pairs {
+        store.rename(old, new)?;
+        status::note(&format!("'{old}' is now '{new}'"));
+    }
+    Ok(Status::DONE)
+}
+
+/// Keep a remark on a revision; trends show it
+#[derive(Debug, Args)]
+pub struct NoteArgs {
+    /// The revision
+    revision: String,
+    /// The remark
+    text: String,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Keeps the remark.
+///
+/// # Errors
+/// The store cannot be written.
+pub fn note(args: NoteArgs) -> anyhow::Result<Status> {
+    let mut store = args.store.open()?;
+    let id = Git::at(Path::new("."), LIMIT).commit_id(&args.revision);
+    store.remark(&id.unwrap_or(args.revision), &args.text)?;
+    Ok(Status::DONE)
+}

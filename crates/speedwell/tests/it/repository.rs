@@ -1,0 +1,99 @@
+//! A project that is a git repository, and the command run in it.
+
+use super::programs::PROGRAM;
+use super::project::{Answer, Project};
+use speedwell_fixtures::History;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Makes the program `bench` out of `bench.in`, with the cost that stands in `cost`, and notes in the file at `$LOG`
+/// which revision was built.
+const BUILD: &str =
+    "sed \"s/TIME/$(cat cost)/; s/TIME/$(cat cost)/; s/TIME/$(cat cost)/\" bench.in > bench &&
+chmod +x bench && echo $SPEEDWELL_REVISION >> \"$LOG\"";
+
+/// The words that measure the program of [`Repository::with_program`].
+pub const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
+
+/// A project with a git history, and a folder beside it. Git never sees the store of the project.
+pub struct Repository {
+    pub project: Project,
+    history: History,
+    outside: tempfile::TempDir,
+}
+
+impl Deref for Repository {
+    type Target = History;
+
+    fn deref(&self) -> &History {
+        &self.history
+    }
+}
+
+impl Repository {
+    /// A project without commits; `None`, said on stderr, without git.
+    pub fn new() -> Option<Repository> {
+        let project = Project::new();
+        let history = History::begin(&project.path(""))?;
+        history.write(".git/info/exclude", ".speedwell\n");
+        Some(Repository {
+            project,
+            history,
+            outside: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    /// A project whose first commit has a program that is built by [`BENCH`]; its benchmarks take as many microseconds as
+    /// the file `cost` says.
+    pub fn with_program(cost: &str) -> Option<Repository> {
+        let text = PROGRAM
+            .replace("NAMES", "BM_copy/8 BM_copy/64")
+            .replace("BEFORE", "")
+            .replace("BUILD", "release");
+        let repository = Repository::new()?
+            .with(".gitignore", "bench\n")
+            .with("bench.in", &text)
+            .with("build.sh", BUILD)
+            .with("cost", cost);
+        Some(repository.committed("first"))
+    }
+
+    /// Adds a file, to be committed.
+    pub fn with(self, path: &str, text: &str) -> Repository {
+        self.write(path, text);
+        self
+    }
+
+    /// Commits everything.
+    pub fn committed(self, subject: &str) -> Repository {
+        self.commit(subject);
+        self
+    }
+
+    /// A path outside of the repository.
+    pub fn outside(&self, name: &str) -> PathBuf {
+        self.outside.path().join(name)
+    }
+
+    /// What builds, or whatever else, wrote into the file at `$LOG`.
+    pub fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.outside("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The command in the checkout, with a cache of its own, and with `$LOG` and `$FLAG` for what it starts.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.project.command(words);
+        command
+            .env("XDG_CACHE_HOME", self.outside("cache"))
+            .env("LOG", self.outside("log"))
+            .env("FLAG", self.outside("flag"));
+        command
+    }
+
+    /// Runs the command in the checkout.
+    pub fn run(&self, words: &[&str]) -> Answer {
+        Answer::from(self.command(words).output().unwrap())
+    }
+}
