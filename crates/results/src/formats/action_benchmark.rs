@@ -3,9 +3,9 @@
 //! Decides which direction is good, by the tool that measured, as the action itself does (`src/write.ts`), but for rates in the
 //! output of tools that print either. It must not know where the file lies. Start at [`read`].
 
-use super::Input;
 use super::imported::{Imported, Process, sample};
-use super::points::{Directions, Place, Points, revision, subject};
+use super::input::{Directions, Input};
+use super::points::{Place, Points, revision, subject};
 use super::unit::Measure;
 use crate::foreign::json::{self, Node};
 use anyhow::{Result, bail, ensure};

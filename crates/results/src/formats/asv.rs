@@ -5,9 +5,9 @@
 //! developer documentation says of "Benchmark suite layout and file formats" (API 1 and 2). It must not know where the files
 //! lie. Start at [`read_file`]; at [`Row`] for the two forms in which results are written.
 
-use super::Input;
 use super::imported::{Imported, Process, VARIANT, remark_on_guesses, sample};
-use super::points::{Directions, Place, Points, revision};
+use super::input::{Directions, Input};
+use super::points::{Place, Points, revision};
 use super::unit::Measure;
 use crate::foreign::json::{self, Node};
 use anyhow::{Context, Result, ensure};
@@ -114,10 +114,12 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
     let imported = points.at(place(&root, beside, &rows)?);
     let mut work = BTreeMap::new();
     for row in &rows {
-        if reading.add(row, imported)?
-            && let Some(version) = &row.version
-        {
-            work.insert(row.name.to_owned(), version.clone());
+        if reading.add(row, imported)? {
+            // A result without a version is taken for one of today's, as asv does.
+            let described = beside.benchmarks.get(row.name);
+            let described = described.and_then(|benchmark| benchmark.version.as_ref());
+            let version = row.version.as_ref().or(described);
+            work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
         }
     }
     let guesses = remark_on_guesses(&reading.guesses);
@@ -225,7 +227,7 @@ fn environment(
     for (variable, value) in variables.unwrap_or_default() {
         facts.insert(format!("variable_{variable}"), value);
     }
-    facts.insert("asv_environment".to_owned(), name.to_owned());
+    facts.insert(Environment::NAME.to_owned(), name.to_owned());
     Ok(Environment {
         machine,
         cpu,

@@ -4,8 +4,8 @@
 //! metric. Which direction of a measure is good is in no answer, so the user says it. It must not know where the answer came
 //! from. Start at [`read`].
 
-use super::Input;
 use super::imported::{Process, sample};
+use super::input::Input;
 use super::points::{Place, Points, revision};
 use super::unit::Measure;
 use crate::foreign::json::{self, Node};

@@ -14,6 +14,7 @@ pub mod hdr_log;
 pub mod http_tools;
 pub mod hyperfine;
 mod imported;
+mod input;
 pub mod json_lines;
 pub mod krun;
 mod load_report;
@@ -28,7 +29,8 @@ mod unit;
 pub use crate::foreign::BEGINNING_BYTES;
 use crate::foreign::{beginning, json, utf8};
 pub use imported::{Skipped, merge, set};
-pub use points::{Directions, part_id};
+pub use input::{Directions, Input};
+pub use points::part_id;
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
@@ -48,17 +50,6 @@ pub struct Format {
 
 /// Reads a file; sentences about what was left out are added to the last argument.
 pub type ReadAll = fn(&Input<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
-
-/// A file to be read.
-#[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
-    /// What the user calls it: a path, or `-`.
-    pub label: &'a str,
-    /// All of it.
-    pub bytes: &'a [u8],
-    /// What the user says of metrics whose file does not say which direction is good.
-    pub better: &'a Directions,
-}
 
 /// Every kind known. The first that recognises a file reads it. Other programs' JSON may stand in
 /// one line, so it is looked for before JSON lines.

@@ -4,8 +4,8 @@
 //! every other column of numbers is a metric. Which direction of a metric is good is in no such file, so the user says it. It
 //! must not know what is made of the points. Start at [`read`].
 
-use super::Input;
 use super::imported::{Process, sample};
+use super::input::Input;
 use super::points::{Place, Points, revision};
 use crate::foreign::utf8;
 use anyhow::{Context, Result, bail, ensure};
@@ -385,8 +385,8 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::input::Directions;
     use super::*;
-    use crate::formats::Directions;
     use speedwell_model::Better;
 
     fn read_text(text: &str) -> (Result<Vec<Session>>, Vec<String>) {

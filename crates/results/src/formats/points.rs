@@ -1,14 +1,12 @@
 //! Files that hold the results of many revisions: each point of time in them is a session of its own.
 //!
 //! Decides which results belong to one session, and the identity of that session: it follows from what the file says of it, so
-//! that reading the same file again gives the same sessions. It must not know any format. Start at [`Points`]; at [`Directions`]
-//! for files that do not say which direction of a metric is good.
+//! that reading the same file again gives the same sessions. It must not know any format. Start at [`Points`].
 
 use super::imported::Imported;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use indexmap::IndexMap;
-use speedwell_model::{Better, Environment, Origin, OriginSource, Session};
-use std::collections::BTreeMap;
+use speedwell_model::{Environment, Origin, OriginSource, Session};
 use uuid::Uuid;
 
 /// Letters kept of the first line of a commit's message.
@@ -121,78 +119,9 @@ pub fn subject(message: &str) -> Option<String> {
     (!kept.is_empty()).then_some(kept)
 }
 
-/// What the user says of metrics: which direction is good.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Directions {
-    /// Of all metrics without a direction of their own.
-    pub all: Option<Better>,
-    /// Of single metrics.
-    pub of: BTreeMap<String, Better>,
-}
-
-impl Directions {
-    /// The name under which `--set` takes them.
-    pub const NAME: &'static str = "better";
-
-    /// Takes `better=less` or `better.METRIC=more` from the command line; false for any other name.
-    ///
-    /// # Errors
-    /// It is neither more nor less.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<bool> {
-        let metric = match name.strip_prefix(Directions::NAME) {
-            Some("") => None,
-            Some(rest) if rest.starts_with('.') => Some(&rest[1..]),
-            _ => return Ok(false),
-        };
-        let better = match value {
-            "less" => Better::Lower,
-            "more" => Better::Higher,
-            other => {
-                bail!("'{other}' is no direction\nhint: --set {name}=less, or --set {name}=more")
-            }
-        };
-        match metric {
-            Some(metric) => drop(self.of.insert(metric.to_owned(), better)),
-            None => self.all = Some(better),
-        }
-        Ok(true)
-    }
-
-    /// The direction of a metric, if the user says one.
-    pub fn of(&self, metric: &str) -> Option<Better> {
-        self.of.get(metric).copied().or(self.all)
-    }
-
-    /// The direction of a metric of which the file says nothing.
-    ///
-    /// # Errors
-    /// The user says nothing either; the message says how.
-    pub fn need(&self, metric: &str) -> Result<Better> {
-        self.of(metric).with_context(|| {
-            format!(
-                "the file does not say whether more or less of '{metric}' is better\n\
-                 hint: speedwell import FILE --set better=less, or --set 'better.{metric}=more' for this metric alone"
-            )
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_direction_is_said_of_all_metrics_or_of_one() {
-        let mut better = Directions::default();
-        assert!(better.need("ops").is_err());
-        assert!(better.set("better", "less").unwrap());
-        assert!(better.set("better.ops", "more").unwrap());
-        assert!(!better.set("betterment", "more").unwrap());
-        assert_eq!(better.of("time"), Some(Better::Lower));
-        assert_eq!(better.need("ops").unwrap(), Better::Higher);
-        let wrong = better.set("better", "up").unwrap_err().to_string();
-        assert!(wrong.starts_with("'up' is no direction\nhint: "), "{wrong}");
-    }
 
     #[test]
     fn whatever_tells_two_sessions_apart_is_in_their_identity() {

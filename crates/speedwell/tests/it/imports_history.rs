@@ -103,7 +103,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
     assert_eq!(environment.machine.as_deref(), Some("cheetah"));
     assert_eq!(environment.kernel.as_deref(), Some("Linux (Fedora 20)"));
     assert_eq!(environment.facts["requirement_numpy"], "1.8");
-    assert_eq!(environment.facts["asv_environment"], "py2.7-numpy1.8");
+    assert_eq!(environment.facts["environment"], "py2.7-numpy1.8");
     assert_eq!(session.design.work["time_with_version_match"], "1");
     let big = session
         .runs
@@ -193,6 +193,38 @@ fn what_asv_recorded_keeps_its_samples_parameters_and_failures() {
         session.environment.programs[0].path,
         Path::new("/opt/venv/bin/python3")
     );
+}
+
+/// A result file of asv, with the time of one benchmark.
+fn asv_file(commit: usize, environment: &str, seconds: f64) -> String {
+    serde_json::json!({
+        "commit_hash": format!("{commit:040x}"), "date": 1_700_000_000_000_u64 + commit as u64 * 1_000_000,
+        "env_name": environment, "params": {"machine": "lab"}, "python": "3.11", "requirements": {},
+        "env_vars": {}, "result_columns": ["result", "params"], "results": {"time_join": [[seconds], []]},
+        "durations": {}, "version": 2
+    })
+    .to_string()
+}
+
+#[test]
+fn an_environment_that_is_dropped_looks_like_no_change() {
+    // One of two environments is slower by 30 % and measured for the first half of the time.
+    let files = (0..48).flat_map(|commit| {
+        let noise = 1.0 + 0.002 * (commit * 7 % 11) as f64;
+        let fast = asv_file(commit, "py3.11", 1e-3 * noise);
+        let slow = asv_file(commit, "py3.8", 1.3e-3 * noise);
+        let slow = (commit < 24).then(|| (format!("r/lab/{commit}-b.json"), slow));
+        [Some((format!("r/lab/{commit}-a.json"), fast)), slow]
+    });
+    let project = Project::new().with("r/lab/machine.json", r#"{"machine": "lab", "version": 1}"#);
+    let project = files
+        .flatten()
+        .fold(project, |project, (name, text)| project.with(&name, &text));
+    let imported = project.run(&["import", "r"]).expect_status(0);
+    imported.expect_stderr(&["'r': 72 sessions (@1 to @72), 1 case, 72 points"]);
+    let changes = project.run(&["history", "changes"]).expect_status(0);
+    let changes = changes.expect_stdout(&["no open change in 1 series"]);
+    assert!(!changes.stdout.contains("Suspected"), "{changes:#?}");
 }
 
 #[test]
