@@ -8,7 +8,7 @@ use super::input::{Directions, Input};
 use super::points::{Place, Points, revision, subject};
 use super::unit::Measure;
 use crate::foreign::json::{self, Node};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use speedwell_model::{Better, Case, Metric, Origin, Session};
 use std::collections::BTreeSet;
@@ -56,12 +56,17 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     for (suite, entries) in suites.members() {
         let entries = Node::at(format!("entries.{suite}"), entries);
         for entry in entries.elements()? {
-            let tool = entry.need("tool")?.text()?;
-            let kind = Kind::of(&entry, tool)?;
+            let kind = Kind::of(&entry)?;
             let imported = points.at(place(suite, &entry)?);
             for bench in entry.need("benches")?.elements()? {
                 let better = add(suite, &bench, &kind, file.better, imported)?;
-                rates.extend((better != kind.better).then(|| tool.to_owned()));
+                let is_other = kind.is_by_unit && kind.better != Some(better);
+                rates.extend(
+                    is_other
+                        .then(|| entry.text_of("tool"))
+                        .transpose()?
+                        .flatten(),
+                );
             }
         }
     }
@@ -119,36 +124,45 @@ fn origin(commit: &Node<'_>) -> Result<Origin> {
     })
 }
 
-/// How the figures of a tool are to be understood.
+/// How the figures of an entry are to be understood.
 struct Kind {
-    /// The direction that the action takes.
-    better: Better,
+    /// The direction that the action takes; `None` if the tool is not one of its own.
+    better: Option<Better>,
     /// Whether the unit decides.
     is_by_unit: bool,
 }
 
 impl Kind {
-    fn of(entry: &Node<'_>, tool: &str) -> Result<Kind> {
-        let better = match tool {
-            _ if MORE.contains(&tool) => Better::Higher,
-            _ if LESS.contains(&tool) || BY_UNIT.contains(&tool) => Better::Lower,
-            _ => bail!(
-                "'{}.tool' is '{tool}', and which direction is good for it is not known",
-                entry.place()
-            ),
+    fn of(entry: &Node<'_>) -> Result<Kind> {
+        let tool = entry.text_of("tool")?.unwrap_or_default();
+        // A descendant of the action has this key instead of a tool.
+        let is_more = entry.get("bigger_is_better").map(|more| more.is_true());
+        let of_tool = if MORE.contains(&tool) {
+            Some(Better::Higher)
+        } else if LESS.contains(&tool) || BY_UNIT.contains(&tool) {
+            Some(Better::Lower)
+        } else {
+            None
         };
+        let of_entry = is_more.map(|more| if more { Better::Higher } else { Better::Lower });
         Ok(Kind {
-            better,
+            better: of_entry.or(of_tool),
             is_by_unit: BY_UNIT.contains(&tool),
         })
     }
 
-    /// The direction of a metric: what the user says, then what its unit says where tools print several, then the tool's.
-    fn direction(&self, measure: &Measure, said: &Directions) -> Better {
-        match said.of(&measure.metric.name) {
-            Some(better) => better,
-            None if self.is_by_unit && !measure.is_guess => measure.metric.better,
-            None => self.better,
+    /// The direction of a metric: what the user says, then what its unit says where the tool prints several or is not known,
+    /// then the tool's.
+    ///
+    /// # Errors
+    /// None of them says anything.
+    fn direction(&self, measure: &Measure, said: &Directions) -> Result<Better> {
+        let name = &measure.metric.name;
+        let by_unit = self.is_by_unit || self.better.is_none();
+        let of_unit = (by_unit && !measure.is_guess).then_some(measure.metric.better);
+        match said.of(name).or(of_unit).or(self.better) {
+            Some(better) => Ok(better),
+            None => said.need(name),
         }
     }
 }
@@ -162,8 +176,11 @@ fn add(
     imported: &mut Imported,
 ) -> Result<Better> {
     let unit = bench.text_of("unit")?.unwrap_or_default();
+    // Of a line of Go with several figures, older versions took the rest of the line for the unit of the first.
+    let unit = unit.split('\t').next().unwrap_or_default();
     let measure = Measure::of_unit(unit);
-    let better = kind.direction(&measure, said);
+    let better =
+        (kind.direction(&measure, said)).with_context(|| format!("'{}'", bench.place()))?;
     let value = bench.need("value")?;
     let scaled = value.number()? * measure.factor;
     ensure!(scaled.is_finite(), "'{}' is too large", value.place());
@@ -229,11 +246,13 @@ mod tests {
             points(Better::Higher)
         );
         let unknown = read_text(&file("abacus", bench), &Directions::default()).0;
-        let unknown = unknown.unwrap_err().to_string();
-        assert!(
-            unknown.starts_with("'entries.S[0].tool' is 'abacus'"),
-            "{unknown}"
-        );
+        let unknown = format!("{:#}", unknown.unwrap_err());
+        let place =
+            "'entries.S[0].benches[0]': the file does not say whether more or less of 'points'";
+        assert!(unknown.starts_with(place), "{unknown}");
+        let descendant = file("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
+        let sessions = read_text(&descendant, &Directions::default()).0.unwrap();
+        assert_eq!(sessions[0].metrics, points(Better::Higher));
     }
 
     #[test]
@@ -254,7 +273,7 @@ mod tests {
 
     #[test]
     fn figures_of_one_quantity_are_in_one_unit() {
-        let benches = r#"{"name":"a","value":2,"unit":"us"},{"name":"b","value":3,"unit":"ms","range":"± 1"}"#;
+        let benches = r#"{"name":"a","value":2,"unit":"us\t  4.0 B/op"},{"name":"b","value":3,"unit":"ms","range":"± 1"}"#;
         let (sessions, _) = read_text(&file("catch2", benches), &Directions::default());
         let session = sessions.unwrap().remove(0);
         let values: Vec<_> = session
