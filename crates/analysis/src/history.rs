@@ -3,7 +3,7 @@
 use crate::circumstances::Difference;
 use crate::trend::{SAME_BORDER, Trend, TrendPoint, verdict_of_change};
 use speedwell_model::{Change, Machine, SeriesKey, Verdict};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a project knows along a line of revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,7 +40,51 @@ pub struct SeriesTrend {
     pub circumstances: BTreeMap<usize, Vec<Difference>>,
 }
 
+/// Two levels that differ by no more than this share may be those of one case under two names.
+const ALIKE: f64 = 0.1;
+
+impl History {
+    /// Cases that end where others begin, at the same level: they may have been renamed, the first into the second.
+    pub fn possible_renames(&self) -> Vec<(&str, &str)> {
+        let ends = |series: &SeriesTrend| {
+            let points = &series.trend.points;
+            Some((points.first()?.position, points.last()?.position))
+        };
+        let all = self.series.iter().flat_map(|series| &series.trend.points);
+        let measured: BTreeSet<u32> = all.map(|point| point.position).collect();
+        let mut beginning: HashMap<u32, Vec<&SeriesTrend>> = HashMap::new();
+        for series in &self.series {
+            if let Some((first, _)) = ends(series) {
+                beginning.entry(first).or_default().push(series);
+            }
+        }
+        let mut found = Vec::new();
+        for old in &self.series {
+            let next = ends(old).and_then(|(_, last)| measured.range(last + 1..).next());
+            let candidates = next.and_then(|next| beginning.get(next));
+            let mut alike = candidates
+                .into_iter()
+                .flatten()
+                .filter(|new| old.goes_on_as(new));
+            if let (Some(new), None) = (alike.next(), alike.next()) {
+                found.push((&*old.key.case, &*new.key.case));
+            }
+        }
+        found
+    }
+}
+
 impl SeriesTrend {
+    /// Whether another series may be this one under another name.
+    fn goes_on_as(&self, other: &SeriesTrend) -> bool {
+        let (last, first) = (self.trend.levels.last(), other.trend.levels.first());
+        let is_alike = last.zip(first).is_some_and(|(last, first)| {
+            (first.value.value / last.value.value).ln().abs() <= ALIKE
+        });
+        let same_metric = self.key.metric == other.key.metric;
+        is_alike && same_metric && self.key.variant == other.key.variant
+    }
+
     /// Whether a change of it is for the worse.
     pub fn verdict(&self, change: &Change, threshold: f64) -> Verdict {
         verdict_of_change(&change.ratio, self.key.metric.better, threshold)

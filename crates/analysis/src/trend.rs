@@ -359,3 +359,143 @@ pub fn verdict_of_change(ratio: &Estimate, better: Better, threshold: f64) -> Ve
         Verdict::Unclear
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::PointKind;
+
+    /// A point of each value at places 0, 1, 2 ...
+    fn points(values: impl IntoIterator<Item = f64>) -> Vec<TrendPoint> {
+        let point = |(place, value): (u32, f64)| TrendPoint {
+            session: i64::from(place),
+            at_unix_ms: 0,
+            revision: Arc::new(Revision {
+                id: format!("r{place}"),
+                ..Revision::default()
+            }),
+            position: place,
+            machine: 1,
+            point: Point {
+                value,
+                interval: None,
+                runs: 1,
+                spread: None,
+                kind: PointKind::Measured,
+                is_dirty: false,
+                work: None,
+            },
+        };
+        (0..).zip(values).map(point).collect()
+    }
+
+    /// Forty values, from `at` on 10 % more.
+    fn step(at: u32) -> Vec<TrendPoint> {
+        points((0..40).map(|place: u32| {
+            let noise = f64::from(place * 7 % 11) * 0.001;
+            (1.0 + noise) * if place < at { 1.0 } else { 1.1 }
+        }))
+    }
+
+    #[test]
+    fn a_change_keeps_its_number_while_its_border_moves_a_little() {
+        let first = trend(step(20), &[], false);
+        assert_eq!(first.changes.len(), 1);
+        let known = Change {
+            number: 7,
+            after: "r18".into(),
+            judgement: Judgement::Accepted,
+            ..first.changes[0].clone()
+        };
+        let again = trend(step(20), std::slice::from_ref(&known), false);
+        assert_eq!((again.changes[0].number, again.changes.len()), (7, 1));
+        assert_eq!(again.changes[0].judgement, Judgement::Accepted);
+        assert_eq!(again.changes[0].after, "r20");
+
+        let elsewhere = Change {
+            after: "r10".into(),
+            ..known
+        };
+        let apart = trend(step(20), &[elsewhere], false);
+        let states: Vec<_> = (apart.changes.iter())
+            .map(|change| (change.number, change.state))
+            .collect();
+        assert_eq!(
+            states,
+            [(7, ChangeState::Withdrawn), (0, ChangeState::Found)]
+        );
+    }
+
+    #[test]
+    fn a_change_that_nobody_judged_goes_with_its_evidence() {
+        let known = trend(step(20), &[], false).changes;
+        assert!(trend(step(40), &known, false).changes.is_empty());
+    }
+
+    #[test]
+    fn what_was_measured_again_keeps_its_size() {
+        let ratio = Estimate {
+            value: 1.02,
+            low: 1.01,
+            high: 1.03,
+        };
+        let known = Change {
+            number: 1,
+            state: ChangeState::Confirmed,
+            ratio,
+            ..trend(step(20), &[], false).changes[0].clone()
+        };
+        let again = trend(step(20), &[known], false);
+        assert_eq!(again.changes[0].state, ChangeState::Confirmed);
+        assert_eq!(again.changes[0].ratio, ratio);
+    }
+
+    #[test]
+    fn another_benchmark_begins_a_course_of_its_own() {
+        let mut changed = step(20);
+        for (index, point) in changed.iter_mut().enumerate() {
+            point.point.work = Some(if index < 20 { "one" } else { "two" }.to_owned());
+        }
+        let apart = trend(changed.clone(), &[], false);
+        assert!(apart.changes.is_empty());
+        assert_eq!(apart.new_work, [20]);
+        assert_eq!(apart.search, Search::Done);
+        assert_eq!(apart.levels.len(), 2);
+        assert_eq!(trend(changed, &[], true).changes.len(), 1);
+    }
+
+    #[test]
+    fn selected_and_uncommitted_points_are_not_searched() {
+        let mut points = step(40);
+        for point in &mut points[20..30] {
+            point.point.value *= 1.1;
+            point.point.kind = PointKind::Bisect;
+        }
+        for point in &mut points[30..] {
+            point.point.value *= 1.1;
+            point.point.is_dirty = true;
+        }
+        let found = trend(points, &[], false);
+        assert_eq!((found.changes.len(), found.points.len()), (0, 40));
+    }
+
+    #[test]
+    fn a_change_is_worse_only_if_all_of_its_interval_is_beyond_the_threshold() {
+        let ratio = |low: f64, high: f64| Estimate {
+            value: f64::midpoint(low, high),
+            low,
+            high,
+        };
+        let of =
+            |low, high, threshold| verdict_of_change(&ratio(low, high), Better::Lower, threshold);
+        assert_eq!(of(1.03, 1.05, 0.02), Verdict::Worse);
+        assert_eq!(of(1.01, 1.05, 0.02), Verdict::Unclear);
+        assert_eq!(of(1.01, 1.05, 0.0), Verdict::Worse);
+        assert_eq!(of(0.995, 1.01, 0.02), Verdict::Same);
+        assert_eq!(of(0.9, 0.95, 0.02), Verdict::Better);
+        assert_eq!(
+            verdict_of_change(&ratio(0.9, 0.95), Better::Higher, 0.02),
+            Verdict::Worse
+        );
+    }
+}

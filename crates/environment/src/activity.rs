@@ -372,7 +372,7 @@ mod tests {
             };
             busy(&machine, || vec![loops])
         };
-        assert_eq!(under("1.2 0.0 0.0 1/9 9", 1.9), None, "nobody is asked");
+        assert_eq!(under("1.2 0.0 0.0 1/9 9", 1.9), None, "the load is low");
         assert_eq!(under("1.8 0.0 0.0 1/9 9", 1.2), None, "it was our own load");
         let said = under("1.8 0.0 0.0 1/9 9", 1.6).unwrap();
         assert!(

@@ -70,6 +70,13 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
             history.series.push(series);
         }
     }
+    if let Some(variant) = &request.relative
+        && history.series.is_empty()
+    {
+        bail!(
+            "no session has '{variant}' beside another variant\nhint: speedwell history shows the variants of each session"
+        );
+    }
     history.gone = reading.gone;
     for point in history
         .series
@@ -315,6 +322,35 @@ fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
     name
 }
 
+/// The figures of `variant` in the same cases, by session.
+fn references(store: &Store, members: &[StoredSeries], variant: &str) -> Result<HashMap<i64, f64>> {
+    let mut values = HashMap::new();
+    for series in store.series()? {
+        let is_of = |member: &StoredSeries| {
+            series.key.case == member.key.case && series.key.metric == member.key.metric
+        };
+        if series.key.variant == variant && members.iter().any(is_of) {
+            let points = store.points(series.number)?.into_iter();
+            values.extend(points.map(|stored| (stored.session, stored.point.value)));
+        }
+    }
+    Ok(values)
+}
+
+/// Makes every point the ratio to the figure of the same session; those without one go.
+fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
+    points.retain_mut(|TrendPoint { session, point, .. }| {
+        let Some(reference) = references.get(session) else {
+            return false;
+        };
+        point.value /= reference;
+        point.interval = point
+            .interval
+            .map(|(low, high)| (low / reference, high / reference));
+        true
+    });
+}
+
 /// Circumstances of a session, as the store has them.
 type Facts = Arc<Vec<(String, String)>>;
 
@@ -339,7 +375,12 @@ impl Reading<'_> {
         let Some(number) = members.iter().map(|series| series.number).max() else {
             return Ok(None);
         };
-        let points = self.points(store, members)?;
+        let mut key = key;
+        let mut points = self.points(store, members)?;
+        if let Some(variant) = &self.request.relative {
+            relate(&mut points, &references(store, members, variant)?);
+            key.metric.unit = String::new();
+        }
         if points.is_empty() {
             return Ok(None);
         }
@@ -365,9 +406,10 @@ impl Reading<'_> {
             found.dedup();
             causes.push(found);
         }
-        let circumstances = match self.request.with_circumstances {
-            true => self.differences(store, &trend, trend.successions())?,
-            false => BTreeMap::new(),
+        let circumstances = if self.request.with_circumstances {
+            self.differences(store, &trend, trend.successions())?
+        } else {
+            BTreeMap::new()
         };
         Ok(Some(SeriesTrend {
             number,

@@ -279,7 +279,7 @@ fn surroundings(
 /// The analysis as judge of when a case is decided.
 struct Decider {
     rule: analysis::StopRule,
-    /// By what the steady part of every run is found, where its time is wanted as a metric.
+    /// The rule that finds the steady part of every run, where its time is wanted as a metric.
     steady: Option<SteadyRule>,
 }
 

@@ -24,8 +24,8 @@ const PULSE: Timespec = Timespec {
     tv_nsec: 250_000_000,
 };
 
-/// Starts `program` in `directory` and waits until it has ended. When the user asks us to stop, it is asked once, and
-/// killed after `grace`.
+/// Starts `program` in `directory` and waits until it has ended. When the user interrupts us, it gets one SIGTERM, and is
+/// killed if it has not ended after `grace`.
 ///
 /// # Errors
 /// The program could not be started or waited for.

@@ -10,7 +10,7 @@ use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::Search;
-use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, short_revision};
+use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, quote, short_revision};
 
 /// The name of the tables, for machines.
 const TABLE: &str = "changes";
@@ -35,9 +35,7 @@ pub fn changes(
     let (suspected, known): (Vec<Line<'_>>, Vec<Line<'_>>) =
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     document.push(Block::Headline(headline(history, &known, &suspected)));
-    if !known.is_empty() {
-        document.push(Block::Table(columns().table(TABLE, &owned(&known))));
-    }
+    document.push(Block::Table(columns().table(TABLE, &owned(&known))));
     if !suspected.is_empty() {
         document.push_heading(2, "Suspected: worth measuring again");
         document.push(Block::Table(columns().table(TABLE, &owned(&suspected))));
@@ -199,6 +197,16 @@ fn columns() -> Columns<Shown> {
             Some(revisions) => format!("{before} and {after} ({revisions} revisions)"),
         }
     });
+    add_state(&mut columns);
+    columns.add(
+        Column::words("causes", "changed there, too").expendable(2),
+        |line| Cell::words(&line.causes),
+    );
+    columns
+}
+
+/// How far a change is established, and what people said.
+fn add_state(columns: &mut Columns<Shown>) {
     columns.add_known("revisions", |line| line.revisions.map(Value::from));
     columns.add(Column::words("subject", "subject").expendable(3), |line| {
         Cell::words(&line.subject)
@@ -218,11 +226,6 @@ fn columns() -> Columns<Shown> {
         Cell::words(line.judgement.to_string()).shown(shown)
     });
     columns.add_value("note", |line| line.note.clone());
-    columns.add(
-        Column::words("causes", "changed there, too").expendable(2),
-        |line| Cell::words(&line.causes),
-    );
-    columns
 }
 
 fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> String {
@@ -288,12 +291,19 @@ fn notes(history: &History) -> Vec<String> {
         if let Some(at) = series.trend.machine_swap {
             let revision = &series.trend.points[at].revision.id;
             notes.push(format!(
-                "'{}': the machine changed with the code at {}, so a change there cannot be told from it; measuring an older \
-                 revision on this machine helps.",
+                "'{}': the machine changed with the code at {}, so neither shows by itself; measuring an older revision \
+                 on this machine helps.",
                 series.key.case,
                 short_revision(revision)
             ));
         }
+    }
+    for (old, new) in history.possible_renames() {
+        notes.push(format!(
+            "Did '{old}' become '{new}'? speedwell history rename {} {}",
+            quote(old),
+            quote(new)
+        ));
     }
     if history.gone > 0 {
         notes.push(format!(

@@ -159,7 +159,8 @@ impl Checkout {
     }
 }
 
-/// Makes sure that the worktree is there and built, and keeps it until this process ends. `note` is told what takes time.
+/// Makes sure that the worktree is there and built, and keeps it until this process ends. Before a step that takes
+/// long, `note` gets a sentence about it.
 ///
 /// # Errors
 /// The commit cannot be checked out or built.

@@ -1,8 +1,7 @@
 //! `speedwell history changes`: what changed, since when, and how sure that is; and the gate over time.
 
-use super::SeriesArgs;
 use crate::Status;
-use crate::options::{FailOn, OutputArgs, StoreArgs};
+use crate::options::{FailOn, OutputArgs, SeriesArgs, StoreArgs};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::history::{History, SeriesTrend};

@@ -5,13 +5,9 @@ mod judge;
 mod trend;
 
 use super::Status;
-use super::options::{MetricArgs, OutputArgs, StoreArgs, parse};
-use anyhow::Context;
+use super::options::{OutputArgs, StoreArgs};
 use clap::{Args, Subcommand};
-use regex::Regex;
-use speedwell_measure::history::HistoryRequest;
 use speedwell_report::{self as report, Format, Page};
-use speedwell_suite::project::Project;
 
 /// List the sessions in the store, newest last; or show how results went over time
 #[derive(Debug, Args)]
@@ -41,48 +37,6 @@ enum HistoryCommand {
     Judge(judge::JudgeArgs),
     Rename(judge::RenameArgs),
     Note(judge::NoteArgs),
-}
-
-/// Which series are looked at.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Selection")]
-struct SeriesArgs {
-    /// Only cases whose name matches this pattern (repeatable)
-    #[arg(value_name = "PATTERN")]
-    patterns: Vec<Regex>,
-    /// Only cases with this value of a parameter (repeatable)
-    #[arg(short = 's', long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
-    set: Vec<(String, String)>,
-    #[command(flatten)]
-    metric: MetricArgs,
-    /// The branch whose commits are the line [default: that of speedwell.toml, the one that others are merged into, or
-    /// that of the checkout]
-    #[arg(long, value_name = "NAME")]
-    branch: Option<String>,
-    /// The smallest change that matters: a change is 'worse' or 'better' if all of its interval is beyond it
-    /// [default: that of speedwell.toml, or any sure change]
-    #[arg(long, value_name = "PCT", value_parser = parse::percent)]
-    threshold: Option<f64>,
-    /// Go on where the benchmark itself was changed, as if it had not been
-    #[arg(long)]
-    same_work: bool,
-}
-
-impl SeriesArgs {
-    fn request(&self) -> anyhow::Result<HistoryRequest> {
-        let here = std::env::current_dir()?;
-        let root = here.ancestors().last().context("no folder")?;
-        let of_project = Project::find(&here, root)?.and_then(|project| project.history.threshold);
-        Ok(HistoryRequest {
-            branch: self.branch.clone(),
-            filters: self.patterns.clone(),
-            sets: self.set.clone(),
-            metrics: self.metric.names.clone(),
-            threshold: self.threshold.or(of_project).unwrap_or(0.0),
-            same_work: self.same_work,
-            ..HistoryRequest::default()
-        })
-    }
 }
 
 /// Sessions on a page: what can be looked over.

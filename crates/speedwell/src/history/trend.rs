@@ -1,8 +1,7 @@
 //! `speedwell history trend`: the course of cases along a line of revisions.
 
-use super::SeriesArgs;
 use crate::Status;
-use crate::options::{OutputArgs, StoreArgs};
+use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
 use clap::Args;
 use speedwell_measure::history::{HistoryRequest, history};
 use speedwell_report::{self as report, Subject};

@@ -126,7 +126,7 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// By what the steady part of every run is found, where that is asked for.
+    /// The rule that finds the steady part of every run; `None` without `--steady`.
     pub fn steady_rule(&self, clock: Option<ClockName>) -> Option<SteadyRule> {
         self.steady.then(|| SteadyRule {
             clock: clock.map(Clock::from),

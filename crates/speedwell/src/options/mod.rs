@@ -4,6 +4,7 @@
 mod comparison;
 mod eval;
 mod execution;
+mod history;
 mod layout;
 mod load;
 mod output;
@@ -17,6 +18,7 @@ mod variants;
 pub use comparison::{ComparisonArgs, FailOn};
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
+pub use history::SeriesArgs;
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};

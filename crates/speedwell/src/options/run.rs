@@ -120,7 +120,7 @@ pub struct Task {
     pub fail_on: FailOn,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
-    /// By what the steady part of every run is found, where that is asked for.
+    /// The rule that finds the steady part of every run; `None` without `--steady`.
     pub steady: Option<SteadyRule>,
     /// Whether cases are listed or tried, and when measuring ends early.
     pub execution: ExecutionArgs,

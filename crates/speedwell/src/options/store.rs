@@ -74,7 +74,8 @@ impl OriginArgs {
 }
 
 impl StoreArgs {
-    /// The session to be kept, with the words typed. Nobody is asked which code it measures where nothing is kept.
+    /// The session to be kept, with the words typed. With `--no-save`, the revision of the code is
+    /// not looked up.
     pub fn session(&self, origin: &OriginArgs) -> SessionRequest {
         SessionRequest {
             tags: self.tag.clone(),

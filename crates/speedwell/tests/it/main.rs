@@ -47,6 +47,7 @@ mod experiment_roles;
 mod experiments;
 mod grammar;
 mod harness_driver;
+mod history;
 mod http_tools;
 mod imports;
 mod imports_ab;

@@ -91,8 +91,8 @@ fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
     let mut command = project.command(&[
         "eval",
         "c",
-        "usleep(50000)",
-        "usleep(60000)",
+        "usleep(100000)",
+        "usleep(120000)",
         "--order",
         "paired",
         "-n",

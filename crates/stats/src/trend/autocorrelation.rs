@@ -22,8 +22,9 @@ const FEWEST_OF_LEVEL: usize = 4;
 const FEWEST_PAIRS: usize = 10;
 const FEWEST_RESIDUALS: usize = 16;
 
-/// By what dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi), where phi is the correlation of
-/// neighbours among the last 256 of the first `end` points. `borders` are the changes so far, with the one in question.
+/// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi), where phi is the
+/// correlation of neighbours among the last 256 of the first `end` points. `borders` are the changes so far, with the one
+/// in question.
 pub(super) fn inflation(series: &Series, borders: &[usize], end: usize) -> f64 {
     let phi = of_differences(series, end).min(of_residuals(series, borders, end));
     (1.0 + phi) / (1.0 - phi)

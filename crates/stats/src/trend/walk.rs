@@ -181,7 +181,7 @@ impl Walk {
         }
     }
 
-    /// By what evidence is divided when the borders are those so far, and `also`.
+    /// The number that evidence is divided by when the borders are those so far, and `also`.
     fn cost(&self, series: &Series, also: Option<usize>) -> f64 {
         let borders: Vec<usize> = self
             .borders

@@ -2,14 +2,14 @@
 
 use super::parts::{Part, Parts};
 
-/// How a language is told which line of which file follows.
+/// How a source file says which line of which other file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
     /// `#line 3 "runner"`
     Hash,
     /// `//line runner:3`
     Slashes,
-    /// It cannot be told: [`SourceFile::places`] says where the texts are.
+    /// The language has no such mark: [`SourceFile::places`] says where the texts are.
     None,
 }
 

@@ -1,0 +1,292 @@
+//! Results over time: the course of a project along its line of commits, what changed there, and the gate.
+
+use super::project::{Answer, Project};
+use super::repository::Repository;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Commits of the project, and the first one with the change.
+const COMMITS: u32 = 40;
+const SLOWER: u32 = 23;
+
+/// Three figures of a commit, within a percent, in an order without a pattern; 8 % lower from [`SLOWER`] on.
+fn figures(commit: u32) -> [f64; 3] {
+    let factor = if commit < SLOWER { 1.0 } else { 0.92 };
+    [0, 1, 2].map(|run| {
+        let drawn = (commit * 3 + run).wrapping_mul(2_654_435_761);
+        let drawn = (drawn ^ (drawn >> 15)).wrapping_mul(2_246_822_519);
+        let noise = f64::from(drawn) / f64::from(u32::MAX) - 0.5;
+        (1000.0 * factor * (1.0 + 0.02 * noise)).round()
+    })
+}
+
+/// The benchmark file as it is with a commit.
+fn benchmark(commit: u32) -> String {
+    let [a, b, c] = figures(commit);
+    format!("case n=1\n* {a} {b} {c}\n")
+}
+
+/// A repository whose benchmark became 8 % slower with commit [`SLOWER`]; every commit is older than its parent by its
+/// date.
+fn repository() -> Option<Repository> {
+    let repository = Repository::new()?;
+    let commit = |commit: u32| {
+        let unix_s = 2_000_000_000 - i64::from(commit) * 1000;
+        (format!("commit {commit}"), unix_s, benchmark(commit))
+    };
+    let commits: Vec<_> = (1..=COMMITS).map(commit).collect();
+    repository.commits("g/parse.fake", &commits);
+    Some(repository)
+}
+
+/// The lines of a session of one commit, as they are exported; `edit` changes its first line.
+fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Value)) -> String {
+    let mut header = json!({
+        "speedwell": "session", "version": 1, "id": format!("session-{commit}-{revision}"),
+        "started_unix_ms": 1_900_000_000_000_i64 + i64::from(commit), "state": "complete",
+        "tags": [], "command": ["speedwell", "run", "g"],
+        "design": {"order": "blocks", "stopping": {"kind": "fixed", "runs": 3}, "baseline": "default",
+                   "seed": 1, "runs_per_block": 1},
+        "variants": [{"name": "default", "program": null}],
+        "metrics": [{"name": "throughput", "unit": "1/s", "better": "higher"}],
+        "environment": {"host": "lab", "cpu": "C", "cpus": 2},
+        "origin": {"revision": revision, "tree": tree, "branch": "main", "source": "git"},
+        "runs": 3,
+    });
+    edit(&mut header);
+    let mut lines = format!("{header}\n");
+    for (slot, value) in figures(commit).into_iter().enumerate() {
+        let run = json!({"run": {
+            "benchmark": "g/parse.fake", "parameters": [["n", 1.0]], "variant": "default", "slot": slot,
+            "block": slot, "started_unix_ms": 1_900_000_000_000_i64, "wall_ns": 1_000_000,
+            "samples": [{"metric": "throughput", "value": value}],
+        }});
+        writeln!(lines, "{run}").unwrap();
+    }
+    lines
+}
+
+/// [`repository`] with a session of every commit in its store, each as `edit` changes it by the number of its commit; none
+/// where that answers no.
+fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
+    let repository = repository()?;
+    let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
+    let mut text = String::new();
+    for (commit, line) in (1..).zip(line.lines()) {
+        let (revision, tree) = line.split_once(' ').unwrap();
+        if edit(commit, &mut Value::Null) {
+            text += &session(commit, [revision, tree], |header| {
+                edit(commit, header);
+            });
+        }
+    }
+    std::fs::write(repository.outside("all.jsonl"), text).unwrap();
+    let all = repository.outside("all.jsonl");
+    repository
+        .run(&["import", all.to_str().unwrap(), "-q"])
+        .expect_status(0);
+    Some(repository)
+}
+
+fn every(_: u32, _: &mut Value) -> bool {
+    true
+}
+
+/// The words that list changes for programs.
+fn list<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [&["history", "changes", "--format", "json"][..], words].concat()
+}
+
+/// The changes that were listed.
+fn changes(answer: Answer) -> Vec<Value> {
+    let json = answer.expect_status(0).json();
+    json["changes"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_until_it_is_accepted()
+{
+    let Some(repository) = repository() else {
+        return;
+    };
+    for commit in 1..=COMMITS {
+        let revision = format!("main~{}", COMMITS - commit);
+        repository.git(&["checkout", "--quiet", &revision]);
+        let words = ["run", "g", "-n", "3", "--branch", "main"];
+        repository.run(&words).expect_status(0);
+    }
+    repository.git(&["checkout", "--quiet", "main"]);
+    let found = changes(repository.run(&list(&[])));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let slower = repository.id(&format!("HEAD~{}", COMMITS - SLOWER));
+    assert_eq!(found[0]["after"], slower.as_str());
+    assert_eq!(
+        found[0]["before"],
+        repository.id(&format!("{slower}~")).as_str()
+    );
+    assert_eq!(
+        (&found[0]["state"], &found[0]["verdict"]),
+        (&"found".into(), &"worse".into())
+    );
+    let change = found[0]["change"].as_f64().unwrap();
+    assert!((change + 0.08).abs() < 0.005, "{change}");
+
+    let gate = ["history", "changes", "--fail-on", "worse"];
+    repository.run(&gate).expect_status(1);
+    let since = |revision: &str| repository.run(&[&gate[..], &["--since", revision]].concat());
+    since(&slower).expect_status(0);
+    since(&format!("{slower}~")).expect_status(1);
+    repository
+        .run(&[&gate[..], &["--threshold", "10%"]].concat())
+        .expect_status(0);
+    repository
+        .run(&[
+            "history",
+            "judge",
+            "1",
+            "accepted",
+            "--note",
+            "fixes a leak",
+        ])
+        .expect_status(0);
+    repository.run(&gate).expect_status(0);
+    let listed = repository.run(&["history", "changes"]);
+    listed.expect_status(0).expect_stdout(&[
+        "no open change",
+        "accepted: fixes a leak",
+        "commit 23",
+    ]);
+}
+
+#[test]
+fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewritten() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    let found = changes(repository.run(&list(&[])));
+    let store = repository.project.path(".speedwell/results.db");
+    let elsewhere = Project::new();
+    let answer = elsewhere.run(&[&list(&[])[..], &["--db", store.to_str().unwrap()]].concat());
+    assert_eq!(changes(answer), found);
+
+    // Every commit once more, with the same files under another id.
+    let mut parent = String::new();
+    for commit in (0..COMMITS).rev() {
+        let tree = format!("HEAD~{commit}^{{tree}}");
+        let mut words = vec!["commit-tree", &tree, "-m", "rewritten"];
+        if !parent.is_empty() {
+            words.extend(["-p", &parent]);
+        }
+        parent = repository.git(&words);
+    }
+    repository.git(&["branch", "rewritten", &parent]);
+    let adopted = changes(repository.run(&list(&["--branch", "rewritten"])));
+    assert_eq!(adopted.len(), 1);
+    assert_eq!(adopted[0]["after"], found[0]["after"]);
+    let unknown = repository.run(&list(&["--branch", "nowhere"]));
+    unknown
+        .expect_status(2)
+        .expect_stderr(&["there is no branch 'nowhere' here", "'main', 'rewritten'"]);
+}
+
+#[test]
+fn another_machine_is_no_change_and_hides_none() {
+    let of_two = |commit: u32, header: &mut Value| {
+        let name = if commit.is_multiple_of(3) {
+            "old"
+        } else {
+            "new"
+        };
+        header["environment"]["machine"] = name.into();
+        true
+    };
+    let Some(repository) = measured(of_two) else {
+        return;
+    };
+    let found = changes(repository.run(&list(&[])));
+    assert_eq!(found.len(), 1);
+    let trend = repository.run(&["history", "trend", "parse", "--format", "csv"]);
+    let csv = trend.expect_status(0).stdout;
+    assert_eq!(csv.lines().count() as u32, 1 + COMMITS);
+    assert_eq!(csv.matches(",old,").count() as u32, COMMITS / 3);
+}
+
+#[test]
+fn what_is_not_committed_is_no_point_of_the_line_but_is_drawn() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    repository.write("g/parse.fake", "case n=1\n* 1 2 3\n");
+    repository.run(&["run", "g", "-n", "3"]).expect_status(0);
+    let trend = repository.run(&["history", "trend", "--format", "json"]);
+    let shown = trend.expect_status(0).json();
+    let points = shown["points"].as_array().unwrap();
+    assert_eq!(points.len() as u32, COMMITS + 1);
+    let dirty = points.iter().filter(|point| point["dirty"] == true);
+    assert_eq!(dirty.count(), 1);
+    assert_eq!(changes(repository.run(&list(&[]))).len(), 1);
+}
+
+#[test]
+fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
+    let Some(repository) = measured(|commit, _| commit < 30) else {
+        return;
+    };
+    repository.git(&["mv", "g/parse.fake", "g/parser.fake"]);
+    for commit in 41..=52 {
+        repository.write("g/parser.fake", &benchmark(commit));
+        repository.commit(&format!("commit {commit}"));
+        repository.run(&["run", "g", "-n", "3"]).expect_status(0);
+    }
+    let points = || {
+        let answer = repository.run(&["history", "trend", "parser", "--format", "csv"]);
+        answer.expect_status(0).stdout.lines().count() - 1
+    };
+    assert_eq!(points(), 12);
+    repository
+        .run(&["history", "changes"])
+        .expect_status(0)
+        .expect_stdout(&["Did 'g/parse.fake n=1' become 'g/parser.fake n=1'?"]);
+    let rename = |words: &[&str]| repository.run(&[&["history", "rename"][..], words].concat());
+    rename(&["g/nothing.fake", "g/parser.fake"])
+        .expect_status(2)
+        .expect_stderr(&["no benchmark and no case in the history is called 'g/nothing.fake'"]);
+    rename(&["g/parse.fake", "g/parser.fake"]).expect_status(0);
+    assert_eq!(points(), 41);
+    let found = changes(repository.run(&list(&[])));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["case"], "g/parser.fake n=1");
+    rename(&["g/parser.fake", "g/parse.fake"])
+        .expect_status(2)
+        .expect_stderr(&["so that would be a circle"]);
+    rename(&["g/parse.fake", "--undo"]).expect_status(0);
+    assert_eq!(points(), 12);
+}
+
+#[test]
+fn too_few_points_are_never_green() {
+    let Some(repository) = measured(|commit, _| commit > 30) else {
+        return;
+    };
+    let listed = repository.run(&["history", "changes"]);
+    listed
+        .expect_status(0)
+        .expect_stdout(&["no series is long enough", "lacks 8 points"]);
+    let gate = repository.run(&["history", "changes", "--fail-on", "worse"]);
+    gate.expect_status(2)
+        .expect_stderr(&["nothing could be compared"]);
+}
+
+#[test]
+fn what_changed_at_the_same_time_is_named_beside_a_change() {
+    let updated = |commit: u32, header: &mut Value| {
+        let kernel = if commit < SLOWER { "6.1.0" } else { "6.2.0" };
+        header["environment"]["kernel"] = kernel.into();
+        true
+    };
+    let Some(repository) = measured(updated) else {
+        return;
+    };
+    let found = changes(repository.run(&list(&[])));
+    assert_eq!(found[0]["causes"], "kernel '6.1.0' became '6.2.0'");
+}
