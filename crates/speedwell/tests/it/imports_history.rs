@@ -395,44 +395,52 @@ fn one_revision_is_not_taken_for_many() {
     assert!(!project.path(".speedwell/results.db").exists());
 }
 
-#[test]
-fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
-    let asv = |results: &str| {
-        format!(
-            r#"{{"commit_hash":"c","date":1,"params":{{}},"requirements":{{}},"results":{results},"version":1}}"#
-        )
-    };
-    let bencher = |metrics: &str| {
-        format!(
-            r#"{{"results":[{{"branch":{{"name":"b"}},"testbed":{{"name":"t"}},"benchmark":{{"name":"x"}},
-                "measure":{{"slug":"m"}},"metrics":[{metrics}]}}]}}"#
-        )
-    };
-    let cut = &text("bencher-perf.json")[..5000];
-    for (file, mistake) in [
-        (asv("5"), "there are no results in it"),
+/// A file of asv with these results.
+fn asv_results(results: &str) -> String {
+    format!(
+        r#"{{"commit_hash":"c","date":1,"params":{{}},"requirements":{{}},"results":{results},"version":1}}"#
+    )
+}
+
+/// An answer of bencher with these points.
+fn bencher_answer(points: &str) -> String {
+    format!(
+        r#"{{"results":[{{"branch":{{"name":"b"}},"testbed":{{"name":"t"}},"benchmark":{{"name":"x"}},
+            "measure":{{"slug":"m"}},"metrics":[{points}]}}]}}"#
+    )
+}
+
+/// Files with a mistake, and what is said of it.
+fn broken_files() -> Vec<(String, &'static str)> {
+    let no_combination = r#"{"time_a": {"result": [1, 2], "params": [["1"]]}}"#;
+    let no_time = r#"{"report":"r","version":{"number":1},"start_time":"now"}"#;
+    vec![
+        (asv_results("5"), "there are no results in it"),
         (
-            asv(r#"{"time_a": "fast"}"#),
+            asv_results(r#"{"time_a": "fast"}"#),
             "'results.time_a' is \"fast\", not a number",
         ),
         (
-            asv(r#"{"time_a": {"result": [1, 2], "params": [["1"]]}}"#),
+            asv_results(no_combination),
             "'results.time_a' has 2 results for 1 combinations",
         ),
         (
-            asv("{}").replace("\"params\":{},", ""),
+            asv_results("{}").replace("\"params\":{},", ""),
             "the key 'params' is missing",
         ),
         (
-            bencher(r#"{"report":"r"}"#),
+            bencher_answer(r#"{"report":"r"}"#),
             "the key 'version' is missing in 'results[0].metrics[0]'",
         ),
         (
-            bencher(r#"{"report":"r","version":{"number":1},"start_time":"now"}"#),
+            bencher_answer(no_time),
             "'results[0].metrics[0].start_time' is 'now', not a time like",
         ),
-        (bencher(""), "there are no results in it"),
-        (cut.to_owned(), "is the file cut short?"),
+        (bencher_answer(""), "there are no results in it"),
+        (
+            text("bencher-perf.json")[..5000].to_owned(),
+            "is the file cut short?",
+        ),
         (
             "window.BENCHMARK_DATA = \n\n[1]".to_owned(),
             "line 3 column",
@@ -449,7 +457,12 @@ fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
             "time,commit,m\n2026-01-31,c\n".to_owned(),
             "line 2 has 2 cells, but the header has 3",
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
+    for (file, mistake) in broken_files() {
         let project = Project::new().with("f", &file);
         let words = ["import", "f", "--set", "better=less"];
         project
