@@ -46,7 +46,8 @@ pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
 pub use failures::failures;
 pub use figure::{
-    Uncertainty, change, change_interval, change_with_interval, duration, moment, quantity, share,
+    Uncertainty, change, change_interval, change_with_interval, count, duration, moment, quantity,
+    share,
 };
 pub use files::{Written, check_writable};
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};

@@ -52,6 +52,7 @@ mod history_page;
 mod http_tools;
 mod imports;
 mod imports_ab;
+mod imports_history;
 mod imports_text;
 mod instructions;
 mod invariants;
