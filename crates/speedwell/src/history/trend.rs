@@ -2,9 +2,9 @@
 
 use crate::Status;
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use speedwell_measure::history::{HistoryRequest, history};
-use speedwell_report::{self as report, Subject};
+use speedwell_report::{self as report, CourseAxis, Subject};
 
 /// Show the course of cases, revision by revision, with what changed
 #[derive(Debug, Args)]
@@ -14,10 +14,20 @@ pub struct TrendArgs {
     /// Show the ratio to this variant of the same session, such as an old release that is measured beside every revision
     #[arg(long, value_name = "VARIANT")]
     relative: Option<String>,
+    /// What the charts have at the bottom: revisions in their order, or the time when they were committed
+    #[arg(long, value_name = "AXIS", default_value = "revision")]
+    x_axis: XAxis,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
+}
+
+/// The bottom axis of charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum XAxis {
+    Revision,
+    Time,
 }
 
 /// Shows.
@@ -33,7 +43,11 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
         ..args.series.request()?
     };
     let history = history(&mut store, &request)?;
-    let document = report::trend(&history, &args.output.settings());
+    let axis = match args.x_axis {
+        XAxis::Revision => CourseAxis::Revision,
+        XAxis::Time => CourseAxis::Time,
+    };
+    let document = report::trend(&history, axis, &args.output.settings());
     args.output.print(&document)?;
     Ok(Status::DONE)
 }
