@@ -21,8 +21,9 @@ use std::time::Duration;
 /// How long git may take altogether. It reads the whole line once.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The line of those that have no repository: revisions in the order in which they were first measured.
-const AS_MEASURED: &str = "";
+/// Begins the names of lines without a repository, where revisions are in the order in which they were first measured. No
+/// branch begins so.
+const AS_MEASURED: char = '/';
 
 /// What of a project's history is wanted.
 #[derive(Debug, Clone, Default)]
@@ -141,8 +142,8 @@ fn line(
     let Some(name) = named else {
         // Without a repository: the line that was seen, if there is just one.
         return match &store.lines()?[..] {
-            [only] if only != AS_MEASURED => Ok(only.clone()),
-            _ => as_measured(store, notes),
+            [only] if !only.starts_with(AS_MEASURED) => Ok(only.clone()),
+            _ => as_measured(store, None, notes),
         };
     };
     if let Some(tip) = tip(git, &name) {
@@ -153,12 +154,15 @@ fn line(
         return Ok(name);
     }
     if wanted.is_none() {
-        return as_measured(store, notes);
+        return as_measured(store, None, notes);
+    }
+    if !store.revisions_as_measured(Some(&name))?.is_empty() {
+        return as_measured(store, Some(&name), notes);
     }
     let known = store.lines()?;
     let known: Vec<String> = known
         .iter()
-        .filter(|line| *line != AS_MEASURED)
+        .filter(|line| !line.starts_with(AS_MEASURED))
         .map(|line| format!("'{line}'"))
         .collect();
     let known = match &known[..] {
@@ -234,10 +238,11 @@ fn follow(
     store.keep_line(branch, from, &all)
 }
 
-/// Revisions in the order in which they were first measured or imported.
-fn as_measured(store: &mut Store, notes: &mut Vec<String>) -> Result<String> {
-    let revisions: Vec<Revision> = store.revisions_as_measured()?;
-    store.keep_line(AS_MEASURED, 0, &revisions)?;
+/// Revisions, or those of a branch, in the order in which they were first measured or imported.
+fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>) -> Result<String> {
+    let name = format!("{AS_MEASURED}{}", branch.unwrap_or_default());
+    let revisions = store.revisions_as_measured(branch)?;
+    store.keep_line(&name, 0, &revisions)?;
     if !revisions.is_empty() {
         notes.push(
             "No repository tells the order of the revisions: they are in the order in which they were measured or \
@@ -245,7 +250,7 @@ fn as_measured(store: &mut Store, notes: &mut Vec<String>) -> Result<String> {
                 .to_owned(),
         );
     }
-    Ok(AS_MEASURED.to_owned())
+    Ok(name)
 }
 
 /// Tags and remarks.
@@ -401,9 +406,12 @@ impl Reading<'_> {
         for change in &trend.changes {
             let mut found = Vec::new();
             for (_, differences) in self.differences(store, &trend, trend.near(change))? {
-                found.extend(differences);
+                for difference in differences {
+                    if !found.contains(&difference) {
+                        found.push(difference);
+                    }
+                }
             }
-            found.dedup();
             causes.push(found);
         }
         let circumstances = if self.request.with_circumstances {

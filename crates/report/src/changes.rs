@@ -155,7 +155,7 @@ fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> St
     if searched == 0 {
         return "no series is long enough to be searched".into();
     }
-    let on = match &*history.line {
+    let on = match history.line.trim_start_matches('/') {
         "" => String::new(),
         line => format!(" on '{line}'"),
     };

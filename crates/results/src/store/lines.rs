@@ -64,15 +64,17 @@ impl Store {
         self.first_row(sql, params![PROJECT, branch, id], |row| row.get(0))
     }
 
-    /// All measured revisions, in the order of their first sessions.
+    /// All measured revisions, or those of sessions of `branch`, in the order of their first sessions.
     ///
     /// # Errors
     /// The file fails.
-    pub fn revisions_as_measured(&self) -> anyhow::Result<Vec<Revision>> {
+    pub fn revisions_as_measured(&self, branch: Option<&str>) -> anyhow::Result<Vec<Revision>> {
         let sql = "SELECT id, tree, committed_unix_ms, subject FROM revision
-                   JOIN (SELECT revision, min(session) AS first FROM point GROUP BY revision)
-                   ON revision = number ORDER BY first";
-        self.rows(sql, [], |row| {
+                   JOIN (SELECT revision, min(session) AS first FROM point
+                         WHERE ?1 IS NULL OR session IN (SELECT session FROM origin WHERE branch = ?1)
+                         GROUP BY revision)
+                   ON revision = number ORDER BY first, number";
+        self.rows(sql, [branch], |row| {
             Ok(Revision {
                 id: row.get(0)?,
                 tree: row.get(1)?,

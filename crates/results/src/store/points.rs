@@ -8,6 +8,7 @@ use super::session_writer::better_name;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use speedwell_model::{Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints};
+use std::collections::HashMap;
 
 /// The project that a local file is about.
 pub(super) const PROJECT: i64 = 1;
@@ -66,22 +67,29 @@ impl Store {
                  VALUES (?1, ?2, ?3)",
                 params![session, machine, serde_json::to_string(&of.circumstances)?],
             )?;
+            // A session with several revisions of one thing has several points in a series.
+            let mut places: HashMap<i64, i64> = HashMap::new();
+            file.execute("DELETE FROM point WHERE session = ?1", [session])?;
             for found in &of.points {
                 let series = keep_series(file, &found.series, found.place)?;
                 let revision = found.revision.as_ref();
                 let revision = revision
                     .map(|known| keep_revision(file, known))
                     .transpose()?;
+                let place = *(places.entry(series))
+                    .and_modify(|place| *place += 1)
+                    .or_insert(0);
                 let point = &found.point;
                 file.prepare_cached(
-                    "INSERT OR REPLACE INTO point (series, at_unix_ms, session, revision, machine,
+                    "INSERT INTO point (series, at_unix_ms, session, place, revision, machine,
                          value, low, high, runs, spread, kind, dirty, work)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                 )?
                 .execute(params![
                     series,
                     at,
                     session,
+                    place,
                     revision,
                     machine,
                     point.value,

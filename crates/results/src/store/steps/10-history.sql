@@ -58,6 +58,7 @@ CREATE TABLE point (                           -- what a session says of a serie
     series INTEGER NOT NULL REFERENCES series,
     at_unix_ms INTEGER NOT NULL,
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    place INTEGER NOT NULL,                    -- in the session, from 0: it may have measured several revisions
     revision INTEGER REFERENCES revision,
     machine INTEGER NOT NULL REFERENCES machine,
     value REAL NOT NULL,                       -- median over runs
@@ -68,7 +69,7 @@ CREATE TABLE point (                           -- what a session says of a serie
     kind TEXT NOT NULL,                        -- measured, imported, confirm, bisect, backfill
     dirty INTEGER NOT NULL,                    -- with changes that are in no revision
     work TEXT,                                 -- digest of the benchmark
-    PRIMARY KEY (series, at_unix_ms, session)
+    PRIMARY KEY (series, at_unix_ms, session, place)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX point_by_session ON point (session);
 
