@@ -13,6 +13,7 @@ mod comparison;
 mod doctor;
 mod document;
 mod experiment;
+mod exported;
 mod failures;
 mod figure;
 mod files;
@@ -44,6 +45,7 @@ pub use doctor::{
 };
 pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
+pub use exported::{Exported, otava};
 pub use failures::failures;
 pub use figure::{
     Uncertainty, change, change_interval, change_with_interval, duration, moment, quantity, share,

@@ -49,7 +49,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 /// The case, and what else tells series apart.
-fn title(series: &SeriesTrend) -> String {
+pub(crate) fn title(series: &SeriesTrend) -> String {
     let variant = match &*series.key.variant {
         "default" => String::new(),
         name => format!(" [{name}]"),
