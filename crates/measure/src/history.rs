@@ -119,7 +119,7 @@ pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
 }
 
 /// Sessions that ended since somebody last looked get their points.
-fn keep_missing_points(store: &mut Store) -> Result<()> {
+pub(crate) fn keep_missing_points(store: &mut Store) -> Result<()> {
     for number in store.sessions_without_points()? {
         let points = analysis::points(&store.session(number)?);
         store.keep_points(number, &points)?;

@@ -78,7 +78,7 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
 }
 
 /// The commit that was typed: as git knows it, or as the merge base with a branch.
-fn commit(checkout: &Checkout, typed: &str) -> Result<Commit> {
+pub(crate) fn commit(checkout: &Checkout, typed: &str) -> Result<Commit> {
     match typed.parse() {
         Ok(Reference::Base(branch)) => {
             let git = Git::at(&checkout.root, QUESTIONS);

@@ -38,6 +38,8 @@ pub struct Failure {
 pub enum Step {
     /// Finding out which cases a benchmark has.
     Describe,
+    /// Building a revision.
+    Build,
     /// Executing one case.
     Run,
 }

@@ -5,6 +5,7 @@
 //! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`findings`], then
 //! `comparison/` and `format/text/`.
 
+mod backfill;
 mod case_labels;
 mod changes;
 mod charts;
@@ -37,6 +38,7 @@ mod validity;
 mod warmup;
 mod watch;
 
+pub use backfill::{BackfillLine, BackfillOutcome, backfill};
 pub use changes::changes;
 pub use charts::{ChartKind, UnknownChart};
 pub use circumstances::{circumstances, environment};
@@ -149,6 +151,8 @@ pub enum Subject {
     LoadLevels,
     /// HTTP loads of higher and higher rates.
     LoadRates,
+    /// Revisions that got their points later.
+    Backfill,
 }
 
 /// Checks what was typed about a report before anything is measured for it.
@@ -170,6 +174,7 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+        Subject::Backfill => backfill::sort_keys(),
     };
     output::sorts_by(output.sort.as_deref(), keys)
 }

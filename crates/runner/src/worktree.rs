@@ -200,6 +200,13 @@ pub fn ready(worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> R
     }
 }
 
+/// Lets go of the worktree, so that it may make room for others.
+pub fn release(worktree: &Worktree) {
+    if let Ok(entry) = Entry::of(worktree) {
+        in_use().retain(|(folder, _)| *folder != entry.0);
+    }
+}
+
 /// Gives files of the worktree these texts, and those that an earlier session gave others their own again.
 ///
 /// # Errors

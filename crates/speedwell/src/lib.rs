@@ -4,6 +4,7 @@
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
 mod as_tool;
+mod backfill;
 mod calibrated;
 mod compare;
 mod doctor;
@@ -62,6 +63,7 @@ enum Command {
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
     History(history::HistoryArgs),
+    Backfill(Box<backfill::BackfillArgs>),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
     Tune(Box<tune::TuneArgs>),
@@ -111,6 +113,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),
+        Command::Backfill(args) => backfill::run(*args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Tune(args) => tune::run(*args),

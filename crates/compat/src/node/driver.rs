@@ -135,7 +135,7 @@ impl<'a> Driver<'a> {
             .tell(self.tool, failure, self.compares, self.err)?;
         let script = self.scripts.of_failure(failure).to_owned();
         match failure.step {
-            Step::Run => self.complete(&script),
+            Step::Run | Step::Build => self.complete(&script),
             Step::Describe => {
                 self.heard_of.insert(script);
             }
