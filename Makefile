@@ -1,7 +1,7 @@
 # The commands of a developer. Each is a line here or a script in scripts/; nothing is hidden.
 
 .DEFAULT_GOAL := help
-.PHONY: build demo test bench fmt clean help
+.PHONY: build demo test bench bench-history fmt clean help
 
 build: ## build the release program, target/release/speedwell
 	cargo build --release --package speedwell
@@ -18,6 +18,9 @@ bench: ## measure Speedwell itself: statistics, store, cost of a sample
 	cargo bench --package speedwell --bench store
 	cargo bench --package speedwell --bench sample_cost
 
+bench-history: ## did Speedwell itself become slower in its last 20 commits?
+	scripts/bench-history
+
 fmt: ## format the Rust code
 	cargo fmt --all
 
@@ -26,4 +29,4 @@ clean: ## remove everything that was built or written by the demo
 	rm -rf demo-out
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
