@@ -113,6 +113,7 @@ fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
 }
 
 /// Which machine it is: the one people name, or the host with its processors. Services that run jobs throw hosts away.
+/// Environments that lie side by side on a machine have levels of their own, as machines have.
 pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
     let is_job = origin.is_some_and(|o| o.source == OriginSource::Ci || o.job_url.is_some());
     let Environment {
@@ -129,7 +130,7 @@ pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
         .flatten()
         .collect();
     let class = Some(parts.join(", ")).filter(|class| !class.is_empty());
-    let id = match label {
+    let mut id = match label {
         Some(label) => format!("label {label}"),
         None => format!(
             "host {} class {}",
@@ -137,6 +138,9 @@ pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
             class.as_deref().unwrap_or("")
         ),
     };
+    if let Some(name) = environment.facts.get(Environment::NAME) {
+        id.push_str(&format!(" environment {name}"));
+    }
     Machine {
         id,
         name,

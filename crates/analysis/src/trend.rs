@@ -8,7 +8,7 @@ use speedwell_stats::interval::Interval;
 use speedwell_stats::trend::{
     self as search, Evidence, FIRST_SUSPICION, Measured, Series, Shape, Unsearchable, Walk,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl TrendPoint {
 }
 
 /// The stretch between two changes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Index of its first point.
     pub first: usize,
@@ -54,6 +54,8 @@ pub struct Level {
     pub last: usize,
     /// Its mean with the band that points of it, with their runs, support.
     pub value: Estimate,
+    /// The same for each machine, where several measured.
+    pub by_machine: Vec<(u32, Estimate)>,
 }
 
 /// What the search can say.
@@ -240,30 +242,55 @@ impl Trend {
         let between = search::between_sessions(&self.by_machine(&stretches));
         self.between_sessions = between.map(f64::sqrt);
         for stretch in stretches {
-            let measured: Vec<Measured> =
-                stretch.iter().filter_map(|&at| self.measured(at)).collect();
-            let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
                 continue;
             };
-            let value = match level {
-                Some(level) => Estimate {
-                    value: level.estimate.exp(),
-                    low: level.interval.low.exp(),
-                    high: level.interval.high.exp(),
-                },
-                // All values are alike, or there is one: a level without a band.
-                None => match measured.first() {
-                    Some(only) => Estimate {
-                        value: only.log.exp(),
-                        low: only.log.exp(),
-                        high: only.log.exp(),
-                    },
-                    None => continue,
-                },
+            let Some(value) = self.level(stretch, between) else {
+                continue;
             };
-            self.levels.push(Level { first, last, value });
+            let by_machine = self.levels_by_machine(stretch, between);
+            self.levels.push(Level {
+                first,
+                last,
+                value,
+                by_machine,
+            });
         }
+    }
+
+    /// The mean of these points with its band; `None` if none has a logarithm.
+    fn level(&self, stretch: &[usize], between: Option<f64>) -> Option<Estimate> {
+        let measured = stretch.iter().filter_map(|&at| self.measured(at));
+        let measured: Vec<Measured> = measured.collect();
+        let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
+        // All values are alike, or there is one: a level without a band.
+        let Some(level) = level else {
+            let only = measured.first()?.log.exp();
+            return Some(Estimate {
+                value: only,
+                low: only,
+                high: only,
+            });
+        };
+        Some(Estimate {
+            value: level.estimate.exp(),
+            low: level.interval.low.exp(),
+            high: level.interval.high.exp(),
+        })
+    }
+
+    fn levels_by_machine(&self, stretch: &[usize], between: Option<f64>) -> Vec<(u32, Estimate)> {
+        let mut own: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for &index in stretch {
+            let machine = self.points[index].machine;
+            own.entry(machine).or_default().push(index);
+        }
+        if own.len() < 2 {
+            return Vec::new();
+        }
+        let level =
+            |(machine, points): (&u32, &Vec<usize>)| Some((*machine, self.level(points, between)?));
+        own.iter().filter_map(level).collect()
     }
 
     fn measured(&self, index: usize) -> Option<Measured> {
@@ -497,5 +524,29 @@ mod tests {
             verdict_of_change(&ratio(0.9, 0.95), Better::Higher, 0.02),
             Verdict::Worse
         );
+    }
+
+    #[test]
+    fn each_of_several_machines_has_a_level_of_its_own() {
+        let mut points = step(40);
+        for point in points.iter_mut().skip(1).step_by(2) {
+            point.machine = 2;
+            point.point.value *= 1.1;
+        }
+        let course = trend(points, &[], false);
+        let [level] = &course.levels[..] else {
+            panic!("{:?}", course.levels)
+        };
+        let [(1, one), (2, other)] = level.by_machine[..] else {
+            panic!("{level:?}")
+        };
+        let ratio = other.value / one.value;
+        assert!((ratio - 1.1).abs() < 0.002, "{one:?} {other:?}");
+        for value in [one, other] {
+            assert!(value.low < value.value && value.value < value.high);
+        }
+        assert!(one.value < level.value.value && level.value.value < other.value);
+        let of_one = trend(step(40), &[], false);
+        assert_eq!(of_one.levels[0].by_machine, []);
     }
 }

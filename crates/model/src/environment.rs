@@ -37,6 +37,10 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// The fact that names the environment where a machine has several side by side, with other packages in each. Figures of
+    /// two of them differ as those of two machines do.
+    pub const NAME: &'static str = "environment";
+
     /// Pressure on the processors, in percent, from which on a machine is busy with other things than measuring.
     pub const BUSY_PERCENT: f64 = 25.0;
 

@@ -50,6 +50,8 @@ pub enum OriginSource {
     /// The repository that was measured in.
     #[default]
     Git,
+    /// The file that the session was imported from.
+    File,
 }
 
 /// What the user says of the code, which wins over what can be found out.

@@ -6,7 +6,7 @@ use crate::page::{self, Figure};
 use crate::svg::Medium;
 use crate::{
     BarChart, BoxChart, FlameChart, ForestChart, GridChart, HistogramChart, LineChart, RunsChart,
-    ScatterChart,
+    ScatterChart, TrendChart,
 };
 
 /// A chart of any kind.
@@ -30,6 +30,8 @@ pub enum Chart {
     Flame(FlameChart),
     /// A small chart for each of many cases.
     Grid(GridChart),
+    /// The course of a figure over revisions, with its changes.
+    Trend(TrendChart),
 }
 
 impl Chart {
@@ -96,6 +98,7 @@ impl Chart {
             Self::Runs(chart) => chart,
             Self::Flame(chart) => chart,
             Self::Grid(chart) => chart,
+            Self::Trend(chart) => chart,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! and look in all of them.
 
 use crate::Scale;
-use crate::colour::{INK, MUTED, PAPER};
+use crate::colour::{INK, MUTED, PAPER, tint};
 use crate::style::{Mark, Style, hatched, hatched_tint};
 use crate::svg::{Element, Rect, Svg, Text};
 use crate::text::{CAP_HEIGHT, Wrapped, elide, room_for, wrap};
@@ -36,7 +36,7 @@ impl Header<'_> {
         PlacedHeader {
             title: lines(self.title, TITLE_PX, 2),
             subtitle: lines(subtitle, SUBTITLE_PX, 3),
-            note: lines(note, SUBTITLE_PX, 1),
+            note: lines(note, SUBTITLE_PX, 3),
             legend: Legend::lay_out(&self.legend, width),
         }
     }
@@ -212,6 +212,14 @@ pub(crate) enum Swatch {
     /// An area that is a tint of its colour, without hatching.
     Tint(Style),
     Forest(Mark),
+    /// A marker with paper inside.
+    Hollow(Style),
+    /// A line within a band of its colour.
+    Level(Style),
+    /// A dotted line without markers.
+    Dotted(Style),
+    /// A cross that stands for no value.
+    Failure,
 }
 
 impl Swatch {
@@ -219,8 +227,8 @@ impl Swatch {
     pub fn width(self) -> f64 {
         match self {
             Self::Box(_) | Self::Bar(_) | Self::Area(_) | Self::Tint(_) => 25.0,
-            Self::Line(_) => 36.0,
-            Self::Points(_) | Self::Forest(_) => 16.0,
+            Self::Line(_) | Self::Level(_) | Self::Dotted(_) => 36.0,
+            Self::Points(_) | Self::Forest(_) | Self::Hollow(_) | Self::Failure => 16.0,
         }
     }
 
@@ -241,17 +249,58 @@ impl Swatch {
                 .set_some("stroke-dasharray", style.dash())
                 .close(),
             Self::Line(style) => {
-                svg.line((x, y), (x + 28.0, y))
-                    .set("stroke", &style.colour())
-                    .num("stroke-width", 2.0)
+                long_line(svg, x, y, &style.colour())
                     .set_some("stroke-dasharray", style.dash())
                     .close();
                 marker(svg, style, x + 14.0, y, 4.5);
             }
             Self::Points(style) => marker(svg, style, x + 5.0, y, 4.5),
             Self::Forest(mark) => mark.draw(svg, x + 5.0, y, 5.0, None),
+            Self::Hollow(style) => svg
+                .element("path")
+                .set("d", &style.marker().path(x + 5.0, y, 4.0))
+                .set("fill", PAPER)
+                .set("stroke", &style.colour())
+                .num("stroke-width", 1.4)
+                .close(),
+            Self::Level(style) => {
+                let band = Rect {
+                    right: x + 28.0,
+                    ..rect
+                };
+                let band = area(svg, band, &tint(&style.colour()), style);
+                band.num("stroke-width", 0.0).close();
+                long_line(svg, x, y, INK).close();
+            }
+            Self::Dotted(style) => dotted(long_line(svg, x, y, &style.colour())).close(),
+            Self::Failure => draw_failure(svg, x + 5.0, y).close(),
         }
     }
+}
+
+fn long_line<'a>(svg: &'a mut Svg, x: f64, y: f64, colour: &str) -> Element<'a> {
+    let line = svg.line((x, y), (x + 28.0, y));
+    line.set("stroke", colour).num("stroke-width", 2.0)
+}
+
+/// A line of round dots.
+pub(crate) fn dotted(line: Element<'_>) -> Element<'_> {
+    line.set("stroke-dasharray", "1.5 4")
+        .set("stroke-linecap", "round")
+}
+
+/// The cross that stands for a failure.
+pub(crate) fn draw_failure(svg: &mut Svg, x: f64, y: f64) -> Element<'_> {
+    const ARM_PX: f64 = 3.5;
+    let (left, top) = (x - ARM_PX, y - ARM_PX);
+    let arms = format!(
+        "M{left:.1} {top:.1}l{d} {d}m0 -{d}l-{d} {d}",
+        d = 2.0 * ARM_PX
+    );
+    svg.element("path")
+        .set("d", &arms)
+        .set("stroke", INK)
+        .num("stroke-width", 1.5)
 }
 
 fn area<'a>(svg: &'a mut Svg, rect: Rect, fill: &str, style: Style) -> Element<'a> {

@@ -1,6 +1,6 @@
 //! Statistical charts as SVG text and PNG bytes: box plots with every value shown, scatter and line
 //! charts with error bars, grouped bars, forest plots, histograms, flame graphs, runs in the order of
-//! execution, and small multiples.
+//! execution, the course of a figure over revisions, and small multiples.
 //!
 //! A chart is plain data. [`Chart::svg`] and [`Chart::png`] draw it; nothing else has to be set up. The
 //! letters' widths come from one embedded font, so the same data give the same bytes on every
@@ -57,6 +57,11 @@ mod style;
 mod svg;
 mod text;
 mod ticks;
+mod trend_axis;
+mod trend_chart;
+mod trend_marks;
+mod trend_point;
+mod trend_spark;
 mod value_data;
 
 pub use axis::{Axis, Scale};
@@ -78,4 +83,8 @@ pub use scatter_chart::ScatterChart;
 pub use sequence::Sequence;
 pub use style::Mark;
 pub use text::text_width;
+pub use trend_axis::TrendAxis;
+pub use trend_chart::{TrendChart, TrendLevel};
+pub use trend_marks::{TrendChange, TrendNote, TrendNoteKind, TrendState};
+pub use trend_point::TrendPoint;
 pub use value_data::HistogramSeries;

@@ -18,6 +18,11 @@ pub(crate) trait Figure {
     /// One or two sentences for those who cannot see the chart.
     fn summary(&self) -> String;
 
+    /// What the whole is to a screen reader: a picture, or a group of parts that are reached one by one.
+    fn role(&self) -> &'static str {
+        "img"
+    }
+
     /// Whether there is nothing to show.
     fn is_empty(&self) -> bool;
 
@@ -68,7 +73,7 @@ fn draw_sheet(figure: &dyn Figure, header: Header<'_>, size: Size, medium: Mediu
         ("width", wide.as_str()),
         ("height", high.as_str()),
         ("viewBox", &format!("0 0 {wide} {high}")),
-        ("role", "img"),
+        ("role", figure.role()),
         ("aria-label", spoken.trim_start_matches(". ")),
     ];
     // A page has paper of its own, and what its charts hold twice adds up.

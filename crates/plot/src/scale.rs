@@ -95,6 +95,14 @@ impl Extent {
             high: self.high + span * share,
             ..self
         };
+        // Beyond these powers there are no numbers that a tick could say.
+        let (least, most) = match self.projection {
+            Projection::Log2 => (-1022.0, 1023.0),
+            Projection::Log10 => (-307.0, 308.0),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        wide.low = wide.low.max(self.low.min(least));
+        wide.high = wide.high.min(self.high.max(most));
         // Below 0 % there is nothing either.
         if (linear || self.projection == Projection::Nines) && self.low >= 0.0 {
             wide.low = wide.low.max(0.0);

@@ -1,28 +1,24 @@
 //! What changed along a line of revisions: the report of `history changes`.
 //!
-//! Decides on words and columns. Start at [`changes`].
+//! Decides on columns; what is said of a change is in `changes/words.rs`. Start at [`changes`].
 
+pub(crate) mod words;
+
+use self::words::{Line, Shown, of_series};
+use crate::charts::CourseAxis;
 use crate::comparison::{emphasis, symbol};
 use crate::document::{Block, Document};
-use crate::figure::{change_with_interval, count, setting};
+use crate::figure::{count, setting};
+use crate::gallery::Courses;
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::Search;
-use speedwell_model::{Change, ChangeState, Estimate, Judgement, Verdict, quote, short_revision};
+use speedwell_model::{Change, ChangeState, Verdict, quote, short_revision};
 
 /// The name of the tables, for machines.
 const TABLE: &str = "changes";
-
-/// A change with the series that it belongs to.
-#[derive(Debug, Clone, Copy)]
-struct Line<'a> {
-    series: &'a SeriesTrend,
-    change: &'a Change,
-    causes: &'a [speedwell_analysis::Difference],
-    verdict: Verdict,
-}
 
 /// The changes of a history that `is_shown` lets pass, those that are established first, each kind in the order of the line.
 pub fn changes(
@@ -40,6 +36,19 @@ pub fn changes(
         document.push_heading(2, "Suspected: worth measuring again");
         document.push(Block::Table(columns().table(TABLE, &owned(&suspected))));
     }
+    let is_among = |series: &SeriesTrend| {
+        series
+            .trend
+            .changes
+            .iter()
+            .any(|change| is_shown(series, change))
+    };
+    let courses = Courses {
+        history,
+        axis: CourseAxis::Revision,
+        output,
+    };
+    document.extend(courses.blocks(&is_among, is_shown));
     document.extend(history.notes.iter().cloned().map(Block::Note));
     if output.verbosity != Verbosity::Quiet {
         document.extend(notes(history).into_iter().map(Block::Note));
@@ -70,89 +79,8 @@ fn lines<'a>(
     lines
 }
 
-fn of_series<'a>(series: &'a SeriesTrend, history: &History) -> Vec<Line<'a>> {
-    let changes = series.trend.changes.iter().zip(&series.causes);
-    changes
-        .map(|(change, causes)| Line {
-            series,
-            change,
-            causes,
-            verdict: series.verdict(change, history.threshold),
-        })
-        .collect()
-}
-
-/// What a line says, without what it was taken from.
-struct Shown {
-    number: i64,
-    verdict: Verdict,
-    change: Estimate,
-    case: String,
-    metric: String,
-    between: [String; 2],
-    revisions: Option<u32>,
-    subject: String,
-    evidence: f64,
-    state: ChangeState,
-    is_drift: bool,
-    judgement: Judgement,
-    note: String,
-    causes: String,
-}
-
 fn owned(lines: &[Line<'_>]) -> Vec<Shown> {
     lines.iter().map(Line::shown).collect()
-}
-
-impl Line<'_> {
-    fn shown(&self) -> Shown {
-        let Line {
-            series,
-            change,
-            causes,
-            verdict,
-        } = self;
-        let share = |ratio: f64| ratio - 1.0;
-        let variant = match &*series.key.variant {
-            "default" => String::new(),
-            name => format!(" [{name}]"),
-        };
-        let after = series.trend.points.iter();
-        let mut after = after.filter(|point| point.revision.id == change.after);
-        let subject = after
-            .next()
-            .and_then(|point| point.revision.subject.clone());
-        Shown {
-            number: change.number,
-            verdict: *verdict,
-            change: Estimate {
-                value: share(change.ratio.value),
-                low: share(change.ratio.low),
-                high: share(change.ratio.high),
-            },
-            case: format!("{}{variant}", series.key.case),
-            metric: series.key.metric.name.clone(),
-            between: [change.before.clone(), change.after.clone()],
-            revisions: series.trend.revisions_between(change),
-            subject: subject.unwrap_or_default(),
-            evidence: change.evidence,
-            state: change.state,
-            is_drift: change.is_drift,
-            judgement: change.judgement,
-            note: change.note.clone().unwrap_or_default(),
-            causes: causes.iter().map(cause).collect::<Vec<_>>().join("; "),
-        }
-    }
-}
-
-/// `kernel 6.1 became 6.2`.
-pub(crate) fn cause(difference: &speedwell_analysis::Difference) -> String {
-    let speedwell_analysis::Difference {
-        name,
-        before,
-        after,
-    } = difference;
-    format!("{name} '{before}' became '{after}'")
 }
 
 fn columns() -> Columns<Shown> {
@@ -171,14 +99,7 @@ fn columns() -> Columns<Shown> {
             .emphasised(emphasis(line.verdict))
     });
     columns.add(Column::figure("change", "change"), |line| {
-        // A border that was searched for shows its change too large.
-        let about = if line.state == ChangeState::Confirmed {
-            ""
-        } else {
-            "~"
-        };
-        let words = format!("{about}{}", change_with_interval(&line.change));
-        Cell::figure(Some(line.change.value)).shown(words)
+        Cell::figure(Some(line.change.value)).shown(line.size(true))
     });
     columns.add_figure("change_low", |line| Some(line.change.low));
     columns.add_figure("change_high", |line| Some(line.change.high));
@@ -190,13 +111,10 @@ fn columns() -> Columns<Shown> {
     });
     columns.add_value("before", |line| line.between[0].clone());
     columns.add_value("after", |line| line.between[1].clone());
-    columns.add_text(Column::words("between", "between").for_people(), |line| {
-        let [before, after] = line.between.each_ref().map(|id| short_revision(id));
-        match line.revisions {
-            Some(1) | None => format!("{before} and {after}"),
-            Some(revisions) => format!("{before} and {after} ({revisions} revisions)"),
-        }
-    });
+    columns.add_text(
+        Column::words("between", "between").for_people(),
+        Shown::between,
+    );
     add_state(&mut columns);
     columns.add(
         Column::words("causes", "changed there, too").expendable(2),
@@ -213,17 +131,11 @@ fn add_state(columns: &mut Columns<Shown>) {
     });
     columns.add_known("evidence", |line| number(line.evidence));
     columns.add(Column::words("state", "state"), |line| {
-        let drift = if line.is_drift { ", a drift" } else { "" };
-        Cell::words(line.state.to_string()).shown(format!("{}{drift}", line.state))
+        Cell::words(line.state.to_string()).shown(line.state())
     });
     columns.add_value("drift", |line| line.is_drift);
     columns.add(Column::words("judged", "judged"), |line| {
-        let shown = match (line.judgement, &*line.note) {
-            (Judgement::Open, "") => String::new(),
-            (judgement, "") => judgement.to_string(),
-            (judgement, note) => format!("{judgement}: {note}"),
-        };
-        Cell::words(line.judgement.to_string()).shown(shown)
+        Cell::words(line.judgement.to_string()).shown(line.judged())
     });
     columns.add_value("note", |line| line.note.clone());
 }

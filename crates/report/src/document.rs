@@ -39,7 +39,7 @@ pub enum Block {
     /// A picture, for formats that can show one.
     Chart(Box<Chart>),
     /// Every case by itself, for formats that can hold thousands of pictures.
-    Gallery(Vec<CaseView>),
+    Gallery(Gallery),
     /// An explanation of the figures above: one that an expert may skip.
     Note(String),
     /// A threat to the figures.
@@ -84,6 +84,24 @@ pub enum Block {
 /// A name and what it is.
 pub type Fact = (String, String);
 
+/// Cases by themselves.
+#[derive(Debug, Clone)]
+pub struct Gallery {
+    /// What is shown of them.
+    pub kind: GalleryKind,
+    /// The cases.
+    pub cases: Vec<CaseView>,
+}
+
+/// What a gallery shows of its cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GalleryKind {
+    /// The runs of a session.
+    Runs,
+    /// Their courses along a line of revisions.
+    Courses,
+}
+
 /// One case by itself.
 #[derive(Debug, Clone)]
 pub struct CaseView {
@@ -91,7 +109,7 @@ pub struct CaseView {
     pub id: String,
     /// What was found about it.
     pub answers: Vec<Answer>,
-    /// Its runs, one chart per metric.
+    /// Its runs, one chart per metric; or its course.
     pub charts: Vec<Chart>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Decides on columns and on which points go in. What our own programs read is JSON of `trend`. Start at [`otava`].
 
+use crate::changes::words::title;
 use crate::format::quoted;
-use crate::trend::title;
 use jiff::Timestamp;
 use speedwell_analysis::history::History;
 use speedwell_analysis::trend::TrendPoint;

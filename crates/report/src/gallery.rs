@@ -1,15 +1,18 @@
-//! Every case by itself: what was found about it, and its runs. For formats that can hold thousands of
+//! Every case by itself: what was found about it, and its runs or its course. For formats that can hold thousands of
 //! pictures; see `format/html`.
 
 use super::output::Output;
 use super::unit::Scale;
-use crate::charts::{Lane, every_run};
+use crate::Format;
+use crate::changes::words::{Line, of_series, title};
+use crate::charts::{CourseAxis, Lane, course, every_run};
 use crate::comparison::{emphasis, symbol};
-use crate::document::{Answer, Block, CaseView};
+use crate::document::{Answer, Block, CaseView, Gallery, GalleryKind};
 use crate::figure::{change_with_interval, uncertainty_of};
 use crate::table::Emphasis;
+use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::{CaseComparison, CaseSummary, Comparison, Findings, Side};
-use speedwell_model::Metric;
+use speedwell_model::{Change, Metric};
 use std::collections::HashMap;
 
 /// The cases of `findings`, in order of first appearance; nothing if there are none.
@@ -30,7 +33,54 @@ pub fn gallery(findings: &Findings, output: &Output) -> Option<Block> {
         .into_iter()
         .map(|case| case.view(findings.apart, output))
         .collect();
-    (!views.is_empty()).then_some(Block::Gallery(views))
+    (!views.is_empty()).then_some(Block::Gallery(Gallery {
+        kind: GalleryKind::Runs,
+        cases: views,
+    }))
+}
+
+/// Courses along a line of revisions.
+pub struct Courses<'a> {
+    /// What they are of.
+    pub history: &'a History,
+    /// What their bottom axis shows.
+    pub axis: CourseAxis,
+    /// How figures are shown.
+    pub output: &'a Output,
+}
+
+impl Courses<'_> {
+    /// A gallery of the series that `is_among` lets pass, with the changes that `is_shown` lets pass in words; and the charts
+    /// again, for files that hold nothing else.
+    pub fn blocks(
+        &self,
+        is_among: &dyn Fn(&SeriesTrend) -> bool,
+        is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
+    ) -> Vec<Block> {
+        // Hundreds of courses take a while, and a terminal shows none.
+        if self.output.files.is_empty() && self.output.format != Some(Format::Html) {
+            return Vec::new();
+        }
+        let among = self.history.series.iter().filter(|series| is_among(series));
+        let view = |series: &SeriesTrend| {
+            let lines = of_series(series, self.history);
+            let shown = lines.iter().filter(|line| is_shown(series, line.change));
+            CaseView {
+                id: title(series),
+                answers: shown.map(Line::answer).collect(),
+                charts: vec![course(series, self.history, self.axis, self.output.unit)],
+            }
+        };
+        let cases: Vec<CaseView> = among.map(view).collect();
+        if cases.is_empty() {
+            return Vec::new();
+        }
+        let charts = cases.iter().flat_map(|case| case.charts.clone());
+        let charts: Vec<Block> = charts.map(|chart| Block::Chart(Box::new(chart))).collect();
+        let kind = GalleryKind::Courses;
+        let gallery = Block::Gallery(Gallery { kind, cases });
+        [gallery].into_iter().chain(charts).collect()
+    }
 }
 
 /// The cases found so far, and where each is.
@@ -190,7 +240,8 @@ mod tests {
             ],
             ..Findings::default()
         };
-        let Some(Block::Gallery(cases)) = gallery(&findings, &Output::default()) else {
+        let Some(Block::Gallery(Gallery { cases, .. })) = gallery(&findings, &Output::default())
+        else {
             panic!("no gallery")
         };
         let ids: Vec<_> = cases.iter().map(|case| case.id.as_str()).collect();

@@ -40,7 +40,7 @@ mod watch;
 
 pub use backfill::{BackfillLine, BackfillOutcome, backfill};
 pub use changes::changes;
-pub use charts::{ChartKind, UnknownChart};
+pub use charts::{ChartKind, CourseAxis, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use doctor::{
     CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
@@ -50,7 +50,8 @@ pub use experiment::experiment;
 pub use exported::{Exported, otava};
 pub use failures::failures;
 pub use figure::{
-    Uncertainty, change, change_interval, change_with_interval, duration, moment, quantity, share,
+    Uncertainty, change, change_interval, change_with_interval, count, duration, moment, quantity,
+    share,
 };
 pub use files::{Written, check_writable};
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
@@ -161,6 +162,14 @@ pub enum Subject {
 /// An unknown column to sort by, or a file that cannot be written.
 pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
     files::check(&output.files)?;
+    let is_course = matches!(measured, Subject::Trend | Subject::Changes);
+    match output.chart {
+        Some(kind) if is_course && kind != ChartKind::Trend => {
+            bail!("results over revisions can be drawn as trend only")
+        }
+        Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_course()),
+        _ => {}
+    }
     let keys = match measured {
         Subject::Runs => summary::sort_keys(),
         Subject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),

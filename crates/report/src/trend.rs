@@ -2,9 +2,12 @@
 //!
 //! Decides on words and columns. Start at [`trend`].
 
-use crate::changes::{self, cause};
+use crate::changes;
+use crate::changes::words::{cause, title};
+use crate::charts::CourseAxis;
 use crate::document::{Block, Document};
 use crate::figure::{Uncertainty, count, moment, quantity, share, uncertainty_of};
+use crate::gallery::Courses;
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Kind, number};
 use serde_json::{Value, json};
@@ -13,13 +16,19 @@ use speedwell_analysis::trend::{Level, Search, TrendPoint};
 use speedwell_model::{Estimate, Machine, Metric, short_revision};
 use std::rc::Rc;
 
-/// Every series with its levels, its changes and its points.
-pub fn trend(history: &History, output: &Output) -> Document {
+/// Every series with its course, its levels, its changes and its points.
+pub fn trend(history: &History, axis: CourseAxis, output: &Output) -> Document {
     let mut document = Document::new("trend");
     if history.series.is_empty() {
         document.push(Block::Headline("no series has a point on this line".into()));
     }
     document.extend(history.notes.iter().cloned().map(Block::Note));
+    let courses = Courses {
+        history,
+        axis,
+        output,
+    };
+    document.extend(courses.blocks(&|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, title(series));
         document.push(Block::Headline(headline(series)));
@@ -46,15 +55,6 @@ pub fn trend(history: &History, output: &Output) -> Document {
 /// What the tables can be sorted by.
 pub fn sort_keys() -> Vec<&'static str> {
     columns().sort_keys()
-}
-
-/// The case, and what else tells series apart.
-pub(crate) fn title(series: &SeriesTrend) -> String {
-    let variant = match &*series.key.variant {
-        "default" => String::new(),
-        name => format!(" [{name}]"),
-    };
-    format!("{}{variant}, {}", series.key.case, series.key.metric.name)
 }
 
 /// `1.03 ms since 4a5b6c7, 23 revisions with a point ago; 40 points, 2 changes`.

@@ -2,26 +2,31 @@
 
 use super::options::{OriginArgs, OutputArgs, StoreArgs};
 use super::results_file::{self, Remarks};
-use super::{Status, status};
-use anyhow::Context;
+use super::{Status, results_folder, status};
+use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_analysis::validity::{self, Known};
+use speedwell_analysis::validity::{self, Check, Known};
 use speedwell_harness::discover::Selection;
-use speedwell_model::Value;
+use speedwell_model::{Failure, OriginSource, Run, Session, Value};
 use speedwell_report::{self as report, Block, Document};
-use speedwell_results::formats;
-use std::path::PathBuf;
+use speedwell_results::formats::{self, Directions};
+use speedwell_results::store::Store;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 /// Read results of other tools, or exported ones, into the store
 ///
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
 /// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, text of
-/// go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Figures that cannot be
-/// what they are said to be are printed; '--set connections=100 --set pipelining=10' says of all cases
-/// what a file does not.
+/// go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Files with results
+/// of many revisions become one session for each: a folder of results of asv, the data.js of
+/// github-action-benchmark, JSON of bencher, CSV with the columns time and commit. What the store holds
+/// already is not added again. Figures that cannot be what they are said to be are printed; '--set
+/// connections=100 --set pipelining=10' says of all cases what a file does not, '--set better=less' of
+/// metrics which direction is good.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Files to read; '-' is stdin
+    /// Files or folders to read; '-' is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Set a parameter to these values instead of the declared ones (repeatable)
@@ -43,11 +48,17 @@ pub struct ImportArgs {
 /// # Errors
 /// A file that cannot be read or understood; nothing of any file is stored then.
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
-    let values = args.values()?;
-    let mut sessions = Vec::new();
+    let (values, better) = args.values()?;
+    let mut files = Vec::new();
     let mut remarks = Remarks::default();
     for file in &args.files {
-        sessions.extend(results_file::read(file, &mut remarks)?);
+        let sessions = if file.is_dir() {
+            results_folder::read(file, &better, &mut remarks)?
+        } else {
+            results_file::read_with(file, &better, &mut remarks)?
+        };
+        args.check(file, &sessions)?;
+        files.push((file.display().to_string(), sessions));
     }
     remarks.tell();
     let known = Known {
@@ -56,26 +67,29 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     };
     let mut store = args.store.open()?;
     let mut document = Document::new("validity");
-    for mut session in sessions {
-        formats::set(&mut session, &values);
-        session.tags.extend(args.store.tag.iter().cloned());
-        args.origin.say(&mut session);
-        let number = store.insert(&session)?;
-        if !args.output.quiet {
-            status::note(&format!(
-                "@{number}: {} runs of {} variants",
-                session.runs.len(),
-                session.variants.len()
-            ));
+    for (label, sessions) in files {
+        let mut taken = Taken::default();
+        for mut session in sessions {
+            formats::set(&mut session, &values);
+            session.tags.extend(args.store.tag.iter().cloned());
+            args.origin.say(&mut session);
+            let Some(number) = taken.take(&mut store, &mut session)? else {
+                continue;
+            };
+            let mut found = validity::check(&session, &known);
+            if is_of_file(&session) {
+                // That is what such files are: their noise shows from point to point.
+                found.retain(|finding| finding.check != Check::SingleRuns);
+            }
+            if !found.is_empty() {
+                document.push(Block::Heading {
+                    level: 3,
+                    text: format!("@{number}"),
+                });
+                document.append(report::validity(&found));
+            }
         }
-        let found = validity::check(&session, &known);
-        if !found.is_empty() {
-            document.push(Block::Heading {
-                level: 3,
-                text: format!("@{number}"),
-            });
-            document.append(report::validity(&found));
-        }
+        taken.tell(&label, args.output.quiet);
     }
     // Without findings there is nothing to say, unless a form of it was asked for.
     let is_asked_for = args.output.format.is_some() || !args.output.output.is_empty();
@@ -86,19 +100,164 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
 }
 
 impl ImportArgs {
-    /// What the user says of all cases.
-    fn values(&self) -> anyhow::Result<Vec<(String, Value)>> {
+    /// What the user says of all cases, and of metrics.
+    fn values(&self) -> anyhow::Result<(Vec<(String, Value)>, Directions)> {
         let mut values = Vec::new();
+        let mut better = Directions::default();
         for text in &self.set {
             let (name, value) = text
                 .split_once('=')
                 .filter(|(name, _)| !name.is_empty())
                 .with_context(|| format!("in --set: '{text}' is not of the form NAME=VALUE"))?;
-            values.push((
-                name.to_owned(),
-                Value::guess(&Selection::written_out(value)),
+            let is_direction = better.set(name, value);
+            if !is_direction.with_context(|| format!("in --set '{text}'"))? {
+                let value = Value::guess(&Selection::written_out(value));
+                values.push((name.to_owned(), value));
+            }
+        }
+        Ok((values, better))
+    }
+
+    /// Refuses one revision for many, of which the file knows better.
+    fn check(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
+        let own = sessions
+            .iter()
+            .filter(|session| is_of_file(session))
+            .count();
+        ensure!(
+            own < 2 || self.origin.revision.is_none(),
+            "'{}' holds {own} sessions with revisions of their own, and --revision would make them one\n\
+             hint: leave --revision out; --branch says where they belong",
+            file.display()
+        );
+        Ok(())
+    }
+}
+
+/// Whether the file itself says which revision a session measured, as files with many revisions do.
+fn is_of_file(session: &Session) -> bool {
+    let origin = session.origin.as_ref();
+    origin.is_some_and(|origin| origin.source == OriginSource::File)
+}
+
+/// What came of the sessions of a file.
+#[derive(Default)]
+struct Taken {
+    /// Numbers of the sessions that were added.
+    numbers: Vec<i64>,
+    cases: HashSet<String>,
+    points: usize,
+    runs: usize,
+    variants: usize,
+    skipped: usize,
+    failed: usize,
+    /// Sessions that the store held with all their results.
+    known: usize,
+    /// Whether one of them is known with another branch or direction than now.
+    differs: bool,
+}
+
+impl Taken {
+    /// Adds what the store does not hold yet of a session, which is left with just that, and gives its number; `None` if there
+    /// is nothing more.
+    fn take(&mut self, store: &mut Store, session: &mut Session) -> anyhow::Result<Option<i64>> {
+        let first = session.id.clone();
+        for part in 0.. {
+            session.id = formats::part_id(&first, part);
+            let Some(number) = store.number_of_id(&session.id)? else {
+                let number = store.insert(session)?;
+                self.count(number, session);
+                return Ok(Some(number));
+            };
+            let known = store.session(number)?;
+            self.differs |= known.metrics.iter().any(|metric| {
+                let now = session.metric(&metric.name);
+                now.is_some_and(|now| now.better != metric.better)
+            });
+            remove(session, &known);
+            if session.runs.is_empty() && session.failures.is_empty() {
+                break;
+            }
+        }
+        self.known += 1;
+        Ok(None)
+    }
+
+    fn count(&mut self, number: i64, session: &Session) {
+        self.numbers.push(number);
+        let points: HashSet<(String, &str)> = (session.runs.iter())
+            .flat_map(|run| {
+                let case = run.case.id();
+                run.samples
+                    .iter()
+                    .map(move |sample| (case.clone(), &*sample.metric))
+            })
+            .collect();
+        self.points += points.len();
+        let failed = session
+            .failures
+            .iter()
+            .filter_map(|failure| failure.case.clone());
+        self.cases
+            .extend(session.runs.iter().map(|run| run.case.id()));
+        self.cases.extend(failed);
+        self.runs += session.runs.len();
+        self.variants = session.variants.len();
+        let skipped = session
+            .failures
+            .iter()
+            .filter(|failure| failure.cause.is_skip())
+            .count();
+        self.skipped += skipped;
+        self.failed += session.failures.len() - skipped;
+    }
+
+    /// Says on stderr what came in.
+    fn tell(&self, label: &str, is_quiet: bool) {
+        if self.differs {
+            status::warn(&format!(
+                "'{label}': the good direction of a metric is another one in sessions that are already in the store; \
+                 they stay as they are."
             ));
         }
-        Ok(values)
+        if is_quiet {
+            return;
+        }
+        match self.numbers[..] {
+            [] => {}
+            [number] => status::note(&format!(
+                "@{number}: {} runs of {} variants",
+                self.runs, self.variants
+            )),
+            [first, .., last] => status::note(&format!(
+                "'{label}': {} sessions (@{first} to @{last}), {}, {}, {} skipped, {} failed",
+                self.numbers.len(),
+                report::count(self.cases.len(), "case", "cases"),
+                report::count(self.points, "point", "points"),
+                self.skipped,
+                self.failed
+            )),
+        }
+        if self.known > 0 {
+            let known = report::count(self.known, "session", "sessions");
+            status::note(&format!("'{label}': already in the store: {known}"));
+        }
     }
+}
+
+/// Takes out of a session what another holds.
+fn remove(session: &mut Session, known: &Session) {
+    let words = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
+    let mut held: HashMap<String, usize> = HashMap::new();
+    for run in &known.runs {
+        *held.entry(words(run)).or_default() += 1;
+    }
+    session.runs.retain(|run| {
+        let left = held.get_mut(&words(run)).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_none()
+    });
+    session.failures.retain(|failure| {
+        let is_same = |other: &Failure| other.case == failure.case && other.cause == failure.cause;
+        !known.failures.iter().any(is_same)
+    });
 }

@@ -22,6 +22,7 @@ mod profiles;
 mod progress;
 mod report;
 mod results_file;
+mod results_folder;
 mod run;
 mod source;
 mod status;

@@ -6,7 +6,7 @@
 use super::status;
 use anyhow::{Context, Result, ensure};
 use speedwell_model::Session;
-use speedwell_results::formats;
+use speedwell_results::formats::{self, Directions, Input};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Remarks {
     const NAMED: usize = 2;
 
     /// Takes a sentence about the file `label`, in front of which it may stand.
-    fn add(&mut self, label: &str, sentence: &str) {
+    pub fn add(&mut self, label: &str, sentence: &str) {
         let about = format!("'{label}': ");
         let (files, text) = match sentence.strip_prefix(&about) {
             Some(text) => (vec![label.to_owned()], text),
@@ -60,6 +60,14 @@ impl Remarks {
 /// # Errors
 /// It cannot be read, or what is in it is not understood.
 pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
+    read_with(place, &Directions::default(), remarks)
+}
+
+/// Like [`read`], with what the user says of metrics.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_with(place: &Path, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
     let label = place.display().to_string();
     let bytes = match label.as_str() {
         "-" => whole(std::io::stdin().lock()).context("cannot read stdin")?,
@@ -69,11 +77,28 @@ pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
             .with_context(|| cannot_read(&label))?,
     };
     let mut warnings = Vec::new();
-    let sessions = formats::read_noting(&label, &bytes, &mut warnings)?;
+    let input = Input {
+        label: &label,
+        bytes: &bytes,
+        better,
+    };
+    let sessions = formats::read_input(&input, &mut warnings)?;
     warnings
         .iter()
         .for_each(|warning| remarks.add(&label, warning));
     Ok(sessions)
+}
+
+/// All of a file that is known to be one, up to the same limit as any other.
+///
+/// # Errors
+/// It cannot be read.
+pub fn contents(file: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)
+        .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read the file '{}'", file.display()))?;
+    Ok(bytes)
 }
 
 /// What can be read, up to a limit. Of something that is of no known kind, only the beginning: a device may never end.

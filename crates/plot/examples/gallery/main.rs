@@ -9,6 +9,7 @@ mod estimates;
 mod histograms;
 mod noise;
 mod points;
+mod trends;
 
 const LONG: [&str; 6] = [
     "string_decoder/string-decoder.js\nn=25000 len=1024 encoding=base64-utf8 inLen=32",
@@ -35,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("forest", estimates::forest()),
         ("histogram", histograms::histogram()),
         ("histogram-rows", histograms::histogram_rows()),
+        ("trend", trends::trend()),
         ("no-data", points::no_data()),
         ("hostile", boxes::hostile()),
     ];

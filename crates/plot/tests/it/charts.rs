@@ -4,6 +4,8 @@ use speedwell_plot::{
     Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
     FlameFrame, FlamePart, ForestChart, ForestRow, GridChart, GridMarks, GridPanel, HistogramChart,
     HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart, ScatterChart, Sequence,
+    TrendAxis, TrendChange, TrendChart, TrendLevel, TrendNote, TrendNoteKind, TrendPoint,
+    TrendState,
 };
 
 pub const LONG_LABEL: &str =
@@ -286,7 +288,139 @@ pub fn one_of_each() -> Vec<(&'static str, Chart)> {
             "grid-of-sequences",
             Chart::Grid(grid_of_sequences(&["ascii", "utf8"])),
         ),
+        ("trend", Chart::Trend(trend(&["old", "new"], 60))),
     ]
+}
+
+/// A change between two neighbouring places, by its number.
+pub fn change(number: usize, after: f64, state: TrendState, mark: Mark) -> TrendChange {
+    TrendChange {
+        name: number.to_string(),
+        before: after - 1.0,
+        after,
+        state,
+        is_drift: false,
+        mark,
+        size: "+5.0 %".into(),
+        description: format!("{} by 5.0 % before place {after}, {state:?}", number),
+    }
+}
+
+pub fn trend_note(x: f64, kind: TrendNoteKind, label: &str) -> TrendNote {
+    TrendNote {
+        x,
+        kind,
+        label: label.into(),
+        description: String::new(),
+    }
+}
+
+/// A course of `count` points with a change in its middle, one of everything else, and machines that take turns.
+pub fn trend(machines: &[&str], count: usize) -> TrendChart {
+    let half = count / 2;
+    let level = |at: usize| if at < half { 100.0 } else { 105.0 };
+    let point = |(at, noise): (usize, f64)| {
+        let value = level(at) + noise;
+        TrendPoint {
+            at: Point::with_interval(at as f64, value, value - 0.5, value + 0.7),
+            machine: at % machines.len().max(1),
+            aside: (if at == 3 { "uncommitted changes" } else { "" }).into(),
+            revision: format!("{:010x}", 0xa1b2c3d4 + 7919 * at),
+            subject: format!("change {at} of the parser"),
+            runs: 14,
+            session: format!("@{}", at + 1),
+        }
+    };
+    let place = |at: usize| at as f64;
+    let stretch = |from: usize, to: usize| TrendLevel {
+        from: place(from),
+        to: place(to),
+        machine: None,
+        value: level(from) + 0.5,
+        low: Some(level(from) + 0.3),
+        high: Some(level(from) + 0.7),
+    };
+    TrendChart {
+        title: "Course".into(),
+        subtitle: Some("of even values".into()),
+        x: TrendAxis::Revisions,
+        x_label: "revision on main".into(),
+        y: Axis::linear("time, ns (lower is better)"),
+        unit: "ns".into(),
+        machines: machines.iter().map(|name| (*name).to_owned()).collect(),
+        points: even(count).into_iter().enumerate().map(point).collect(),
+        levels: vec![stretch(0, half - 1), stretch(half, count - 1)],
+        changes: vec![change(7, place(half), TrendState::Found, Mark::Worse)],
+        notes: vec![
+            trend_note(5.0, TrendNoteKind::Tag, "v1.4.0"),
+            trend_note(9.5, TrendNoteKind::Environment, "kernel 6.1 → 6.8"),
+            trend_note(place(count) - 3.5, TrendNoteKind::Work, "another benchmark"),
+            trend_note(place(count) - 8.0, TrendNoteKind::Failure, "failed: exit 3"),
+        ],
+        continuation: Some(PointSeries {
+            name: "main".into(),
+            points: (half..count)
+                .map(|at| Point::new(place(at), 101.0))
+                .collect(),
+            colour: None,
+        }),
+        is_terse: false,
+    }
+}
+
+/// Three courses that are hard to lay out: changes close together, many of them, and dates.
+fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, Chart); 3] {
+    let states = [
+        TrendState::Suspected,
+        TrendState::Found,
+        TrendState::Confirmed,
+        TrendState::Refuted,
+        TrendState::Withdrawn,
+    ];
+    let mut close = trend(machines, 60);
+    close.changes = (0..9)
+        .map(|at| {
+            let mark = [Mark::Worse, Mark::Better, Mark::Same, Mark::Unclear][at % 4];
+            change(at, place_of(at), states[at % 5], mark)
+        })
+        .collect();
+    close
+        .notes
+        .extend((20..26).map(|at| trend_note(f64::from(at), TrendNoteKind::Environment, label)));
+    close
+        .notes
+        .extend((10..40).map(|at| trend_note(f64::from(at), TrendNoteKind::Tag, label)));
+    let mut many = trend(machines, 1500);
+    many.changes = (1..40)
+        .map(|at| change(at, 36.0 * at as f64, states[at % 5], Mark::Worse))
+        .collect();
+    let mut dates = close.clone();
+    dates.x = TrendAxis::Time;
+    let date = |at: f64| 1.7e12 + at * 86.4e6;
+    dates
+        .points
+        .iter_mut()
+        .for_each(|point| point.at.x = date(point.at.x));
+    dates.levels.clear();
+    dates.continuation = None;
+    for change in &mut dates.changes {
+        (change.before, change.after) = (date(change.before), date(change.after));
+    }
+    dates
+        .notes
+        .iter_mut()
+        .for_each(|note| note.x = date(note.x));
+    [
+        ("trend", close),
+        ("trend of many", many),
+        ("trend of dates", dates),
+    ]
+    .map(|(kind, chart)| (kind, Chart::Trend(chart)))
+}
+
+/// Places that crowd at both ends.
+fn place_of(at: usize) -> f64 {
+    [1.0, 2.0, 3.0, 5.0, 30.0, 31.0, 56.0, 57.0, 58.0][at]
 }
 
 /// Grids of points, of bars and of single values.
@@ -352,10 +486,11 @@ pub fn awkward() -> Vec<(String, Chart)> {
             add("scatter", Chart::Scatter(scatter(names, labels.len())));
             add("runs", Chart::Runs(runs(names, 8)));
             add("flame", Chart::Flame(flame(labels)));
-            for (kind, chart) in small_multiples(&labels[..labels.len().min(24)], names) {
+            add("strips", Chart::Histogram(histogram(names, 9)));
+            let multiples = small_multiples(&labels[..labels.len().min(24)], names);
+            for (kind, chart) in multiples.into_iter().chain(hard_trends(names, labels[0])) {
                 add(kind, chart);
             }
-            add("strips", Chart::Histogram(histogram(names, 9)));
         }
     }
     charts

@@ -1,11 +1,11 @@
 //! Data that would be easy to get wrong: none, one, equal, broken, huge and tiny.
 
-use crate::charts::{bars, box_of, boxes, forest, histogram, lines, one_of_each, scatter};
+use crate::charts::{bars, box_of, boxes, forest, histogram, lines, one_of_each, scatter, trend};
 use crate::drawing::{labels, marks, number};
 use roxmltree::Document;
 use speedwell_plot::{
-    Axis, BarChart, BoxChart, Chart, ForestChart, HistogramChart, LineChart, Scale, ScatterChart,
-    Size,
+    Axis, BarChart, BoxChart, Chart, ForestChart, HistogramChart, LineChart, Point, Scale,
+    ScatterChart, Size, TrendAxis, TrendChart, TrendPoint,
 };
 
 fn texts(chart: &Chart) -> Vec<String> {
@@ -151,6 +151,16 @@ fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
     histogram.x = axis;
     histogram.series[0].values = values.to_vec();
     let mut forest = forest(&vec!["row"; values.len()]);
+    let mut trend = trend(&["s"], 2);
+    trend.y = lines.y.clone();
+    trend.points = values
+        .iter()
+        .map(|value| TrendPoint {
+            at: Point::with_interval(*value, *value, -value, 2.0 * value),
+            ..TrendPoint::default()
+        })
+        .collect();
+    trend.levels[0].value = values[0];
     for (at, value) in values.iter().enumerate() {
         bars.categories[0].bars[0].value = *value;
         bars.categories[0].bars[0].low = Some(-value);
@@ -166,6 +176,11 @@ fn charts_of(values: &[f64], scale: &Scale) -> Vec<Chart> {
         Chart::Line(lines),
         Chart::Histogram(histogram),
         Chart::Forest(forest),
+        Chart::Trend(TrendChart {
+            x: TrendAxis::Time,
+            ..trend.clone()
+        }),
+        Chart::Trend(trend),
     ]
 }
 

@@ -16,3 +16,4 @@ mod marks;
 mod on_page;
 mod picture;
 mod positions;
+mod trends;

@@ -9,20 +9,23 @@
 //! | scatter | values in the order of execution, a panel per case; of a study: its points |
 //! | flame | where the time goes; drawn with the profiles (`report/profile`) |
 //! | line | a study: points with their intervals, joined, and single runs beside them |
+//! | trend | the course of a series over revisions, with its changes |
 //!
 //! The gallery of a page has a chart of its own per case ([`every_run`]), which nobody asks for by name.
 
 mod panel;
 mod runs;
 mod study;
+mod trend;
 
 pub use panel::{Compared, axis, labels, point_series};
 pub use runs::{Lane, bars, every_run};
+pub use trend::{CourseAxis, course};
 
 use crate::document::Chart;
 use crate::figure::{direction, setting};
 use crate::unit::UnitChoice;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use speedwell_analysis::{CaseComparison, Comparison, Findings, Study};
 use speedwell_model::Verdict;
 use speedwell_plot as plot;
@@ -46,11 +49,13 @@ pub enum ChartKind {
     Histogram,
     /// Where the time goes, of profiles that were recorded.
     Flame,
+    /// The course over revisions.
+    Trend,
 }
 
 /// A kind of chart that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram, flame)")]
+#[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram, flame, trend)")]
 pub struct UnknownChart(pub String);
 
 impl FromStr for ChartKind {
@@ -65,6 +70,7 @@ impl FromStr for ChartKind {
             "forest" => ChartKind::Forest,
             "histogram" => ChartKind::Histogram,
             "flame" => ChartKind::Flame,
+            "trend" => ChartKind::Trend,
             _ => return Err(UnknownChart(text.to_owned())),
         })
     }
@@ -97,12 +103,20 @@ pub fn of_findings(
             bail!("flame graphs are drawn of profiles, and nothing was recorded\nhint: --profile")
         }
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
+        ChartKind::Trend => return Err(not_a_course()),
     };
     // What was requested is shown, whatever else shows the same.
     for chart in &mut charts {
         chart.shown_elsewhere = false;
     }
     Ok(charts)
+}
+
+/// Said where a trend is requested of something else.
+pub fn not_a_course() -> anyhow::Error {
+    anyhow!(
+        "a trend chart shows results over revisions\nhint: speedwell history trend -o trend.svg"
+    )
 }
 
 /// The chart of a parameter study; `log` doubles along the x axis.
@@ -177,11 +191,15 @@ pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow
         estimate: change.value * 100.0,
         low: change.low * 100.0,
         high: change.high * 100.0,
-        mark: match row.verdict {
-            Verdict::Better => plot::Mark::Better,
-            Verdict::Worse => plot::Mark::Worse,
-            Verdict::Same => plot::Mark::Same,
-            Verdict::Unclear => plot::Mark::Unclear,
-        },
+        mark: mark_of(row.verdict),
     })
+}
+
+fn mark_of(verdict: Verdict) -> plot::Mark {
+    match verdict {
+        Verdict::Better => plot::Mark::Better,
+        Verdict::Worse => plot::Mark::Worse,
+        Verdict::Same => plot::Mark::Same,
+        Verdict::Unclear => plot::Mark::Unclear,
+    }
 }

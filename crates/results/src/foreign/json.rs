@@ -59,6 +59,22 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
     with_text(bytes, |text| serde_json::from_str(text))
 }
 
+/// What stands for a number that is not finite, where it does not mean the same as null.
+pub const NOT_FINITE: &str = "\0not finite";
+
+/// Reads all of a text. A number that is not finite becomes the text [`NOT_FINITE`].
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_apart_from_null(bytes: &[u8]) -> Result<Value> {
+    let text = super::utf8(bytes)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mark = Value::from(NOT_FINITE).to_string();
+    serde_json::from_str(text)
+        .or_else(|_| serde_json::from_str(&strict(text, &mark)))
+        .map_err(explained)
+}
+
 /// Hands the text of a file to `read`; once more in strict JSON if it finds a mistake.
 ///
 /// # Errors
@@ -70,7 +86,7 @@ pub fn with_text<T>(
     let text = super::utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     read(text)
-        .or_else(|_| read(&strict(text)))
+        .or_else(|_| read(&strict(text, "null")))
         .map_err(explained)
 }
 
@@ -116,14 +132,16 @@ impl Text {
     /// It is not JSON, or does not say what `T` needs; the message names line and column.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         serde_json::from_str(&self.written)
-            .or_else(|_| serde_json::from_str(self.strict.get_or_init(|| strict(&self.written))))
+            .or_else(|_| {
+                serde_json::from_str(self.strict.get_or_init(|| strict(&self.written, "null")))
+            })
             .map_err(explained)
     }
 }
 
-/// The text in strict JSON: `null` for `NaN`, `Infinity` and the like, escapes for raw control
+/// The text in strict JSON: `not_finite` for `NaN`, `Infinity` and the like, escapes for raw control
 /// characters. Lines keep their numbers, except behind a line break inside a string.
-fn strict(text: &str) -> String {
+fn strict(text: &str, not_finite: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -137,7 +155,7 @@ fn strict(text: &str) -> String {
                 let end = rest[1..].find(|c: char| !c.is_ascii_alphabetic());
                 let end = end.map_or(rest.len(), |end| end + 1);
                 out.push_str(if is_not_finite(&rest[..end]) {
-                    "null"
+                    not_finite
                 } else {
                     &rest[..end]
                 });
@@ -268,6 +286,11 @@ impl<'a> Node<'a> {
         self.value.is_null()
     }
 
+    /// Whether it is a number that is not finite, where [`parse_apart_from_null`] has read it.
+    pub fn is_not_finite(&self) -> bool {
+        self.value == NOT_FINITE
+    }
+
     /// The value itself.
     pub fn value(&self) -> &'a Value {
         self.value
@@ -312,6 +335,12 @@ mod tests {
             "a": null, "b": [null, null, true, -1500.0], "c": "x\ty NaN \" é"
         });
         assert_eq!(parse(text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_can_be_known_from_null() {
+        let parsed = parse_apart_from_null(b"[null, NaN, 1]").unwrap();
+        assert_eq!(parsed, serde_json::json!([null, NOT_FINITE, 1]));
     }
 
     #[test]

@@ -5,23 +5,32 @@
 //! line in `FORMATS`. Start at [`read`].
 
 pub mod ab;
+pub mod action_benchmark;
+pub mod asv;
+pub mod bencher;
 pub mod go_bench;
 pub mod google_benchmark;
 pub mod hdr_log;
 pub mod http_tools;
 pub mod hyperfine;
 mod imported;
+mod input;
 pub mod json_lines;
 pub mod krun;
 mod load_report;
 pub mod markdown_tables;
 pub mod measured;
 pub mod node_csv;
+pub mod point_table;
+mod points;
 pub mod pyperf;
+mod unit;
 
 pub use crate::foreign::BEGINNING_BYTES;
 use crate::foreign::{beginning, json, utf8};
 pub use imported::{Skipped, merge, set};
+pub use input::{Directions, Input};
+pub use points::part_id;
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
@@ -39,9 +48,8 @@ pub struct Format {
     pub read: ReadAll,
 }
 
-/// Reads the bytes that the user calls by a label; sentences about what was left out are added to
-/// the last argument.
-pub type ReadAll = fn(&str, &[u8], &mut Vec<String>) -> Result<Vec<Session>>;
+/// Reads a file; sentences about what was left out are added to the last argument.
+pub type ReadAll = fn(&Input<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
 /// Every kind known. The first that recognises a file reads it. Other programs' JSON may stand in
 /// one line, so it is looked for before JSON lines.
@@ -49,88 +57,112 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "JSON of pyperf",
         recognises: pyperf::recognises,
-        read: |label, bytes, _| sole(pyperf::read(label, bytes)),
+        read: |file, _| sole(pyperf::read(file.label, file.bytes)),
     },
     Format {
         name: "JSON of Krun",
         recognises: krun::recognises,
-        read: |label, bytes, _| sole(krun::read(label, bytes)),
+        read: |file, _| sole(krun::read(file.label, file.bytes)),
     },
     Format {
         name: "JSON of google/benchmark",
         recognises: google_benchmark::recognises,
-        read: |label, bytes, warnings| sole(google_benchmark::read(label, bytes, warnings)),
+        read: |file, warnings| sole(google_benchmark::read(file.label, file.bytes, warnings)),
+    },
+    Format {
+        name: "JSON of asv",
+        recognises: asv::recognises,
+        read: asv::read,
+    },
+    Format {
+        name: "data.js of github-action-benchmark",
+        recognises: action_benchmark::recognises,
+        read: action_benchmark::read,
+    },
+    Format {
+        name: "JSON of bencher",
+        recognises: bencher::recognises,
+        read: bencher::read,
     },
     Format {
         name: "JSON of hyperfine",
         recognises: hyperfine::recognises,
-        read: |label, bytes, warnings| sole(hyperfine::read(label, bytes, warnings)),
+        read: |file, warnings| sole(hyperfine::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "JSON of autocannon",
         recognises: http_tools::recognises_autocannon,
-        read: |label, bytes, warnings| sole(http_tools::read_autocannon(label, bytes, warnings)),
+        read: |file, warnings| {
+            sole(http_tools::read_autocannon(
+                file.label, file.bytes, warnings,
+            ))
+        },
     },
     Format {
         name: "JSON of oha",
         recognises: http_tools::recognises_oha,
-        read: |label, bytes, warnings| sole(http_tools::read_oha(label, bytes, warnings)),
+        read: |file, warnings| sole(http_tools::read_oha(file.label, file.bytes, warnings)),
     },
     Format {
         name: "JSON of speedwell load",
         recognises: measured::recognises,
-        read: |label, bytes, warnings| sole(measured::read(label, bytes, warnings)),
+        read: |file, warnings| sole(measured::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "JSON lines of Speedwell",
         recognises: is_json_lines,
-        read: |_, bytes, _| json_lines::read(utf8(bytes)?),
+        read: |file, _| json_lines::read(utf8(file.bytes)?),
     },
     Format {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
         recognises: |bytes| node_csv::first_header(beginning(bytes)).is_some(),
-        read: |label, bytes, warnings| sole(node_csv::sessions::read(label, bytes, warnings)),
+        read: |file, warnings| sole(node_csv::sessions::read(file.label, file.bytes, warnings)),
+    },
+    Format {
+        name: "CSV of points over time",
+        recognises: point_table::recognises,
+        read: point_table::read,
     },
     Format {
         name: "text of ab",
         recognises: ab::recognises,
-        read: |label, bytes, warnings| sole(ab::read(label, bytes, warnings)),
+        read: |file, warnings| sole(ab::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "CSV of ab -e",
         recognises: ab::recognises_percentages,
-        read: |label, bytes, warnings| sole(ab::read_percentages(label, bytes, warnings)),
+        read: |file, warnings| sole(ab::read_percentages(file.label, file.bytes, warnings)),
     },
     Format {
         name: "TSV of ab -g",
         recognises: ab::recognises_requests,
-        read: |label, bytes, warnings| sole(ab::read_requests(label, bytes, warnings)),
+        read: |file, warnings| sole(ab::read_requests(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of wrk or h2load",
         recognises: http_tools::recognises_text,
-        read: |label, bytes, warnings| sole(http_tools::read_text(label, bytes, warnings)),
+        read: |file, warnings| sole(http_tools::read_text(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of hey or oha",
         recognises: http_tools::recognises_hey_oha,
-        read: |label, bytes, warnings| sole(http_tools::read_hey_oha(label, bytes, warnings)),
+        read: |file, warnings| sole(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
     },
     Format {
         name: "log of HdrHistogram",
         recognises: hdr_log::recognises,
-        read: |label, bytes, warnings| sole(hdr_log::read(label, bytes, warnings)),
+        read: |file, warnings| sole(hdr_log::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of go test -bench",
         recognises: go_bench::recognises,
-        read: |label, bytes, warnings| sole(go_bench::read(label, bytes, warnings)),
+        read: |file, warnings| sole(go_bench::read(file.label, file.bytes, warnings)),
     },
     // Last, because all others may stand inside a document.
     Format {
         name: "tables of figures in Markdown",
         recognises: markdown_tables::recognises,
-        read: markdown_tables::read,
+        read: |file, warnings| markdown_tables::read(file.label, file.bytes, warnings),
     },
 ];
 
@@ -167,7 +199,22 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
 /// # Errors
 /// As for [`read`].
 pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let bytes = &*match unpacked(bytes, MOST_UNPACKED_BYTES) {
+    let better = &Directions::default();
+    let input = Input {
+        label,
+        bytes,
+        better,
+    };
+    read_input(&input, warnings)
+}
+
+/// Like [`read_noting`], with what the user says of the file.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let label = input.label;
+    let bytes = &*match unpacked(input.bytes, MOST_UNPACKED_BYTES) {
         (bytes, None) => bytes,
         (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
     };
@@ -178,7 +225,7 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
         let (found, hint) = what_else(bytes);
         bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
     };
-    (format.read)(label, bytes, warnings)
+    (format.read)(&Input { bytes, ..*input }, warnings)
         .and_then(|sessions| check_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }

@@ -40,6 +40,15 @@ impl Store {
         })
     }
 
+    /// The number of the session with that identity, if it is here.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn number_of_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
+        let sql = "SELECT number FROM session WHERE id = ?1";
+        self.first_row(sql, [id], |row| row.get(0))
+    }
+
     /// Adds a profile to a session, in the place of an earlier one of the same case and variant.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::history::History;
 use speedwell_measure::history::{HistoryRequest, history};
-use speedwell_report::{self as report, Exported, Subject};
+use speedwell_report::{self as report, CourseAxis, Exported, Subject};
 use std::io::Write;
 
 /// Show the course of cases, revision by revision, with what changed
@@ -17,6 +17,9 @@ pub struct TrendArgs {
     /// Show the ratio to this variant of the same session, such as an old release that is measured beside every revision
     #[arg(long, value_name = "VARIANT")]
     relative: Option<String>,
+    /// What the charts have at the bottom: revisions in their order, or the time when they were committed
+    #[arg(long, value_name = "AXIS", default_value = "revision")]
+    x_axis: XAxis,
     /// Write the points to standard output for another program instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "output"])]
     export: Option<Export>,
@@ -31,6 +34,13 @@ pub struct TrendArgs {
 enum Export {
     /// CSV for Otava: time, commit and machine, and a column for each series.
     Otava,
+}
+
+/// The bottom axis of charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum XAxis {
+    Revision,
+    Time,
 }
 
 /// Shows.
@@ -49,7 +59,11 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
     if args.export == Some(Export::Otava) {
         return export(&history);
     }
-    let document = report::trend(&history, &args.output.settings());
+    let axis = match args.x_axis {
+        XAxis::Revision => CourseAxis::Revision,
+        XAxis::Time => CourseAxis::Time,
+    };
+    let document = report::trend(&history, axis, &args.output.settings());
     args.output.print(&document)?;
     Ok(Status::DONE)
 }

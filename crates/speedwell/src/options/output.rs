@@ -20,7 +20,7 @@ pub struct OutputArgs {
     /// Format of standard output: text, md, csv, json or html
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// Chart to draw: box, scatter, line, bar, forest, histogram or flame
+    /// Chart to draw: box, scatter, line, bar, forest, histogram, flame or trend
     #[arg(long, value_name = "KIND")]
     pub chart: Option<ChartKind>,
     /// Unit of the figures, e.g. 1/s, k/s, ns, ms

@@ -277,7 +277,12 @@ fn origin(dice: &mut Dice) -> Option<Origin> {
         committed_unix_ms: dice.one_of(&[None, Some(-5), Some(1_769_868_300_000)]),
         subject: Some(dice.word()),
         dirty: dice.one_of(&[None, Some("beef".to_owned())]),
-        source: dice.one_of(&[OriginSource::Option, OriginSource::Ci, OriginSource::Git]),
+        source: dice.one_of(&[
+            OriginSource::Option,
+            OriginSource::Ci,
+            OriginSource::Git,
+            OriginSource::File,
+        ]),
         ..Origin::default()
     };
     dice.one_of(&[None, Some(origin)])

@@ -10,7 +10,7 @@ use speedwell_results::formats::{self, FORMATS, Format, json_lines};
 use std::collections::HashMap;
 
 /// A recorded file of every format, small ones first.
-const GOLDEN: [(&str, &[&str]); 16] = [
+const GOLDEN: [(&str, &[&str]); 20] = [
     (
         "tables of figures in Markdown",
         &["published/module-overhead.md"],
@@ -37,6 +37,20 @@ const GOLDEN: [(&str, &[&str]); 16] = [
         ],
     ),
     ("JSON of oha", &["http-tools/oha_json.out"]),
+    (
+        "JSON of asv",
+        &[
+            "history/asv/cheetah/fcf8c079-py2.7-Cython-numpy1.8-foo.json",
+            "history/asv/cheetah/22b920c6-py2.7-Cython-numpy1.8.json",
+            "history/asv-2/lab/34763eb7-existing-py_opt_venv_bin_python3.json",
+        ],
+    ),
+    ("data.js of github-action-benchmark", &["history/data.js"]),
+    ("JSON of bencher", &["history/bencher-perf.json"]),
+    (
+        "CSV of points over time",
+        &["history/otava-multi-branch.csv"],
+    ),
     (
         "CSV of Node.js run.js, compare.js or scatter.js",
         &[
@@ -89,7 +103,7 @@ const GOLDEN: [(&str, &[&str]); 16] = [
 
 /// Formats that end with a bracket: whatever is missing at the end is noticed.
 fn is_json(format: &Format) -> bool {
-    format.name.starts_with("JSON of")
+    format.name.starts_with("JSON of") || format.name.starts_with("data.js")
 }
 
 /// Whole files of every format.
@@ -119,8 +133,17 @@ fn files() -> Vec<(&'static Format, Vec<u8>)> {
     files
 }
 
-/// The file of google/benchmark has many rows of a kind; one of each will do.
+/// The files of google/benchmark and bencher have many rows of a kind; one of each will do.
 fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
+    if name.starts_with("history/bencher") {
+        let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        let results = json["results"].as_array_mut().unwrap();
+        results.truncate(2);
+        for series in results {
+            series["metrics"].as_array_mut().unwrap().truncate(2);
+        }
+        return serde_json::to_vec(&json).unwrap();
+    }
     if !name.starts_with("google-benchmark") {
         return bytes;
     }

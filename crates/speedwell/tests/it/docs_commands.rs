@@ -89,6 +89,20 @@ fn the_page_on_profiles_can_be_followed() {
     }
 }
 
+#[test]
+fn the_page_on_imports_can_be_followed() {
+    let golden = repository().join("crates/speedwell/tests/golden/history");
+    let project = Project::new().with(
+        "join.csv",
+        "time,commit,branch,throughput,latency\n2026-01-31,c1,main,900,1.1\n2026-02-01,c2,main,910,1.2\n",
+    );
+    copy(&golden.join("asv"), &project.path("results"));
+    for (from, to) in [("data.js", "data.js"), ("bencher-perf.json", "perf.json")] {
+        std::fs::copy(golden.join(from), project.path(to)).unwrap();
+    }
+    follow("docs/guide/import.md", 5, &project);
+}
+
 /// Code shown on a page stands in an example, so that it is executed as well.
 #[test]
 fn code_on_the_pages_is_that_of_the_examples() {

@@ -1,7 +1,7 @@
 //! What must hold of every file that is read, whole or broken. The fuzz targets use this file, too.
 
-use speedwell_model::Session;
-use speedwell_results::formats::{Format, json_lines};
+use speedwell_model::{Better, Session};
+use speedwell_results::formats::{Directions, Format, Input, json_lines};
 
 /// Reads bytes as `format` and checks what comes out: sessions, or else the message. Warnings come
 /// with the sessions.
@@ -12,7 +12,17 @@ pub fn check(format: &Format, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>
     // Asking must not do harm, whatever the answer.
     let _ = (format.recognises)(bytes);
     let mut warnings = Vec::new();
-    match (format.read)("f", bytes, &mut warnings) {
+    // Some files do not say which direction is good, and are read only where the user does.
+    let better = Directions {
+        all: Some(Better::Lower),
+        ..Directions::default()
+    };
+    let input = Input {
+        label: "f",
+        bytes,
+        better: &better,
+    };
+    match (format.read)(&input, &mut warnings) {
         Ok(sessions) => {
             assert!(!sessions.is_empty(), "neither sessions nor an error");
             // Our own format can hold anything, as it must give back what it was given.

@@ -1,20 +1,15 @@
-//! Blocks of a document as markup, among them the gallery with a chart for each case.
+//! Blocks of a document as markup.
 //!
-//! Start at [`top`]; tables are written in `table.rs`.
+//! Start at [`top`]; tables are written in `table.rs`, the charts of all cases in `gallery.rs`.
 
-use crate::document::{
-    Block, CaseView, Chart, Document, Fact, by_severity, runs_of_alike, severity,
-};
-use crate::figure::count;
+use crate::document::{Block, Chart, Fact, runs_of_alike};
+use crate::format::html::gallery::add_gallery;
 use crate::format::html::table;
-use crate::format::html::writer::{Writer, class_of, escaped};
-use crate::table::Emphasis;
+use crate::format::html::writer::{Writer, escaped};
 
 /// Width at which charts are laid out, in CSS pixels: their letters then have the size of the page's
 /// small print. A narrower screen scrolls them inside their frame.
 const CHART_PX: u32 = 960;
-/// Bytes for the charts of the gallery. One takes about 4 kB with 16 runs a side.
-const CHARTS_BYTES: usize = 6 << 20;
 /// Bytes for a chart that stands by itself.
 const CHART_BYTES: usize = 1 << 20;
 /// Width of a flame graph, whose boxes want all there is, and of many small charts.
@@ -54,7 +49,7 @@ fn add_block(block: &Block, top: bool, writer: &mut Writer) {
         Block::List(items) => list(items.iter().map(String::as_str), writer),
         Block::Table(table) => table::add_table(table, top, writer),
         Block::Facts(known) => facts(known, writer),
-        Block::Gallery(cases) => gallery(cases, writer),
+        Block::Gallery(gallery) => add_gallery(gallery, writer),
         Block::Verbatim { label, text } => verbatim(label, text, writer),
         Block::Command { label, line } => command(label, line, writer),
         Block::Aside {
@@ -215,115 +210,4 @@ fn details(title: &str, open: &str, blocks: &[Block], top: bool, writer: &mut Wr
     ));
     inside(blocks, writer);
     writer.raw("</details>\n");
-}
-
-/// Width at which the chart of a case is laid out, in CSS pixels: two fit beside each other on a desktop,
-/// and on a telephone the letters are still legible.
-const CASE_PX: u32 = 420;
-/// More cases than these are folded.
-const OPEN: usize = 60;
-
-/// How to read the charts.
-const LEGEND: &str = "Left, every run in order of execution: a slope or a step is drift of the machine. A \
-                      horizontal line is the median of a side; fine vertical lines part the blocks of the \
-                      plan, or sides that were not measured together. Right, quartiles, with whiskers up to \
-                      1.5 times their distance.";
-
-/// Draws the cases of `document`, the most urgent ones first, as long as there is room. Rows of tables
-/// lead to what is drawn here, so it comes before them.
-pub fn prepare(document: &Document, writer: &mut Writer) {
-    let cases: Vec<&CaseView> = document
-        .walk()
-        .into_iter()
-        .filter_map(|block| match block {
-            Block::Gallery(cases) => Some(cases),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    let emphases: Vec<Emphasis> = cases.iter().map(|case| emphasis(case)).collect();
-    let mut budget = CHARTS_BYTES;
-    for at in by_severity(&emphases) {
-        let case = cases[at];
-        let anchor = format!("case-{at}");
-        let draw = |(number, chart): (usize, &Chart)| {
-            chart
-                .picture
-                .svg_on_page(CASE_PX, &format!("c{at}-{number}"))
-        };
-        let drawing: String = case.charts.iter().enumerate().map(draw).collect();
-        let Some(left) = budget.checked_sub(drawing.len()) else {
-            return;
-        };
-        budget = left;
-        writer.expect(&case.id, anchor, drawing);
-    }
-}
-
-/// All cases that were drawn.
-pub fn gallery(cases: &[CaseView], writer: &mut Writer) {
-    let drawn = cases
-        .iter()
-        .filter(|case| writer.anchor(&case.id).is_some());
-    let left_out = cases.len() - drawn.count();
-    let id = writer.new_id("cases");
-    writer.contents.push((id.clone(), "Every run".into()));
-    writer.raw(&format!(
-        "<section id=\"{id}\" class=\"gallery\">\n<h2>Every run</h2>\n"
-    ));
-    writer.element("p", "hint", LEGEND);
-    if left_out > 0 {
-        let text = format!(
-            "{} of {} are left out to keep this page small: first those that are the same, then the unclear \
-             ones. Their values are in the raw data.",
-            count(left_out, "chart", "charts"),
-            cases.len()
-        );
-        writer.element("p", "left-out", &text);
-    }
-    let folded = cases.len() > OPEN;
-    let class = if folded { "cases folded" } else { "cases" };
-    writer.raw(&format!("<div class=\"{class}\">\n"));
-    for case in cases {
-        if let Some((anchor, drawing)) = writer.take(&case.id) {
-            card(case, &anchor, &drawing, folded, writer);
-        }
-    }
-    writer.raw("</div>\n</section>\n");
-}
-
-/// The most urgent of a case's answers stands for it.
-fn emphasis(case: &CaseView) -> Emphasis {
-    let emphases = case.answers.iter().map(|answer| answer.emphasis);
-    emphases
-        .min_by_key(|emphasis| severity(*emphasis))
-        .unwrap_or_default()
-}
-
-fn card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut Writer) {
-    let name = escaped(&case.id);
-    let mut answers = String::new();
-    for answer in &case.answers {
-        let about = match case.answers.len() {
-            1 => String::new(),
-            _ => format!("<span class=\"about\">{}:</span> ", escaped(&answer.about)),
-        };
-        answers.push_str(&format!(
-            "<span class=\"answer {}\">{about}{}</span>",
-            class_of(answer.emphasis),
-            escaped(&answer.text)
-        ));
-    }
-    let markup = if folded {
-        format!(
-            "<details class=\"case\" id=\"{anchor}\"><summary><span class=\"id\">{name}</span> {answers}\
-             </summary>\n{drawing}</details>\n"
-        )
-    } else {
-        format!(
-            "<article class=\"case\" id=\"{anchor}\"><h3><span class=\"id\">{name}</span> {answers}</h3>\n\
-             {drawing}</article>\n"
-        )
-    };
-    writer.raw(&markup);
 }

@@ -2,10 +2,11 @@
 //! inside.
 //!
 //! Everything can be read without the script, which only sorts, filters and copies. What would make
-//! the page too large is left out, and the page says so. Start at [`page`]; blocks and the charts of all cases are
-//! written in `blocks.rs`, tables in `table.rs`.
+//! the page too large is left out, and the page says so. Start at [`page`]; blocks are written in `blocks.rs`, the charts
+//! of all cases in `gallery.rs`, tables in `table.rs`.
 
 mod blocks;
+mod gallery;
 mod table;
 mod writer;
 
@@ -44,7 +45,7 @@ pub fn page(document: &Document) -> io::Result<String> {
     let answer = TopOfPage::of_document(document);
     let mut writer = Writer::default();
     writer.subject.clone_from(&answer.subject);
-    blocks::prepare(document, &mut writer);
+    gallery::prepare(document, &mut writer);
     let question = question(document);
     let is_above = |block: &&Block| match block {
         Block::Headline(_) => answer.is_headline || question.is_some(),

@@ -4,6 +4,8 @@
 //! 4.10), and which units numbers have and what they are multiples of. It must not know metrics. Start at [`tables`] and
 //! [`Number::parse`].
 
+use crate::formats::unit::Unit;
+
 /// A table of words.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -143,97 +145,6 @@ fn plain(text: &str) -> String {
         .to_owned()
 }
 
-/// What a unit measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
-    /// Nanoseconds.
-    Time,
-    /// Events per second.
-    Rate,
-    /// Bytes per second.
-    Bandwidth,
-    /// Bytes.
-    Size,
-    /// Shares and factors: computed from figures, no figures.
-    Derived,
-}
-
-/// A unit: what it measures, and by which power it exceeds the unit that is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unit {
-    /// What it measures.
-    pub quantity: Quantity,
-    /// The power of ten.
-    pub tens: i32,
-    /// The power of two.
-    pub twos: i32,
-}
-
-const fn unit(quantity: Quantity, tens: i32, twos: i32) -> Unit {
-    Unit {
-        quantity,
-        tens,
-        twos,
-    }
-}
-
-impl Unit {
-    /// Milliseconds.
-    pub const MS: Unit = unit(Quantity::Time, 6, 0);
-    /// Events per second.
-    pub const PER_SECOND: Unit = unit(Quantity::Rate, 0, 0);
-    /// Millions of bytes per second.
-    pub const MB_PER_SECOND: Unit = unit(Quantity::Bandwidth, 6, 0);
-    /// Mebibytes per second.
-    pub const MIB_PER_SECOND: Unit = unit(Quantity::Bandwidth, 0, 20);
-
-    /// The unit of that symbol.
-    pub fn parse(symbol: &str) -> Option<Unit> {
-        use Quantity::{Bandwidth, Derived, Rate, Size, Time};
-        let symbol = symbol.trim().replace("/sec", "/s").replace("/second", "/s");
-        Some(match symbol.as_str() {
-            "ns" => unit(Time, 0, 0),
-            "us" | "µs" | "μs" => unit(Time, 3, 0),
-            "ms" => Unit::MS,
-            "s" | "sec" | "seconds" => unit(Time, 9, 0),
-            "1/s" | "/s" | "req/s" | "reqs/s" | "requests/s" | "ops/s" | "op/s" | "rps" => {
-                Unit::PER_SECOND
-            }
-            "k/s" | "kreq/s" | "k req/s" | "kops/s" => unit(Rate, 3, 0),
-            "B/s" => unit(Bandwidth, 0, 0),
-            "kB/s" | "KB/s" => unit(Bandwidth, 3, 0),
-            "MB/s" => Unit::MB_PER_SECOND,
-            "GB/s" => unit(Bandwidth, 9, 0),
-            "KiB/s" => unit(Bandwidth, 0, 10),
-            "MiB/s" => Unit::MIB_PER_SECOND,
-            "GiB/s" => unit(Bandwidth, 0, 30),
-            "B" | "bytes" => unit(Size, 0, 0),
-            "kB" | "KB" => unit(Size, 3, 0),
-            "MB" => unit(Size, 6, 0),
-            "GB" => unit(Size, 9, 0),
-            "KiB" => unit(Size, 0, 10),
-            "MiB" => unit(Size, 0, 20),
-            "GiB" => unit(Size, 0, 30),
-            "%" | "x" | "×" => unit(Derived, 0, 0),
-            _ => return None,
-        })
-    }
-}
-
-/// `Latency (ms)` as `Latency` and its unit; words without a known unit at their end are unchanged.
-pub fn unit_at_end(words: &str) -> (&str, Option<Unit>) {
-    for (open, close) in [('(', ')'), ('[', ']')] {
-        let inside = words.trim_end().strip_suffix(close);
-        let parts = inside.and_then(|text| text.rsplit_once(open));
-        if let Some((name, symbol)) = parts
-            && let Some(unit) = Unit::parse(symbol)
-        {
-            return (name.trim_end(), Some(unit));
-        }
-    }
-    (words, None)
-}
-
 /// A number as printed, which keeps its digits until its unit is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
@@ -333,12 +244,5 @@ mod tests {
         ] {
             assert_eq!(Number::parse(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_heading_may_name_the_unit() {
-        assert_eq!(unit_at_end("Latency (ms)"), ("Latency", Some(Unit::MS)));
-        assert_eq!(unit_at_end("Mean [ms]"), ("Mean", Some(Unit::MS)));
-        assert_eq!(unit_at_end("Latency (mean)"), ("Latency (mean)", None));
     }
 }

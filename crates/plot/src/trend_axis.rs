@@ -1,0 +1,347 @@
+//! The bottom of a course: revisions or dates, a row of tags below them, and the label. Decides which of them are
+//! written, so that none touches another; nothing here knows points or changes.
+
+use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
+use crate::colour::{AXIS, INK, MUTED};
+use crate::scale::Mapping;
+use crate::svg::{Anchor, Rect, Svg, Text};
+use crate::text::{elide, room_for};
+
+/// Height of a row of labels, the length of a tick above it, and what stays free between two labels.
+const ROW_PX: f64 = 17.0;
+const TICK_LENGTH_PX: f64 = 5.0;
+const BETWEEN_PX: f64 = 14.0;
+/// A tag that is longer is cut.
+const LONGEST_TAG_PX: f64 = 110.0;
+
+/// What the places of a course are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrendAxis {
+    /// Positions on a line of revisions; revisions are written below them.
+    #[default]
+    Revisions,
+    /// Milliseconds since the Unix epoch; dates in UTC are written below them.
+    Time,
+}
+
+/// A place and what is written there.
+pub(crate) type Label = (f64, String);
+
+/// What stands below a course.
+pub(crate) struct TrendFoot<'a> {
+    pub axis: TrendAxis,
+    pub label: &'a str,
+    /// Revisions by their places, ascending.
+    pub revisions: Vec<Label>,
+    pub tags: Vec<Label>,
+}
+
+impl TrendFoot<'_> {
+    /// Height in pixels.
+    pub fn height(&self) -> f64 {
+        let rows = if self.tags.is_empty() { 1.0 } else { 2.0 };
+        TICK_LENGTH_PX + rows * ROW_PX + bottom_label_height(self.label)
+    }
+
+    /// Draws everything below `plot`.
+    pub fn draw(&self, svg: &mut Svg, sheet: Rect, plot: Rect, x: &Mapping) {
+        let Rect { left, right, .. } = plot;
+        draw_base_line(svg, (left, plot.bottom), (right, plot.bottom));
+        let ends = (sheet.left, sheet.right);
+        let ticks = match self.axis {
+            TrendAxis::Revisions => placed(&self.revisions, x, ends),
+            TrendAxis::Time => dates(x, ends),
+        };
+        let top = plot.bottom + TICK_LENGTH_PX;
+        let tick = |svg: &mut Svg, at: f64| {
+            svg.line((at, plot.bottom), (at, top))
+                .set("stroke", AXIS)
+                .close();
+        };
+        svg.group("x-ticks").containing(|svg| {
+            for Written { at, middle, text } in &ticks {
+                tick(svg, *at);
+                let text = Text::at(text, *middle, top + TICK_PX, TICK_PX);
+                svg.text(&text.anchored(Anchor::Middle).coloured(MUTED));
+            }
+        });
+        self.draw_tags(svg, ends, plot, x);
+        let bottom = plot.bottom + self.height();
+        draw_bottom_label(svg, plot, bottom, self.label);
+    }
+
+    /// A thin line at every tag, and the names that have room.
+    fn draw_tags(&self, svg: &mut Svg, ends: (f64, f64), plot: Rect, x: &Mapping) {
+        if self.tags.is_empty() {
+            return;
+        }
+        let short = |(at, name): &Label| (*at, elide(name, LONGEST_TAG_PX, TICK_PX));
+        let short: Vec<Label> = self.tags.iter().map(short).collect();
+        let baseline = plot.bottom + TICK_LENGTH_PX + ROW_PX + TICK_PX;
+        svg.group("tags").containing(|svg| {
+            for (at, name) in self.tags.iter().filter(|(at, _)| x.reaches(*at)) {
+                let at = x.at(*at);
+                svg.line((at, plot.top), (at, plot.bottom))
+                    .set("class", "tag")
+                    .set("stroke", AXIS)
+                    .num("stroke-width", 0.8)
+                    .set("stroke-dasharray", "1 3")
+                    .titled(name);
+            }
+            for Written { middle, text, .. } in placed(&short, x, ends) {
+                let text = Text::at(&text, middle, baseline, TICK_PX);
+                svg.text(&text.anchored(Anchor::Middle).coloured(INK));
+            }
+        });
+    }
+}
+
+/// A label that has room: its place in pixels, and the middle of its text, which stays on the sheet.
+#[derive(Debug, PartialEq)]
+struct Written {
+    at: f64,
+    middle: f64,
+    text: String,
+}
+
+/// As many labels as there is room for, the newest first, then the oldest, then those half-way between.
+fn placed(labels: &[Label], x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
+    let inside: Vec<&Label> = labels.iter().filter(|(at, _)| x.reaches(*at)).collect();
+    let mut taken: Vec<(f64, f64)> = Vec::new();
+    let mut written = Vec::new();
+    for at in halving(inside.len()) {
+        let (value, text) = inside[at];
+        let half = room_for(text, TICK_PX) / 2.0;
+        let at = x.at(*value);
+        let middle = at.min(ends.1 - half).max(ends.0 + half);
+        let (low, high) = (middle - half - BETWEEN_PX, middle + half);
+        if taken
+            .iter()
+            .all(|(start, end)| high + BETWEEN_PX <= *start || low >= *end)
+        {
+            taken.push((middle - half, high));
+            let text = text.clone();
+            written.push(Written { at, middle, text });
+        }
+    }
+    written.sort_by(|one, other| one.at.total_cmp(&other.at));
+    written
+}
+
+/// The last place, the first, and then the middles of what lies between places that were named.
+fn halving(count: usize) -> Vec<usize> {
+    let Some(last) = count.checked_sub(1) else {
+        return Vec::new();
+    };
+    let mut order = vec![last, 0];
+    let mut gaps = std::collections::VecDeque::from([(0, last)]);
+    while let Some((low, high)) = gaps.pop_front() {
+        let middle = usize::midpoint(low, high);
+        if middle > low {
+            order.push(middle);
+            gaps.extend([(low, middle), (middle, high)]);
+        }
+    }
+    order.truncate(count.max(1));
+    order
+}
+
+// Dates: the finest calendar step whose labels stay apart.
+
+const MINUTE_MS: f64 = 60e3;
+const DAY_MS: f64 = 86.4e6;
+/// What the calendar of ECMAScript spans (ECMA-262, section 21.4.1.1); beyond, dates mean nothing.
+const FARTHEST_MS: f64 = 8.64e15;
+
+/// A step from one date to the next, finest first.
+#[derive(Clone, Copy)]
+enum Step {
+    Minutes(f64),
+    Days(f64),
+    Months(i64),
+}
+
+const STEPS: [Step; 19] = [
+    Step::Minutes(1.0),
+    Step::Minutes(5.0),
+    Step::Minutes(15.0),
+    Step::Minutes(60.0),
+    Step::Minutes(180.0),
+    Step::Minutes(720.0),
+    Step::Days(1.0),
+    Step::Days(2.0),
+    Step::Days(7.0),
+    Step::Days(14.0),
+    Step::Months(1),
+    Step::Months(2),
+    Step::Months(3),
+    Step::Months(6),
+    Step::Months(12),
+    Step::Months(24),
+    Step::Months(60),
+    Step::Months(120),
+    Step::Months(1200),
+];
+
+fn dates(x: &Mapping, ends: (f64, f64)) -> Vec<Written> {
+    let (low, high) = (x.extent.low, x.extent.high);
+    if low.abs() > FARTHEST_MS || high.abs() > FARTHEST_MS {
+        return Vec::new();
+    }
+    // Labels are at least a few letters wide, so more than these cannot have room.
+    let most = x.length_px() / 30.0;
+    for step in STEPS {
+        let labels = step.labels(low, high, most);
+        let written = placed(&labels, x, ends);
+        if !labels.is_empty() && written.len() == labels.len() {
+            return written;
+        }
+    }
+    Vec::new()
+}
+
+impl Step {
+    /// The dates of this step from `low` to `high`; none where they are more than `most`.
+    fn labels(self, low: f64, high: f64, most: f64) -> Vec<Label> {
+        let length = match self {
+            Self::Minutes(minutes) => minutes * MINUTE_MS,
+            Self::Days(days) => days * DAY_MS,
+            Self::Months(months) => months as f64 * 30.0 * DAY_MS,
+        };
+        if (high - low) / length > most {
+            return Vec::new();
+        }
+        match self {
+            Self::Months(months) => {
+                let first = civil(low).month_number().div_euclid(months) * months;
+                let starts = (0..).map(|at| first + at * months).map(start_of_month);
+                let inside = starts.take_while(|at| *at <= high).filter(|at| *at >= low);
+                inside.map(|at| (at, self.text(at))).collect()
+            }
+            Self::Minutes(_) | Self::Days(_) => {
+                let first = (low / length).ceil() as i64;
+                let last = (high / length).floor() as i64;
+                let inside = (first..=last).map(|at| at as f64 * length);
+                inside.map(|at| (at, self.text(at))).collect()
+            }
+        }
+    }
+
+    fn text(self, at_ms: f64) -> String {
+        let Date { year, month, day } = civil(at_ms);
+        match self {
+            Self::Minutes(_) => {
+                let minute = (at_ms.rem_euclid(DAY_MS) / MINUTE_MS) as u32;
+                format!("{month:02}-{day:02} {:02}:{:02}", minute / 60, minute % 60)
+            }
+            Self::Days(_) => format!("{year}-{month:02}-{day:02}"),
+            Self::Months(months) if months < 12 => format!("{year}-{month:02}"),
+            Self::Months(_) => year.to_string(),
+        }
+    }
+}
+
+struct Date {
+    year: i64,
+    month: i64,
+    day: i64,
+}
+
+impl Date {
+    /// Months since the year 0.
+    fn month_number(&self) -> i64 {
+        self.year * 12 + self.month - 1
+    }
+}
+
+/// The date in the Gregorian calendar (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"): years begin in
+/// March, so that the day that some lack is their last.
+fn civil(at_ms: f64) -> Date {
+    let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    Date {
+        year: era * 400 + year_of_era + i64::from(month <= 2),
+        month,
+        day: day_of_year - (153 * shifted + 2) / 5 + 1,
+    }
+}
+
+/// When the month of that number, counted from the year 0, begins: the inverse of [`civil`].
+fn start_of_month(number: i64) -> f64 {
+    let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
+    let year = year - i64::from(month <= 2);
+    let shifted = if month > 2 { month - 3 } else { month + 9 };
+    let year_of_era = year.rem_euclid(400);
+    let day_of_era =
+        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * shifted + 2) / 5;
+    (year.div_euclid(400) * 146_097 + day_of_era - 719_468) as f64 * DAY_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Axis;
+    use crate::scale::Extent;
+
+    /// `date -u -d @SECONDS +%F`
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, year, month, day) in [
+            (0.0, 1970, 1, 1),
+            (951_782_400.0, 2000, 2, 29),
+            (1_709_164_799.0, 2024, 2, 28),
+            (4_107_542_400.0, 2100, 3, 1),
+            (-1.0, 1969, 12, 31),
+        ] {
+            let date = civil(seconds * 1e3);
+            assert_eq!((date.year, date.month, date.day), (year, month, day));
+        }
+        for number in 12 * 1890..12 * 2110 {
+            let date = civil(start_of_month(number));
+            assert_eq!((date.month_number(), date.day), (number, 1));
+        }
+    }
+
+    fn days(count: f64, width: f64) -> Vec<String> {
+        let low = 1_767_225_600e3; // 2026-01-01
+        let extent = Extent::of_values(&crate::Scale::Linear, [low, low + count * DAY_MS]).unwrap();
+        let x = Mapping::new(&Axis::linear(""), extent, 0.0, width);
+        let written = dates(&x, (-20.0, width + 20.0));
+        written.into_iter().map(|label| label.text).collect()
+    }
+
+    #[test]
+    fn dates_are_as_fine_as_there_is_room() {
+        assert_eq!(days(0.5, 300.0), ["01-01 00:00", "01-01 12:00"]);
+        assert_eq!(
+            days(3.0, 400.0),
+            ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
+        );
+        assert_eq!(
+            days(150.0, 400.0),
+            ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]
+        );
+        assert_eq!(days(800.0, 200.0), ["2026", "2027", "2028"]);
+        assert_eq!(days(1e9, 200.0), [""; 0]);
+    }
+
+    #[test]
+    fn the_newest_and_the_oldest_come_first_and_all_come_once() {
+        assert_eq!(halving(0), [0; 0]);
+        assert_eq!(halving(1), [0]);
+        assert_eq!(halving(5), [4, 0, 2, 1, 3]);
+        let mut all = halving(1000);
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,526 @@
+//! The course of a figure over the revisions of a program: points with intervals, the levels between changes, a mark with
+//! words at every change, and thin lines where something else changed.
+//!
+//! Decides which part of the numbers is shown. Points are drawn in `trend_point`, changes and notes in `trend_marks`, what
+//! stands below in `trend_axis`. Nothing here looks for changes.
+
+use crate::axes::{draw_left_axis, draw_left_label, left_gutter, left_ticks, top_strip};
+use crate::colour::{INK, tint};
+use crate::header::{Header, Key, Swatch, dotted, omitted_note};
+use crate::numeral::figure;
+use crate::page::{Figure, count, list};
+use crate::point_series::PointSeries;
+use crate::scale::{Extent, Mapping, can_show};
+use crate::style::Style;
+use crate::svg::{Rect, Svg};
+use crate::trend_axis::{TrendAxis, TrendFoot};
+use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
+use crate::trend_point::{MOST_POINTS, PointField, TrendPoint, buckets, largest, style_of_machine};
+use crate::{Axis, Scale};
+
+/// Height of the plot by itself on a wide sheet and on a narrow one, and the least that words leave of it.
+const PLOT_PX: f64 = 300.0;
+const NARROW_PLOT_PX: f64 = 220.0;
+const NARROW_PX: f64 = 600.0;
+const LEAST_PLOT_PX: f64 = 110.0;
+const RIGHT_PX: f64 = 8.0;
+/// A level of a single point is drawn so wide.
+const LEAST_LEVEL_PX: f64 = 8.0;
+
+/// A figure over the revisions of a line, or over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrendChart {
+    /// What the chart shows, in large letters.
+    pub title: String,
+    /// A line of explanation.
+    pub subtitle: Option<String>,
+    /// What places are.
+    pub x: TrendAxis,
+    /// Words below the places; may be empty.
+    pub x_label: String,
+    /// The axis of the values.
+    pub y: Axis,
+    /// The unit of the values in tooltips; may be empty.
+    pub unit: String,
+    /// Names of the machines to which points refer. Their markers differ.
+    pub machines: Vec<String>,
+    /// The points, in any order.
+    pub points: Vec<TrendPoint>,
+    /// The levels between changes.
+    pub levels: Vec<TrendLevel>,
+    /// The changes.
+    pub changes: Vec<TrendChange>,
+    /// What else happened.
+    pub notes: Vec<TrendNote>,
+    /// How the line that this one left went on: dotted, by its name.
+    pub continuation: Option<PointSeries>,
+    /// Points say nothing of themselves, neither in a tooltip nor in attributes: for a second drawing of the same course.
+    pub is_terse: bool,
+}
+
+/// A stretch without a change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrendLevel {
+    /// The place of its first point.
+    pub from: f64,
+    /// The place of its last point.
+    pub to: f64,
+    /// The machine that it is of, where machines have levels of their own.
+    pub machine: Option<usize>,
+    /// The level.
+    pub value: f64,
+    /// Low end of its interval.
+    pub low: Option<f64>,
+    /// High end of its interval.
+    pub high: Option<f64>,
+}
+
+impl TrendChart {
+    /// The points that can be shown, in ascending order of their places.
+    pub(crate) fn shown(&self) -> Vec<&TrendPoint> {
+        let shown = self
+            .points
+            .iter()
+            .filter(|point| point.can_be_shown(&self.y));
+        let mut shown: Vec<&TrendPoint> = shown.collect();
+        shown.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
+        shown
+    }
+
+    /// Places that no bucket reaches across.
+    pub(crate) fn borders(&self) -> Vec<f64> {
+        let works = self
+            .notes
+            .iter()
+            .filter(|note| note.kind == TrendNoteKind::Work);
+        let works = works.map(|note| note.x);
+        self.changes
+            .iter()
+            .map(TrendChange::border)
+            .chain(works)
+            .collect()
+    }
+
+    pub(crate) fn x_extent(&self, shown: &[&TrendPoint]) -> Option<Extent> {
+        let further = self.continuation.iter().flat_map(|series| &series.points);
+        let further = further.map(|point| point.x);
+        let levels = self.levels.iter().flat_map(|level| [level.from, level.to]);
+        let places = shown
+            .iter()
+            .map(|point| point.at.x)
+            .chain(further)
+            .chain(levels);
+        Extent::of_values(&Scale::Linear, places)
+    }
+
+    /// The part of the values that is shown. Levels and points lie inside; intervals may be cut, or one
+    /// that is very wide would flatten all others.
+    pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<Extent> {
+        const MOST_OF_INTERVALS: f64 = 0.4;
+        let scale = self.y.value_scale();
+        let further = self.continuation.iter().flat_map(|series| &series.points);
+        let values = inside.iter().map(|point| point.at.y);
+        let values = values.chain(further.map(|point| point.y));
+        let values = values.chain(self.levels.iter().map(|level| level.value));
+        let core = Extent::of_values(scale, values)?;
+        let most = match core.high - core.low {
+            0.0 => f64::INFINITY,
+            span => span * MOST_OF_INTERVALS,
+        };
+        let ends = inside
+            .iter()
+            .flat_map(|point| [point.at.low, point.at.high]);
+        let bands = self.levels.iter().flat_map(|level| [level.low, level.high]);
+        let ends = ends.chain(bands).flatten();
+        let ends = ends.filter_map(|end| core.projection().forward(end));
+        let all = ends.fold(core, |all, end| {
+            all.reaching(end.clamp(core.low - most, core.high + most))
+        });
+        Some(all)
+    }
+
+    /// Which points are drawn at the edge: single ones that lie farther beyond the middle nine tenths of all than these
+    /// are wide. Two neighbours are no stray, and neither is the newest point: both may be the beginning of a level.
+    pub(crate) fn strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
+        const FEWEST: usize = 20;
+        let Some(all) =
+            Extent::of_values(self.y.value_scale(), shown.iter().map(|point| point.at.y))
+        else {
+            return Vec::new();
+        };
+        let projected: Vec<f64> = shown
+            .iter()
+            .map(|point| all.projection().forward(point.at.y).unwrap_or(all.low))
+            .collect();
+        let mut sorted = projected.clone();
+        sorted.sort_by(f64::total_cmp);
+        let share = |part: f64| {
+            sorted
+                .get((part * (sorted.len() - 1) as f64) as usize)
+                .copied()
+        };
+        let (Some(low), Some(high)) = (share(0.05), share(0.95)) else {
+            return Vec::new();
+        };
+        let width = high - low;
+        let is_far = |value: f64| value < low - width || value > high + width;
+        let stray = |at: usize| {
+            shown.len() >= FEWEST
+                && width > 0.0
+                && is_far(projected[at])
+                && at
+                    .checked_sub(1)
+                    .is_none_or(|before| !is_far(projected[before]))
+                && projected.get(at + 1).is_some_and(|after| !is_far(*after))
+        };
+        (0..shown.len()).map(stray).collect()
+    }
+
+    fn note(&self) -> Option<String> {
+        let shown = self.shown();
+        let scales = [self.y.value_scale()];
+        let mut notes: Vec<String> = omitted_note(self.points.len() - shown.len(), &scales)
+            .into_iter()
+            .collect();
+        let strays = self.strays(&shown).iter().filter(|stray| **stray).count();
+        if strays > 0 {
+            let points = count(strays, "point", "s");
+            notes.push(format!("{points} beyond the axis: an arrow at its end"));
+        }
+        let inside = without(&shown, &self.strays(&shown));
+        if inside.len() > MOST_POINTS {
+            let size = largest(&buckets(&inside, &self.borders(), MOST_POINTS));
+            notes.push(format!(
+                "{} points: each mark is the median of up to {size}, its bar goes from the smallest to the largest",
+                figure(inside.len() as f64)
+            ));
+        }
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        let key = |name: &str, swatch| Key {
+            name: name.to_owned(),
+            swatch,
+        };
+        let mut keys = Vec::new();
+        let aside = self.points.iter().filter(|point| point.is_aside());
+        if let Some(first) = aside.clone().next() {
+            let mut reasons: Vec<&str> = aside.map(|point| &*point.aside).collect();
+            reasons.sort_unstable();
+            reasons.dedup();
+            let swatch = Swatch::Hollow(style_of_machine(first.machine));
+            keys.push(key(&reasons.join(" or "), swatch));
+        }
+        if !self.levels.is_empty() {
+            let machine = self.levels.iter().find_map(|level| level.machine);
+            let style = style_of_machine(machine.unwrap_or(0));
+            keys.push(key("level with its interval", Swatch::Level(style)));
+        }
+        if let Some(further) = &self.continuation {
+            let name = format!("{}, after the branch", further.name);
+            keys.push(key(&name, Swatch::Dotted(style_of_continuation())));
+        }
+        if self
+            .notes
+            .iter()
+            .any(|note| note.kind == TrendNoteKind::Failure)
+        {
+            keys.push(key("failed", Swatch::Failure));
+        }
+        // Last, because they may be more than there is room for.
+        if self.machines.len() > 1 {
+            let machines = self.machines.iter().enumerate();
+            keys.extend(machines.map(|(at, name)| key(name, Swatch::Points(style_of_machine(at)))));
+        }
+        keys
+    }
+
+    fn foot(&self, shown: &[&TrendPoint]) -> TrendFoot<'_> {
+        let mut revisions: Vec<(f64, String)> = shown
+            .iter()
+            .filter(|point| !point.is_aside())
+            .map(|point| (point.at.x, point.revision.clone()))
+            .collect();
+        revisions.dedup_by(|one, other| one.0 == other.0);
+        let tags = self
+            .notes
+            .iter()
+            .filter(|note| note.kind == TrendNoteKind::Tag);
+        let mut tags: Vec<_> = tags.map(|tag| (tag.x, tag.label.clone())).collect();
+        tags.sort_by(|one, other| one.0.total_cmp(&other.0));
+        TrendFoot {
+            axis: self.x,
+            label: &self.x_label,
+            revisions,
+            tags,
+        }
+    }
+}
+
+pub(crate) fn without<'a>(points: &[&'a TrendPoint], strays: &[bool]) -> Vec<&'a TrendPoint> {
+    let inside = points.iter().zip(strays).filter(|(_, stray)| !**stray);
+    inside.map(|(point, _)| *point).collect()
+}
+
+fn style_of_continuation() -> Style {
+    style_of_machine(1)
+}
+
+/// Everything that is drawn, with its place.
+struct Layout<'a> {
+    chart: &'a TrendChart,
+    sheet: Rect,
+    plot: Rect,
+    x: Mapping,
+    y: Mapping,
+    shown: Vec<&'a TrendPoint>,
+    strays: Vec<bool>,
+    marks: TrendMarks<'a>,
+    foot: TrendFoot<'a>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(chart: &'a TrendChart, sheet: Rect) -> Option<Self> {
+        let shown = chart.shown();
+        let strays = chart.strays(&shown);
+        let x = chart.x_extent(&shown)?.padded_across(0.015);
+        let y = chart
+            .y_extent(&without(&shown, &strays))?
+            .including_near_zero()
+            .padded(0.05);
+        let foot = chart.foot(&shown);
+        let axis = Axis {
+            label: String::new(),
+            scale: chart.y.value_scale().clone(),
+        };
+        let (above, bottom) = (
+            sheet.top + top_strip(&chart.y.label),
+            sheet.bottom - foot.height(),
+        );
+        // The width of the labels hardly changes with the height, so the height without words is near enough.
+        let draft = Mapping::new(&axis, y, bottom.max(above + LEAST_PLOT_PX), above);
+        let left = sheet.left + left_gutter(&left_ticks(&draft));
+        let right = (sheet.right - RIGHT_PX).max(left + 8.0);
+        let x = Mapping::new(&Axis::linear(""), x, left, right);
+        let most = ((bottom - above - LEAST_PLOT_PX) / TrendMarks::LANE_PX)
+            .floor()
+            .max(0.0);
+        let ends = (sheet.left, sheet.right.max(right));
+        let marks = TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, most as usize);
+        let plot = Rect::new(left, above + marks.height(), right, bottom);
+        Some(Self {
+            chart,
+            sheet,
+            plot,
+            x,
+            y: Mapping::new(&axis, y, plot.bottom, plot.top),
+            shown,
+            strays,
+            marks,
+            foot,
+        })
+    }
+
+    fn draw(&self, svg: &mut Svg) {
+        let label = self.chart.y.described();
+        draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
+        let above = Rect {
+            top: self.sheet.top + top_strip(&label),
+            ..self.plot
+        };
+        draw_left_label(svg, self.sheet, above, &label);
+        self.marks.draw_behind(svg, self.plot, &self.x);
+        self.draw_bands(svg);
+        self.foot.draw(svg, self.sheet, self.plot, &self.x);
+        self.draw_continuation(svg);
+        self.draw_points(svg);
+        self.draw_levels(svg);
+        self.marks.draw(svg, self.plot, &self.x);
+    }
+
+    /// From the first to the last point of a level, in pixels.
+    fn ends(&self, level: &TrendLevel) -> (f64, f64) {
+        let (from, to) = (self.x.at(level.from), self.x.at(level.to));
+        let more = ((LEAST_LEVEL_PX - (to - from)) / 2.0).max(0.0);
+        (from - more, to + more)
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &TrendLevel> {
+        let scale = self.chart.y.value_scale();
+        let levels = self.chart.levels.iter();
+        levels.filter(|level| can_show(scale, level.value))
+    }
+
+    fn draw_bands(&self, svg: &mut Svg) {
+        svg.group("bands").containing(|svg| {
+            for level in self.levels() {
+                let (Some(low), Some(high)) = (level.low, level.high) else {
+                    continue;
+                };
+                let (from, to) = self.ends(level);
+                let (low, high) = (self.y.at(low), self.y.at(high));
+                let style = style_of_machine(level.machine.unwrap_or(0));
+                svg.element("rect")
+                    .num("x", from)
+                    .num("y", high)
+                    .num("width", to - from)
+                    .num("height", (low - high).max(0.0))
+                    .set("fill", &tint(&style.colour()))
+                    .close();
+            }
+        });
+    }
+
+    fn draw_levels(&self, svg: &mut Svg) {
+        svg.group("levels")
+            .set("stroke", INK)
+            .num("stroke-width", 2.0)
+            .containing(|svg| {
+                for level in self.levels() {
+                    let (from, to) = self.ends(level);
+                    let y = self.y.at(level.value);
+                    let interval = match (level.low, level.high) {
+                        (Some(low), Some(high)) => format!(" [{}, {}]", figure(low), figure(high)),
+                        _ => String::new(),
+                    };
+                    let machine = level.machine.and_then(|at| self.chart.machines.get(at));
+                    let machine = machine.map_or(String::new(), |name| format!("\n{name}"));
+                    let value = [&*figure(level.value), &*self.chart.unit].join(" ");
+                    svg.line((from, y), (to, y))
+                        .set("class", "level")
+                        .titled(&format!("level {}{interval}{machine}", value.trim()));
+                }
+                self.draw_slopes(svg);
+            });
+    }
+
+    /// Where the course drifts, from the middle of one level to that of the next of the same machine.
+    fn draw_slopes(&self, svg: &mut Svg) {
+        let middle = |level: &TrendLevel| {
+            let (from, to) = self.ends(level);
+            (f64::midpoint(from, to), self.y.at(level.value))
+        };
+        for change in self.chart.changes.iter().filter(|change| change.is_drift) {
+            let begins_after = |level: &&TrendLevel| level.from >= change.after;
+            for after in self.levels().filter(begins_after) {
+                let of_machine = |level: &&TrendLevel| level.machine == after.machine;
+                let earlier = |level: &&TrendLevel| level.to < after.from;
+                let earlier = self.levels().filter(of_machine).filter(earlier);
+                let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
+                let Some(before) = before.filter(|level| level.to <= change.before) else {
+                    continue;
+                };
+                svg.line(middle(before), middle(after))
+                    .set("class", "slope")
+                    .set("stroke", change.colour())
+                    .set("stroke-dasharray", "7 4")
+                    .close();
+            }
+        }
+    }
+
+    fn draw_continuation(&self, svg: &mut Svg) {
+        let Some(further) = &self.chart.continuation else {
+            return;
+        };
+        let scale = self.chart.y.value_scale();
+        let shown = further.points.iter();
+        let shown = shown.filter(|point| point.x.is_finite() && can_show(scale, point.y));
+        let mut shown: Vec<(f64, f64)> = shown.map(|point| (point.x, point.y)).collect();
+        shown.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let corner = |(x, y): &(f64, f64)| format!("{:.1},{:.1}", self.x.at(*x), self.y.at(*y));
+        let corners: Vec<String> = shown.iter().map(corner).collect();
+        let line = svg
+            .element("polyline")
+            .set("class", "continuation")
+            .set("points", &corners.join(" "))
+            .set("fill", "none")
+            .set("stroke", &style_of_continuation().colour())
+            .num("stroke-width", 2.0);
+        dotted(line).titled(&further.name);
+    }
+
+    fn draw_points(&self, svg: &mut Svg) {
+        let field = PointField {
+            plot: self.plot,
+            x: &self.x,
+            y: &self.y,
+            machines: &self.chart.machines,
+            unit: &self.chart.unit,
+            is_terse: self.chart.is_terse,
+        };
+        let inside = without(&self.shown, &self.strays);
+        field.draw(svg, &buckets(&inside, &self.chart.borders(), MOST_POINTS));
+        let strays = self
+            .shown
+            .iter()
+            .zip(&self.strays)
+            .filter(|(_, stray)| **stray);
+        field.draw_strays(svg, strays.map(|(point, _)| *point));
+    }
+}
+
+impl Figure for TrendChart {
+    fn header(&self) -> Header<'_> {
+        Header {
+            title: &self.title,
+            subtitle: self.subtitle.as_deref(),
+            note: self.note(),
+            legend: self.legend(),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let points = count(self.shown().len(), "point", "s");
+        let machines: Vec<&str> = self.machines.iter().map(String::as_str).collect();
+        let machines = match machines[..] {
+            [] => String::new(),
+            _ => format!(" of {}", list(&machines)),
+        };
+        let changes = match self.changes.len() {
+            0 => "no change".to_owned(),
+            changes => count(changes, "change", "s"),
+        };
+        let said: Vec<&str> = self
+            .changes
+            .iter()
+            .map(|change| &*change.description)
+            .collect();
+        let said = match said[..] {
+            [] => String::new(),
+            _ => format!(": {}", said.join("; ")),
+        };
+        let said = said.trim_end_matches('.');
+        format!("Trend of {points}{machines}, with {changes}{said}.")
+    }
+
+    /// Its changes are parts by themselves.
+    fn role(&self) -> &'static str {
+        "group"
+    }
+
+    fn is_empty(&self) -> bool {
+        self.shown().is_empty()
+    }
+
+    fn draw(&self, svg: &mut Svg, area: Rect) {
+        if let Some(layout) = Layout::new(self, area) {
+            layout.draw(svg);
+        }
+    }
+
+    fn natural_height(&self, width: f64) -> f64 {
+        let plot = if width < NARROW_PX {
+            NARROW_PLOT_PX
+        } else {
+            PLOT_PX
+        };
+        // On a sheet without end every word finds its lane.
+        let Some(layout) = Layout::new(self, Rect::new(0.0, 0.0, width, 1e6)) else {
+            return plot;
+        };
+        let above = top_strip(&self.y.label) + layout.marks.height();
+        above + plot.max(LEAST_PLOT_PX) + layout.foot.height()
+    }
+}

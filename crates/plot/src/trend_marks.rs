@@ -1,0 +1,439 @@
+//! What happened along a course: changes of its level, each a mark with words above the plot that the keyboard reaches, and
+//! notes, each a thin line. Decides where marks and words are, so that none lies on another; knows no points.
+
+use crate::colour::{AXIS, INK, MUTED, NEUTRAL, PAPER};
+use crate::header::draw_failure;
+use crate::scale::Mapping;
+use crate::style::Mark;
+use crate::svg::{Rect, Svg, Text};
+use crate::text::{elide, room_for};
+
+/// Size of the words of a change and of a note, and the height of a lane of each.
+const CHANGE_PX: f64 = 12.0;
+const CHANGE_LANE_PX: f64 = 18.0;
+const NOTE_PX: f64 = 11.0;
+const NOTE_LANE_PX: f64 = 15.0;
+/// Radius of the mark of a change, and what it may take to both sides with its ring.
+const RADIUS_PX: f64 = 5.0;
+const MARK_HALF_PX: f64 = 10.0;
+/// Empty pixels between a mark and its words, and at both ends of them.
+const GAP_PX: f64 = 4.0;
+/// A note's words are cut beyond this, and left out where they would need a further lane.
+const LONGEST_NOTE_PX: f64 = 190.0;
+const NOTE_LANES: usize = 2;
+/// Lanes up to which the words of changes may need so much room: whole, without the verdict, and the state alone.
+const LANES: [usize; 3] = [3, 9, usize::MAX];
+
+/// How sure a change is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TrendState {
+    /// Enough to measure again: a hollow mark.
+    #[default]
+    Suspected,
+    /// Sure as far as points that were not measured for it can be: a filled mark.
+    Found,
+    /// Measured again, and still there: a filled mark with a ring.
+    Confirmed,
+    /// Measured again, and not there: a hollow grey mark, crossed out.
+    Refuted,
+    /// Taken back, since later points do not bear it out: as one that was refuted.
+    Withdrawn,
+}
+
+impl TrendState {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Suspected => "suspected",
+            Self::Found => "found",
+            Self::Confirmed => "confirmed",
+            Self::Refuted => "refuted",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    /// Whether it turned out to be none.
+    fn is_over(self) -> bool {
+        matches!(self, Self::Refuted | Self::Withdrawn)
+    }
+}
+
+/// A change of the level of a course.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrendChange {
+    /// What it is called, such as its number; may be empty.
+    pub name: String,
+    /// The place of the last point before it.
+    pub before: f64,
+    /// The place of the first point after it.
+    pub after: f64,
+    /// How sure it is.
+    pub state: TrendState,
+    /// Whether the course slopes instead of stepping: a dashed mark, and a dashed line from level to level.
+    pub is_drift: bool,
+    /// Whether it is good or bad.
+    pub mark: Mark,
+    /// How large it is, in a few letters: `+4.8 %`.
+    pub size: String,
+    /// Everything there is to say of it, as a sentence.
+    pub description: String,
+}
+
+impl TrendChange {
+    /// Where the border is drawn: half-way.
+    pub(crate) fn border(&self) -> f64 {
+        self.before / 2.0 + self.after / 2.0
+    }
+
+    pub(crate) fn colour(&self) -> &'static str {
+        if self.state.is_over() {
+            NEUTRAL
+        } else {
+            self.mark.colour()
+        }
+    }
+
+    /// Its words: whole at 0, without the verdict at 1, without the size at 2.
+    fn words(&self, form: usize) -> String {
+        let verdict = if form == 0 { self.mark.word() } else { "" };
+        let size = if form < 2 { self.size.trim() } else { "" };
+        let drift = if self.is_drift { "drift " } else { "" };
+        let state = format!("{drift}{}", self.state.word());
+        let what = [verdict, size].join(" ");
+        let words = match what.trim() {
+            "" => state,
+            what => format!("{what}, {state}"),
+        };
+        match self.name.trim() {
+            "" => words,
+            name => format!("{name}: {words}"),
+        }
+    }
+
+    /// Its mark around (`x`, `y`): shape and words say what the colour says.
+    pub(crate) fn draw_mark(&self, svg: &mut Svg, x: f64, y: f64, radius: f64) {
+        let colour = self.colour();
+        let shape = self.mark.marker();
+        let is_sure = matches!(self.state, TrendState::Found | TrendState::Confirmed);
+        let is_filled = is_sure && !self.is_drift;
+        let dash = if self.is_drift { "2.2 1.8" } else { "" };
+        svg.element("path")
+            .set("class", self.state.word())
+            .set("d", &shape.path(x, y, radius))
+            .set("fill", if is_filled { colour } else { PAPER })
+            .set("stroke", colour)
+            .num("stroke-width", 1.7)
+            .set_some("stroke-dasharray", dash)
+            .close();
+        match self.state {
+            TrendState::Confirmed => svg
+                .element("path")
+                .set("class", "ring")
+                .set("d", &shape.path(x, y, radius * 1.6))
+                .set("fill", "none")
+                .set("stroke", colour)
+                .num("stroke-width", 1.2)
+                .close(),
+            TrendState::Refuted | TrendState::Withdrawn => svg
+                .line(
+                    (x - radius - 1.0, y + radius + 1.0),
+                    (x + radius + 1.0, y - radius - 1.0),
+                )
+                .set("stroke", colour)
+                .num("stroke-width", 1.5)
+                .close(),
+            _ => {}
+        }
+    }
+}
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrendNoteKind {
+    /// The name of a version: written below the axis.
+    Tag,
+    /// Something about the machine changed that can move figures.
+    Environment,
+    /// What is measured became another thing: no level reaches across.
+    Work,
+    /// What somebody wants to be read here.
+    Remark,
+    /// A session whose case failed: a cross on the axis.
+    Failure,
+}
+
+/// Something to know about a place of the course.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrendNote {
+    /// Its place; of what came between two points, one between them.
+    pub x: f64,
+    /// What it is about.
+    pub kind: TrendNoteKind,
+    /// A few words; none where another note says them.
+    pub label: String,
+    /// All that is known, for a tooltip; may be empty.
+    pub description: String,
+}
+
+impl TrendNote {
+    fn is_line(&self) -> bool {
+        !matches!(self.kind, TrendNoteKind::Tag | TrendNoteKind::Failure)
+    }
+
+    fn tooltip(&self) -> &str {
+        match self.description.trim() {
+            "" => &self.label,
+            words => words,
+        }
+    }
+}
+
+/// Where words stand: the lane above the plot, counted from it, and where they begin.
+#[derive(Clone, Debug)]
+struct Placed {
+    x: f64,
+    lane: usize,
+    left: f64,
+    text: String,
+    is_cut: bool,
+}
+
+/// Puts `text` right of each place or, where the sheet ends, left of it, each in the lowest lane that is free there.
+fn in_lanes(
+    texts: Vec<(f64, String)>,
+    size_px: f64,
+    half: f64,
+    (start, end): (f64, f64),
+) -> Vec<Placed> {
+    let mut lanes: Vec<Vec<(f64, f64)>> = Vec::new();
+    let place = |(x, text): (f64, String)| {
+        let gap = half + GAP_PX;
+        let room = (end - x).max(x - start) - gap - GAP_PX;
+        let whole = text;
+        let text = elide(&whole, room.max(24.0), size_px);
+        let wide = room_for(&text, size_px);
+        let is_right = x + gap + wide <= end || end - x >= x - start;
+        let left = if is_right { x + gap } else { x - gap - wide };
+        let (low, high) = (
+            left.min(x - half) - GAP_PX,
+            (left + wide).max(x + half) + GAP_PX,
+        );
+        let is_free = |lane: &Vec<(f64, f64)>| {
+            lane.iter()
+                .all(|(start, end)| high <= *start || low >= *end)
+        };
+        let lane = lanes.iter().position(is_free).unwrap_or(lanes.len());
+        if lane == lanes.len() {
+            lanes.push(Vec::new());
+        }
+        lanes[lane].push((low, high));
+        Placed {
+            x,
+            lane,
+            left,
+            is_cut: text != whole,
+            text,
+        }
+    };
+    texts.into_iter().map(place).collect()
+}
+
+fn count_lanes(placed: &[Placed]) -> usize {
+    placed.iter().map(|words| words.lane + 1).max().unwrap_or(0)
+}
+
+/// Changes and notes with the places of their words, from left to right.
+pub(crate) struct TrendMarks<'a> {
+    changes: Vec<(&'a TrendChange, Placed)>,
+    notes: Vec<(&'a TrendNote, Option<Placed>)>,
+    failures: Vec<&'a TrendNote>,
+    lanes: usize,
+    note_lanes: usize,
+}
+
+impl<'a> TrendMarks<'a> {
+    /// The height that a lane needs.
+    pub const LANE_PX: f64 = CHANGE_LANE_PX;
+
+    /// Lays words out within `ends`, those of changes in at most `most` lanes; what has no lane then keeps its mark.
+    pub fn lay_out(
+        (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
+        x: &Mapping,
+        ends: (f64, f64),
+        most: usize,
+    ) -> Self {
+        let mut changes: Vec<&TrendChange> = changes
+            .iter()
+            .filter(|change| x.reaches(change.border()))
+            .collect();
+        changes.sort_by(|one, other| one.border().total_cmp(&other.border()));
+        let words = |form: usize| {
+            let words = |change: &&TrendChange| (x.at(change.border()), change.words(form));
+            let texts = changes.iter().map(words).collect();
+            in_lanes(texts, CHANGE_PX, MARK_HALF_PX, ends)
+        };
+        let fits = |(form, limit): (usize, usize)| {
+            let placed = words(form);
+            let is_whole = placed.iter().all(|words| !words.is_cut);
+            (is_whole && count_lanes(&placed) <= limit.min(most)).then_some(placed)
+        };
+        let placed = LANES.into_iter().enumerate().find_map(fits);
+        let placed = placed.unwrap_or_else(|| words(LANES.len() - 1));
+        let mut lines: Vec<&TrendNote> = notes
+            .iter()
+            .filter(|note| note.is_line() && x.reaches(note.x))
+            .collect();
+        lines.sort_by(|one, other| one.x.total_cmp(&other.x));
+        let is_labelled = |note: &&&TrendNote| !note.label.trim().is_empty();
+        let label = |note: &&TrendNote| {
+            let label = elide(&note.label, LONGEST_NOTE_PX, NOTE_PX);
+            (x.at(note.x), label)
+        };
+        let texts = lines.iter().filter(is_labelled).map(label).collect();
+        let mut labels = in_lanes(texts, NOTE_PX, 0.0, ends).into_iter();
+        let mut own = |note: &TrendNote| {
+            let label = is_labelled(&&note).then(|| labels.next()).flatten();
+            label.filter(|label| label.lane < NOTE_LANES)
+        };
+        let labels: Vec<Option<Placed>> = lines.iter().map(|note| own(note)).collect();
+        let note_lanes = labels.iter().flatten().map(|label| label.lane + 1).max();
+        let failed = |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.reaches(note.x);
+        Self {
+            lanes: count_lanes(&placed).min(most),
+            note_lanes: note_lanes.unwrap_or(0),
+            changes: changes.into_iter().zip(placed).collect(),
+            notes: lines.into_iter().zip(labels).collect(),
+            failures: notes.iter().filter(failed).collect(),
+        }
+    }
+
+    /// Height in pixels that the words need above the plot.
+    pub fn height(&self) -> f64 {
+        self.lanes as f64 * CHANGE_LANE_PX + self.note_lanes as f64 * NOTE_LANE_PX + GAP_PX
+    }
+
+    /// Behind the data: where each change may lie, and the lines of the notes.
+    pub fn draw_behind(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
+        svg.group("borders").containing(|svg| {
+            for (change, _) in &self.changes {
+                let (from, to) = (x.at(change.before), x.at(change.after));
+                svg.element("rect")
+                    .num("x", from)
+                    .num("y", plot.top)
+                    .num("width", (to - from).max(0.0))
+                    .num("height", plot.height())
+                    .set("fill", change.colour())
+                    .num("fill-opacity", 0.12)
+                    .close();
+            }
+        });
+        svg.group("notes").containing(|svg| {
+            for (note, label) in &self.notes {
+                let at = x.at(note.x);
+                let top = plot.top - label.as_ref().map_or(0.0, |label| self.note_height(label));
+                let (dash, width) = match note.kind {
+                    TrendNoteKind::Work => ("", 1.4),
+                    TrendNoteKind::Remark => ("1 3", 1.0),
+                    _ => ("5 3", 0.9),
+                };
+                svg.line((at, top), (at, plot.bottom))
+                    .set("class", "note")
+                    .set("stroke", AXIS)
+                    .num("stroke-width", width)
+                    .set_some("stroke-dasharray", dash)
+                    .titled(note.tooltip());
+            }
+        });
+    }
+
+    /// From the plot to the bottom of a note's words.
+    fn note_height(&self, label: &Placed) -> f64 {
+        GAP_PX + label.lane as f64 * NOTE_LANE_PX + NOTE_LANE_PX
+    }
+
+    /// Above the data: borders, marks and words.
+    pub fn draw(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
+        let height = |words: &Placed| {
+            // What has no lane keeps its mark, at the upper edge of the plot.
+            let Some(lane) = Some(words.lane).filter(|lane| *lane < self.lanes) else {
+                return plot.top + RADIUS_PX;
+            };
+            let lanes = self.note_lanes as f64 * NOTE_LANE_PX + lane as f64 * CHANGE_LANE_PX;
+            plot.top - GAP_PX - lanes - CHANGE_LANE_PX / 2.0
+        };
+        svg.group("borders").containing(|svg| {
+            for (change, words) in &self.changes {
+                let dash = match change.state {
+                    _ if change.is_drift => "7 4",
+                    TrendState::Found | TrendState::Confirmed => "",
+                    _ => "3 3",
+                };
+                let at = x.at(change.border());
+                svg.line((at, height(words)), (at, plot.bottom))
+                    .set("class", "border")
+                    .set("stroke", change.colour())
+                    .num("stroke-width", 1.2)
+                    .set_some("stroke-dasharray", dash)
+                    .close();
+            }
+        });
+        self.draw_note_labels(svg, plot);
+        for (change, words) in &self.changes {
+            let is_written = words.lane < self.lanes;
+            draw_change(svg, change, words, (height(words), is_written));
+        }
+        self.draw_failures(svg, plot, x);
+    }
+
+    fn draw_note_labels(&self, svg: &mut Svg, plot: Rect) {
+        svg.group("note-labels").containing(|svg| {
+            for (_, label) in &self.notes {
+                let Some(label) = label else { continue };
+                let middle = plot.top - self.note_height(label) + NOTE_LANE_PX / 2.0;
+                write(svg, label, (middle, NOTE_PX), MUTED);
+            }
+        });
+    }
+
+    fn draw_failures(&self, svg: &mut Svg, plot: Rect, x: &Mapping) {
+        const ABOVE_AXIS_PX: f64 = 6.0;
+        svg.group("failures").containing(|svg| {
+            for failure in &self.failures {
+                draw_failure(svg, x.at(failure.x), plot.bottom - ABOVE_AXIS_PX)
+                    .set("class", "failure")
+                    .titled(failure.tooltip());
+            }
+        });
+    }
+}
+
+/// Mark and words of a change, which a key reaches and a screen reader reads.
+fn draw_change(svg: &mut Svg, change: &TrendChange, words: &Placed, (y, is_written): (f64, bool)) {
+    svg.group("change")
+        .set("tabindex", "0")
+        .set("role", "img")
+        .set("aria-label", &change.description)
+        .set("data-state", change.state.word())
+        .set("data-verdict", change.mark.word())
+        .set_some("data-change", &change.name)
+        .containing(|svg| {
+            svg.element("title").containing_text(&change.description);
+            if is_written {
+                write(svg, words, (y, CHANGE_PX), INK);
+            }
+            change.draw_mark(svg, words.x, y, RADIUS_PX);
+        });
+}
+
+/// Words on paper, so that lines behind them do not cross them out.
+fn write(svg: &mut Svg, words: &Placed, (middle, size_px): (f64, f64), colour: &str) {
+    let wide = room_for(&words.text, size_px);
+    svg.element("rect")
+        .num("x", words.left - 1.0)
+        .num("y", middle - size_px * 0.6)
+        .num("width", wide + 2.0)
+        .num("height", size_px * 1.2)
+        .set("fill", PAPER)
+        .close();
+    let text = Text::at(&words.text, words.left, middle + size_px * 0.36, size_px);
+    svg.text(&text.coloured(colour));
+}

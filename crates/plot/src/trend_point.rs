@@ -1,0 +1,370 @@
+//! One point of a course and how it is drawn: a marker that shows its machine, an interval, and what is known of it as
+//! tooltip and attributes. More points than a picture can hold apart are drawn as buckets.
+
+use crate::Axis;
+use crate::colour::PAPER;
+use crate::numeral::figure;
+use crate::point_series::Point;
+use crate::scale::{Mapping, can_show};
+use crate::style::Style;
+use crate::svg::{Element, Rect, Svg};
+
+/// Beyond this number of points, buckets are drawn.
+pub(crate) const MOST_POINTS: usize = 1000;
+/// About so many buckets are drawn instead.
+const BUCKETS: usize = 400;
+
+/// One session's figure in a [`TrendChart`](crate::TrendChart).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrendPoint {
+    /// Its place on the line or its time, its value and its interval.
+    pub at: Point,
+    /// Index into the machines of the chart.
+    pub machine: usize,
+    /// Why it belongs to no level, such as changes that are not committed: it is drawn hollow. Empty for all others.
+    pub aside: String,
+    /// The revision, as short as people write it.
+    pub revision: String,
+    /// The first line of the revision's message.
+    pub subject: String,
+    /// How many runs the value is of.
+    pub runs: usize,
+    /// What the session is called.
+    pub session: String,
+}
+
+impl TrendPoint {
+    pub(crate) fn is_aside(&self) -> bool {
+        !self.aside.is_empty()
+    }
+
+    /// Whether the axis of the values and that of the places have a place for it.
+    pub(crate) fn can_be_shown(&self, y: &Axis) -> bool {
+        self.at.x.is_finite() && can_show(y.value_scale(), self.at.y)
+    }
+}
+
+/// What one mark stands for: a point, or neighbours of one machine between two borders.
+pub(crate) struct Bucket<'a> {
+    points: Vec<&'a TrendPoint>,
+}
+
+impl<'a> Bucket<'a> {
+    fn first(&self) -> Option<&'a TrendPoint> {
+        self.points.first().copied()
+    }
+
+    fn only(&self) -> Option<&'a TrendPoint> {
+        match self.points[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    pub fn machine(&self) -> Option<usize> {
+        self.first().map(|point| point.machine)
+    }
+
+    /// Place, median, and the ends of the bar: the interval of a single point, else the smallest and largest value.
+    pub fn at(&self) -> Point {
+        if let Some(only) = self.only() {
+            return only.at;
+        }
+        let middle = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            let half = values.len() / 2;
+            match values.len() % 2 {
+                _ if values.is_empty() => f64::NAN,
+                0 => values[half - 1] / 2.0 + values[half] / 2.0,
+                _ => values[half],
+            }
+        };
+        let values = || self.points.iter().map(|point| point.at.y);
+        Point::with_interval(
+            middle(self.points.iter().map(|point| point.at.x).collect()),
+            middle(values().collect()),
+            values().fold(f64::INFINITY, f64::min),
+            values().fold(f64::NEG_INFINITY, f64::max),
+        )
+    }
+}
+
+/// One mark per point, or buckets that hold neither points of two machines nor points from both sides of a border.
+/// `points` are in ascending order of their places.
+pub(crate) fn buckets<'a>(
+    points: &[&'a TrendPoint],
+    borders: &[f64],
+    most: usize,
+) -> Vec<Bucket<'a>> {
+    let size = match points.len() {
+        few if few <= most => 1,
+        many => many.div_ceil(most.min(BUCKETS)),
+    };
+    let stretch = |point: &TrendPoint| borders.iter().filter(|at| **at < point.at.x).count();
+    let mut alike: Vec<(usize, usize, bool, &TrendPoint)> = points
+        .iter()
+        .map(|point| (stretch(point), point.machine, point.is_aside(), *point))
+        .collect();
+    alike.sort_by_key(|(stretch, machine, aside, _)| (*stretch, *machine, *aside));
+    let key = |(stretch, machine, aside, _): &(usize, usize, bool, _)| (*stretch, *machine, *aside);
+    let mut all = Vec::new();
+    for group in alike.chunk_by(|one, other| key(one) == key(other)) {
+        // Of equal length, give or take one, so that no bucket is a remnant with a median of its own kind.
+        let number = group.len().div_ceil(size);
+        let bucket = |at: usize| {
+            let points = &group[at * group.len() / number..(at + 1) * group.len() / number];
+            Bucket {
+                points: points.iter().map(|(.., point)| *point).collect(),
+            }
+        };
+        all.extend((0..number).map(bucket));
+    }
+    all
+}
+
+/// How many points the largest bucket has.
+pub(crate) fn largest(buckets: &[Bucket<'_>]) -> usize {
+    let sizes = buckets.iter().map(|bucket| bucket.points.len());
+    sizes.max().unwrap_or(0)
+}
+
+/// The look of a machine's marks. The colours of better and worse are left to changes.
+pub(crate) fn style_of_machine(machine: usize) -> Style {
+    const LOOKS: [usize; 5] = [0, 6, 3, 4, 5];
+    let round = machine / LOOKS.len();
+    Style::of_series(LOOKS[machine % LOOKS.len()] + 7 * round)
+}
+
+/// A number for programs, with every digit; nothing for one that is not finite.
+fn written(value: f64) -> String {
+    match value.abs() {
+        0.0 | 1e-6..1e15 => value.to_string(),
+        _ if value.is_finite() => format!("{value:e}"),
+        _ => String::new(),
+    }
+}
+
+/// Where points are drawn, and what is known of all of them.
+pub(crate) struct PointField<'a> {
+    pub plot: Rect,
+    pub x: &'a Mapping,
+    pub y: &'a Mapping,
+    pub machines: &'a [String],
+    pub unit: &'a str,
+    /// Whether nothing is said of single points.
+    pub is_terse: bool,
+}
+
+impl PointField<'_> {
+    /// All bars and markers, machine by machine.
+    pub fn draw(&self, svg: &mut Svg, buckets: &[Bucket<'_>]) {
+        let radius = (1.1 * self.plot.width() / buckets.len().max(1) as f64).clamp(1.9, 3.8);
+        let mut kinds: Vec<(usize, bool)> = buckets
+            .iter()
+            .filter_map(Bucket::first)
+            .map(|point| (point.machine, point.is_aside()))
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        self.define_shapes(svg, &kinds, radius);
+        for kind in kinds {
+            let of_kind: Vec<&Bucket<'_>> = buckets
+                .iter()
+                .filter(|bucket| {
+                    let first = bucket.first();
+                    first.is_some_and(|point| (point.machine, point.is_aside()) == kind)
+                })
+                .collect();
+            self.draw_bars(svg, &of_kind, kind.0);
+            self.draw_markers(svg, &of_kind, kind, radius);
+        }
+    }
+
+    /// A shape is written once and used for every point of its machine.
+    fn define_shapes(&self, svg: &mut Svg, kinds: &[(usize, bool)], radius: f64) {
+        let mut machines: Vec<usize> = kinds.iter().map(|(machine, _)| *machine).collect();
+        machines.dedup();
+        svg.element("defs").containing(|svg| {
+            for machine in machines {
+                let outline = style_of_machine(machine).marker().path(0.0, 0.0, radius);
+                let shape = svg.element("path").set("id", &format!("point{machine}"));
+                shape.set("d", &outline).close();
+            }
+        });
+    }
+
+    fn draw_bars(&self, svg: &mut Svg, buckets: &[&Bucket<'_>], machine: usize) {
+        let bar = |bucket: &&Bucket<'_>| {
+            let at = bucket.at();
+            let (low, high) = (at.low?, at.high?);
+            if low.is_nan() || high.is_nan() {
+                return None;
+            }
+            let (x, low, high) = (self.x.at(at.x), self.y.at(low), self.y.at(high));
+            Some(format!("M{x:.1} {low:.1}V{high:.1}"))
+        };
+        let bars: String = buckets.iter().filter_map(bar).collect();
+        if !bars.is_empty() {
+            svg.element("path")
+                .set("class", "intervals")
+                .set("d", &bars)
+                .set("stroke", &style_of_machine(machine).colour())
+                .num("stroke-width", 1.2)
+                .num("stroke-opacity", 0.5)
+                .close();
+        }
+    }
+
+    fn draw_markers(
+        &self,
+        svg: &mut Svg,
+        buckets: &[&Bucket<'_>],
+        (machine, is_aside): (usize, bool),
+        radius: f64,
+    ) {
+        let colour = style_of_machine(machine).colour();
+        let (fill, stroke) = if is_aside {
+            (PAPER, &*colour)
+        } else {
+            (&*colour, PAPER)
+        };
+        let group = svg
+            .group(if is_aside { "points aside" } else { "points" })
+            .set("fill", fill)
+            .set("stroke", stroke)
+            .set_some("data-unit", self.unit);
+        let width = match (is_aside, radius > 3.0) {
+            (true, _) => 1.4,
+            (false, true) => 0.8,
+            (false, false) => 0.4,
+        };
+        group.num("stroke-width", width).containing(|svg| {
+            for bucket in buckets {
+                let at = bucket.at();
+                let mark = svg
+                    .element("use")
+                    .set("class", "point")
+                    .set("href", &format!("#point{machine}"))
+                    .num("x", self.x.at(at.x))
+                    .num("y", self.y.at(at.y));
+                match bucket.only() {
+                    Some(point) => self.one(mark, point),
+                    None => self.many(mark, bucket),
+                }
+            }
+        });
+    }
+
+    /// Arrows at the ends of the axis for points beyond it.
+    pub fn draw_strays<'p>(&self, svg: &mut Svg, strays: impl Iterator<Item = &'p TrendPoint>) {
+        const HALF_PX: f64 = 3.5;
+        svg.group("strays").containing(|svg| {
+            for point in strays {
+                let x = self.x.at(point.at.x);
+                // Mapping puts what is beyond the axis to its end.
+                let y = self.y.at(point.at.y);
+                let is_high = y < self.plot.middle_y();
+                let back = if is_high { 7.0 } else { -7.0 };
+                let arrow = format!(
+                    "M{x:.1} {y:.1}L{:.1} {:.1}H{:.1}Z",
+                    x + HALF_PX,
+                    y + back,
+                    x - HALF_PX
+                );
+                let colour = style_of_machine(point.machine).colour();
+                let mark = svg.element("path").set("class", "stray").set("d", &arrow);
+                let mark = mark.set("fill", PAPER).set("stroke", &colour);
+                self.one(mark.num("stroke-width", 1.4), point);
+            }
+        });
+    }
+
+    fn machine(&self, at: usize) -> &str {
+        self.machines.get(at).map_or("", String::as_str)
+    }
+
+    /// What is known of a single point.
+    fn one(&self, mark: Element<'_>, point: &TrendPoint) {
+        if self.is_terse {
+            return mark.close();
+        }
+        let end = |end: Option<f64>| end.map(written).unwrap_or_default();
+        mark.set("data-revision", &point.revision)
+            .set_some("data-subject", &point.subject)
+            .set("data-value", &written(point.at.y))
+            .set_some("data-low", &end(point.at.low))
+            .set_some("data-high", &end(point.at.high))
+            .set("data-runs", &point.runs.to_string())
+            .set_some("data-machine", self.machine(point.machine))
+            .set_some("data-session", &point.session)
+            .titled(&self.words(point));
+    }
+
+    /// The tooltip of a single point.
+    fn words(&self, point: &TrendPoint) -> String {
+        let runs = match point.runs {
+            0 => String::new(),
+            1 => "1 run".into(),
+            many => format!("{many} runs"),
+        };
+        let known = [
+            runs,
+            self.machine(point.machine).into(),
+            point.session.clone(),
+        ];
+        let revision = [&*point.revision, &*point.subject].join(" ");
+        let mut words = format!("{}\n{}", revision.trim(), self.value(&point.at));
+        for (at, known) in known.iter().filter(|text| !text.is_empty()).enumerate() {
+            words.push_str(if at == 0 { "\n" } else { ", " });
+            words.push_str(known);
+        }
+        if point.is_aside() {
+            words.push('\n');
+            words.push_str(&point.aside);
+        }
+        words
+    }
+
+    /// `26,705 ns [26,475, 26,806]`
+    fn value(&self, at: &Point) -> String {
+        let value = format!("{} {}", figure(at.y), self.unit);
+        match (at.low, at.high) {
+            (Some(low), Some(high)) => {
+                format!("{} [{}, {}]", value.trim_end(), figure(low), figure(high))
+            }
+            _ => value.trim_end().to_owned(),
+        }
+    }
+
+    /// What is known of a bucket.
+    fn many(&self, mark: Element<'_>, bucket: &Bucket<'_>) {
+        let at = bucket.at();
+        let ([first, .., last], false) = (&bucket.points[..], self.is_terse) else {
+            return mark.close();
+        };
+        let (low, high) = (at.low.unwrap_or(at.y), at.high.unwrap_or(at.y));
+        let count = bucket.points.len();
+        let mut words = format!(
+            "{} to {}: {count} points\nmedian {} {}\n{} to {}",
+            first.revision,
+            last.revision,
+            figure(at.y),
+            self.unit,
+            figure(low),
+            figure(high)
+        );
+        let machine = self.machine(first.machine);
+        if !machine.is_empty() {
+            words.push('\n');
+            words.push_str(machine);
+        }
+        mark.set("data-from", &first.revision)
+            .set("data-to", &last.revision)
+            .set("data-points", &count.to_string())
+            .set("data-value", &written(at.y))
+            .set("data-low", &written(low))
+            .set("data-high", &written(high))
+            .set_some("data-machine", machine)
+            .titled(&words);
+    }
+}

@@ -1,0 +1,381 @@
+//! The course of a series as a chart: points, levels, changes, and what else changed.
+//!
+//! Decides where revisions stand on the axis. What is said of a change is decided in `changes`.
+
+use super::{mark_of, panel};
+use crate::changes::words::{Line, cause, of_series, title};
+use crate::document::Chart;
+use crate::unit::{Scale, UnitChoice};
+use speedwell_analysis::Difference;
+use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_analysis::trend::{Level, TrendPoint};
+use speedwell_model::{ChangeState, Estimate, Machine, short_revision};
+use speedwell_plot as plot;
+use std::collections::BTreeMap;
+
+/// What the bottom axis of a course shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CourseAxis {
+    /// Revisions, in the order of their line.
+    #[default]
+    Revision,
+    /// When they were committed.
+    Time,
+}
+
+/// Letters of a subject that are kept: beyond, a tooltip cannot be taken in at a glance.
+const SUBJECT_LETTERS: usize = 100;
+
+/// The course of `series`.
+pub fn course(
+    series: &SeriesTrend,
+    history: &History,
+    axis: CourseAxis,
+    unit: Option<UnitChoice>,
+) -> Chart {
+    let course = Course::new(series, history, axis, unit);
+    let title = title(series);
+    Chart {
+        picture: plot::Chart::Trend(course.chart(title.clone())),
+        title,
+        // The gallery of a page shows the same.
+        shown_elsewhere: true,
+    }
+}
+
+/// What all parts of one chart need.
+struct Course<'a> {
+    series: &'a SeriesTrend,
+    history: &'a History,
+    axis: CourseAxis,
+    scale: Scale,
+    /// Where each position that has a point stands on the axis.
+    places: BTreeMap<u32, f64>,
+    /// Numbers of machines in the order of their first point.
+    machines: Vec<u32>,
+}
+
+impl<'a> Course<'a> {
+    fn new(
+        series: &'a SeriesTrend,
+        history: &'a History,
+        axis: CourseAxis,
+        unit: Option<UnitChoice>,
+    ) -> Course<'a> {
+        let points = &series.trend.points;
+        let values = points.iter().map(|point| point.point.value);
+        let mut machines = Vec::new();
+        for point in points {
+            if !machines.contains(&point.machine) {
+                machines.push(point.machine);
+            }
+        }
+        Course {
+            scale: Scale::typical(&series.key.metric.unit, values, unit),
+            places: places(points, axis),
+            series,
+            history,
+            axis,
+            machines,
+        }
+    }
+
+    fn chart(&self, title: String) -> plot::TrendChart {
+        let trend = &self.series.trend;
+        let metric = &self.series.key.metric;
+        let values = trend
+            .points
+            .iter()
+            .map(|point| self.scale.shown(point.point.value));
+        let on = match &*self.history.line {
+            "" => String::new(),
+            line => format!(" on {line}"),
+        };
+        let (x, x_label) = match self.axis {
+            CourseAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{on}")),
+            CourseAxis::Time => (plot::TrendAxis::Time, format!("commit{on} (UTC)")),
+        };
+        let changes = of_series(self.series, self.history);
+        let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
+        plot::TrendChart {
+            title,
+            subtitle: None,
+            x,
+            x_label,
+            y: panel::axis(metric, &self.scale, values),
+            unit: self.scale.symbol.to_string(),
+            machines: self
+                .machines
+                .iter()
+                .map(machine)
+                .map(str::to_owned)
+                .collect(),
+            points: trend
+                .points
+                .iter()
+                .filter_map(|point| self.point(point))
+                .collect(),
+            levels: trend
+                .levels
+                .iter()
+                .flat_map(|level| self.levels(level))
+                .collect(),
+            changes: changes
+                .iter()
+                .filter_map(|line| self.change(line))
+                .collect(),
+            notes: self.notes(),
+            continuation: None,
+            is_terse: false,
+        }
+    }
+
+    fn point(&self, point: &TrendPoint) -> Option<plot::TrendPoint> {
+        let shown = |value| self.scale.shown(value);
+        let ends = point.point.interval;
+        let subject = point.revision.subject.as_deref().unwrap_or_default();
+        Some(plot::TrendPoint {
+            at: plot::Point {
+                x: *self.places.get(&point.position)?,
+                y: shown(point.point.value),
+                low: ends.map(|(low, _)| shown(low)),
+                high: ends.map(|(_, high)| shown(high)),
+            },
+            machine: self.machine(point.machine).unwrap_or(0),
+            aside: aside(point).to_owned(),
+            revision: short_revision(&point.revision.id).to_owned(),
+            subject: subject.chars().take(SUBJECT_LETTERS).collect(),
+            runs: point.point.runs as usize,
+            session: format!("@{}", point.session),
+        })
+    }
+
+    fn machine(&self, number: u32) -> Option<usize> {
+        self.machines.iter().position(|known| *known == number)
+    }
+
+    /// A level, or one for each machine where several measured, as far as its points reach.
+    fn levels(&self, level: &Level) -> Vec<plot::TrendLevel> {
+        let shown = |machine: Option<u32>, value: &Estimate| {
+            let points = &self.series.trend.points[level.first..=level.last];
+            let of_machine = |point: &&TrendPoint| machine.is_none_or(|own| own == point.machine);
+            let mut points = points
+                .iter()
+                .filter(|point| point.is_searched())
+                .filter(of_machine);
+            let place = |point: &TrendPoint| self.places.get(&point.position).copied();
+            let from = place(points.next()?)?;
+            Some(plot::TrendLevel {
+                from,
+                to: points.next_back().and_then(place).unwrap_or(from),
+                machine: machine.and_then(|number| self.machine(number)),
+                value: self.scale.shown(value.value),
+                low: Some(self.scale.shown(value.low)),
+                high: Some(self.scale.shown(value.high)),
+            })
+        };
+        let several = level.by_machine.iter();
+        let mut levels: Vec<_> = several
+            .filter_map(|(number, value)| shown(Some(*number), value))
+            .collect();
+        if levels.is_empty() {
+            levels.extend(shown(None, &level.value));
+        }
+        levels
+    }
+
+    fn change(&self, line: &Line<'_>) -> Option<plot::TrendChange> {
+        let change = line.change;
+        let place = |revision: &str| {
+            let position = self.series.trend.position(revision)?;
+            self.places.get(&position).copied()
+        };
+        let words = line.shown();
+        Some(plot::TrendChange {
+            name: match change.number {
+                0 => String::new(),
+                number => number.to_string(),
+            },
+            before: place(&change.before)?,
+            after: place(&change.after)?,
+            state: match change.state {
+                ChangeState::Suspected => plot::TrendState::Suspected,
+                ChangeState::Found => plot::TrendState::Found,
+                ChangeState::Confirmed => plot::TrendState::Confirmed,
+                ChangeState::Refuted => plot::TrendState::Refuted,
+                ChangeState::Withdrawn => plot::TrendState::Withdrawn,
+            },
+            is_drift: change.is_drift,
+            mark: mark_of(line.verdict),
+            size: words.size(false),
+            description: words.sentence(),
+        })
+    }
+
+    /// Names of releases and remarks, and what changed beside the code.
+    fn notes(&self) -> Vec<plot::TrendNote> {
+        let trend = &self.series.trend;
+        let mut notes = Vec::new();
+        let mut last = None;
+        for point in &trend.points {
+            let Some(x) = self.places.get(&point.position) else {
+                continue;
+            };
+            if last.replace(point.position) == Some(point.position) {
+                continue;
+            }
+            let labels = self.history.labels.get(&point.revision.id);
+            notes.extend(labels.into_iter().flatten().map(|label| plot::TrendNote {
+                x: *x,
+                kind: plot::TrendNoteKind::Tag,
+                label: label.clone(),
+                description: String::new(),
+            }));
+        }
+        // Where several machines got the same, one label says it.
+        let mut said: Vec<String> = Vec::new();
+        for (&index, differences) in &self.series.circumstances {
+            let words: Vec<String> = differences.iter().map(cause).collect();
+            let description = words.join("; ");
+            let is_said = said.contains(&description);
+            let label = if is_said {
+                String::new()
+            } else {
+                short_cause(differences)
+            };
+            said.push(description.clone());
+            notes.extend(self.before(index).map(|x| plot::TrendNote {
+                x,
+                kind: plot::TrendNoteKind::Environment,
+                label,
+                description,
+            }));
+        }
+        for &index in &trend.new_work {
+            notes.extend(self.before(index).map(|x| plot::TrendNote {
+                x,
+                kind: plot::TrendNoteKind::Work,
+                label: "another benchmark".into(),
+                description: "the benchmark itself was changed here".into(),
+            }));
+        }
+        notes
+    }
+
+    /// A place just before a point.
+    fn before(&self, index: usize) -> Option<f64> {
+        let position = self.series.trend.points[index].position;
+        let own = *self.places.get(&position)?;
+        let earlier = self.places.range(..position).next_back();
+        Some(earlier.map_or(own, |(_, earlier)| f64::midpoint(*earlier, own)))
+    }
+}
+
+/// Why changes are not looked for in a point.
+fn aside(point: &TrendPoint) -> &'static str {
+    match point.point.is_dirty {
+        _ if point.is_searched() => "",
+        true => "uncommitted changes",
+        // Because of a value that somebody saw, so that it is a selected sample.
+        false => "measured again",
+    }
+}
+
+/// The places of all positions. In time, a revision stands no earlier than the one before it on the line, whatever its
+/// date says.
+fn places(points: &[TrendPoint], axis: CourseAxis) -> BTreeMap<u32, f64> {
+    let mut newest = f64::NEG_INFINITY;
+    let mut places = BTreeMap::new();
+    for point in points {
+        let place = match axis {
+            CourseAxis::Revision => f64::from(point.position),
+            CourseAxis::Time => {
+                let known = point.revision.committed_unix_ms;
+                newest = newest.max(known.unwrap_or(point.at_unix_ms) as f64);
+                newest
+            }
+        };
+        places.entry(point.position).or_insert(place);
+    }
+    places
+}
+
+/// What changed, in a few words: without those that both sides begin with.
+fn short_cause(differences: &[Difference]) -> String {
+    match differences {
+        [] => String::new(),
+        [only] => {
+            let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            let [before, after] = [&only.before, &only.after].map(|text| words(text));
+            let shared = before
+                .iter()
+                .zip(&after)
+                .take_while(|(one, other)| one == other);
+            let shared = shared.count();
+            let [before, after] = [&before, &after].map(|words| words[shared..].join(" "));
+            format!("{} {before} → {after}", only.name)
+        }
+        [first, others @ ..] => format!("{} and {} more", first.name, others.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::{Point, PointKind, Revision};
+    use std::sync::Arc;
+
+    fn point(position: u32, committed_unix_ms: Option<i64>) -> TrendPoint {
+        TrendPoint {
+            session: 1,
+            at_unix_ms: 500,
+            revision: Arc::new(Revision {
+                committed_unix_ms,
+                ..Revision::default()
+            }),
+            position,
+            machine: 1,
+            point: Point {
+                value: 1.0,
+                interval: None,
+                runs: 1,
+                spread: None,
+                kind: PointKind::Measured,
+                is_dirty: false,
+                work: None,
+            },
+        }
+    }
+
+    #[test]
+    fn in_time_a_revision_is_never_before_the_one_that_it_follows() {
+        let points = [(0, Some(100)), (1, Some(300)), (4, Some(200)), (6, None)];
+        let points = points.map(|(position, committed)| point(position, committed));
+        let stand = |axis| places(&points, axis).into_values().collect::<Vec<_>>();
+        assert_eq!(stand(CourseAxis::Time), [100.0, 300.0, 300.0, 500.0]);
+        assert_eq!(stand(CourseAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
+    }
+
+    #[test]
+    fn a_cause_is_said_without_what_both_sides_begin_with() {
+        let cause = |before: &str, after: &str| Difference {
+            name: "kernel".into(),
+            before: before.into(),
+            after: after.into(),
+        };
+        let kernel = || cause("Linux 6.1 rt", "Linux 6.8");
+        assert_eq!(short_cause(&[kernel()]), "kernel 6.1 rt → 6.8");
+        assert_eq!(short_cause(&[cause("on", "off")]), "kernel on → off");
+        assert_eq!(short_cause(&[kernel(), kernel()]), "kernel and 1 more");
+    }
+
+    #[test]
+    fn a_point_in_which_nothing_is_looked_for_says_why() {
+        let mut session = point(0, None);
+        assert_eq!(aside(&session), "");
+        session.point.kind = PointKind::Confirm;
+        assert_eq!(aside(&session), "measured again");
+        session.point.is_dirty = true;
+        assert_eq!(aside(&session), "uncommitted changes");
+    }
+}

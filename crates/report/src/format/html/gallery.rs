@@ -1,0 +1,213 @@
+//! Every case by itself, with a chart: its runs, or its course over revisions below a list with a small line for each.
+//!
+//! Decides which charts there is room for. Charts are drawn by [`prepare`], before the tables whose rows lead to them.
+
+use crate::document::{Block, CaseView, Document, Gallery, GalleryKind, by_severity, severity};
+use crate::figure::count;
+use crate::format::html::writer::{Writer, class_of, escaped};
+use crate::table::Emphasis;
+use speedwell_plot::{Chart as Picture, TrendChart};
+
+/// Bytes for all charts. One of runs takes about 4 kB with 16 runs a side; one of a course, drawn twice,
+/// 60 kB with 80 points.
+const CHARTS_BYTES: usize = 6 << 20;
+/// Width at which the chart of a case is laid out, in CSS pixels: two fit beside each other on a desktop,
+/// and on a telephone the letters are still legible.
+const CASE_PX: u32 = 420;
+/// A course wants all the width there is, so it is drawn twice: for wide screens and for narrow ones.
+const COURSE_PX: u32 = 1040;
+const NARROW_COURSE_PX: u32 = 360;
+/// The small line of a course in the list.
+const SPARK_PX: (u32, u32) = (240, 34);
+/// More cases than these are folded.
+const OPEN: usize = 60;
+
+/// How to read the charts.
+fn legend(kind: GalleryKind) -> &'static str {
+    match kind {
+        GalleryKind::Runs => {
+            "Left, every run in order of execution: a slope or a step is drift of the machine. A horizontal line is the \
+             median of a side; fine vertical lines part the blocks of the plan, or sides that were not measured together. \
+             Right, quartiles, with whiskers up to 1.5 times their distance."
+        }
+        GalleryKind::Courses => {
+            "Every point is a session. A horizontal line is a level. A mark above is a change: filled where it is found, with a \
+             ring where it was measured again and confirmed, hollow where it is suspected, crossed out where it turned out \
+             to be none, dashed where the course slopes. Tab goes from change to change."
+        }
+    }
+}
+
+fn title(kind: GalleryKind) -> &'static str {
+    match kind {
+        GalleryKind::Runs => "Every run",
+        GalleryKind::Courses => "Courses",
+    }
+}
+
+/// Draws the cases of `document`, the most urgent ones first, as long as there is room. Rows of tables
+/// lead to what is drawn here, so it comes before them.
+pub fn prepare(document: &Document, writer: &mut Writer) {
+    let galleries = document.walk().into_iter().filter_map(|block| match block {
+        Block::Gallery(gallery) => Some(gallery),
+        _ => None,
+    });
+    let cases: Vec<&CaseView> = galleries.flat_map(|gallery| &gallery.cases).collect();
+    let mut budget = CHARTS_BYTES;
+    for at in by_urgency(&cases) {
+        let case = cases[at];
+        let charts = case.charts.iter().enumerate();
+        let drawing: String = charts
+            .map(|(number, chart)| drawing(&chart.picture, &format!("{at}-{number}")))
+            .collect();
+        let Some(left) = budget.checked_sub(drawing.len()) else {
+            return;
+        };
+        budget = left;
+        writer.expect(&case.id, format!("case-{at}"), drawing);
+    }
+}
+
+fn drawing(picture: &Picture, number: &str) -> String {
+    let id = format!("c{number}");
+    let Picture::Trend(course) = picture else {
+        return picture.svg_on_page(CASE_PX, &id);
+    };
+    let terse = Picture::Trend(TrendChart {
+        is_terse: true,
+        ..course.clone()
+    });
+    format!(
+        "<figure class=\"wide\">\n{}</figure>\n<figure class=\"narrow\">\n{}</figure>\n",
+        picture.svg_below_heading(COURSE_PX, &id),
+        terse.svg_below_heading(NARROW_COURSE_PX, &format!("n{number}"))
+    )
+}
+
+/// Positions of the cases, the most urgent ones first.
+fn by_urgency(cases: &[&CaseView]) -> Vec<usize> {
+    let emphases: Vec<Emphasis> = cases.iter().map(|case| emphasis(case)).collect();
+    by_severity(&emphases)
+}
+
+/// All cases that were drawn.
+pub fn add_gallery(gallery: &Gallery, writer: &mut Writer) {
+    let Gallery { kind, cases } = gallery;
+    let id = writer.new_id("cases");
+    writer.contents.push((id.clone(), title(*kind).into()));
+    writer.raw(&format!(
+        "<section id=\"{id}\" class=\"gallery\">\n<h2>{}</h2>\n",
+        title(*kind)
+    ));
+    let mut order: Vec<&CaseView> = cases.iter().collect();
+    if *kind == GalleryKind::Courses {
+        order = by_urgency(&order)
+            .into_iter()
+            .map(|at| &cases[at])
+            .collect();
+        sparks(&order, writer);
+    }
+    writer.element("p", "hint", legend(*kind));
+    note_left_out(*kind, &order, writer);
+    let folded = cases.len() > OPEN;
+    let class = match (kind, folded) {
+        (GalleryKind::Courses, _) => "cases courses",
+        (GalleryKind::Runs, true) => "cases folded",
+        (GalleryKind::Runs, false) => "cases",
+    };
+    writer.raw(&format!("<div class=\"{class}\">\n"));
+    for case in order {
+        if let Some((anchor, drawing)) = writer.take(&case.id) {
+            card(case, &anchor, &drawing, folded, writer);
+        }
+    }
+    writer.raw("</div>\n</section>\n");
+}
+
+fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut Writer) {
+    let is_drawn = |case: &&&CaseView| writer.anchor(&case.id).is_some();
+    let left_out = cases.len() - cases.iter().filter(is_drawn).count();
+    if left_out > 0 {
+        let first = match kind {
+            GalleryKind::Runs => "those that are the same, then the unclear ones",
+            GalleryKind::Courses => "those without a change, then those with suspicions only",
+        };
+        let text = format!(
+            "{} of {} are left out to keep this page small: first {first}. Their values are in the raw data.",
+            count(left_out, "chart", "charts"),
+            cases.len()
+        );
+        writer.element("p", "left-out", &text);
+    }
+}
+
+/// A small line for each of several courses, which leads to its chart.
+fn sparks(cases: &[&CaseView], writer: &mut Writer) {
+    if cases.len() < 2 {
+        return;
+    }
+    writer.raw("<table class=\"sparks\"><tbody>\n");
+    for case in cases {
+        let name = escaped(&case.id);
+        let name = match writer.anchor(&case.id) {
+            Some(anchor) => format!("<a href=\"#{anchor}\">{name}</a>"),
+            None => name,
+        };
+        let spark = case.charts.iter().find_map(|chart| match &chart.picture {
+            Picture::Trend(course) => course.sparkline(SPARK_PX.0, SPARK_PX.1),
+            _ => None,
+        });
+        writer.raw(&format!(
+            "<tr><th scope=\"row\">{name}</th><td>{}</td><td>{}</td></tr>\n",
+            spark.unwrap_or_default(),
+            answers(case)
+        ));
+    }
+    writer.raw("</tbody></table>\n");
+}
+
+/// The most urgent of a case's answers stands for it.
+fn emphasis(case: &CaseView) -> Emphasis {
+    let emphases = case.answers.iter().map(|answer| answer.emphasis);
+    emphases
+        .min_by_key(|emphasis| severity(*emphasis))
+        .unwrap_or_default()
+}
+
+/// What was found about a case.
+fn answers(case: &CaseView) -> String {
+    let mut answers = String::new();
+    for answer in &case.answers {
+        let about = match case.answers.len() {
+            1 => "",
+            _ => &*answer.about,
+        };
+        let about = match about {
+            "" => String::new(),
+            about => format!("<span class=\"about\">{}:</span> ", escaped(about)),
+        };
+        answers.push_str(&format!(
+            "<span class=\"answer {}\">{about}{}</span>",
+            class_of(answer.emphasis),
+            escaped(&answer.text)
+        ));
+    }
+    answers
+}
+
+fn card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut Writer) {
+    let name = escaped(&case.id);
+    let answers = answers(case);
+    let markup = if folded {
+        format!(
+            "<details class=\"case\" id=\"{anchor}\"><summary><span class=\"id\">{name}</span> {answers}\
+             </summary>\n{drawing}</details>\n"
+        )
+    } else {
+        format!(
+            "<article class=\"case\" id=\"{anchor}\"><h3><span class=\"id\">{name}</span> {answers}</h3>\n\
+             {drawing}</article>\n"
+        )
+    };
+    writer.raw(&markup);
+}

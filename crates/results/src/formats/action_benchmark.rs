@@ -1,0 +1,307 @@
+//! The `data.js` in which github-action-benchmark keeps its results, also without the assignment around it.
+//!
+//! Decides which direction is good, by the tool that measured, as the action itself does (`src/write.ts`), but for rates in the
+//! output of tools that print either. It must not know where the file lies. Start at [`read`].
+
+use super::imported::{Imported, Process, sample};
+use super::input::{Directions, Input};
+use super::points::{Place, Points, revision, subject};
+use super::unit::Measure;
+use crate::foreign::json::{self, Node};
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use speedwell_model::{Better, Case, Metric, Origin, Session};
+use std::collections::BTreeSet;
+
+/// What stands before the JSON.
+const ASSIGNMENT: &[u8] = b"window.BENCHMARK_DATA";
+
+/// Tools whose figures grow with speed.
+const MORE: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
+
+/// Tools whose figures shrink with speed.
+const LESS: [&str; 7] = [
+    "cargo",
+    "benchmarkluau",
+    "googlecpp",
+    "catch2",
+    "julia",
+    "benchmarkdotnet",
+    "customSmallerIsBetter",
+];
+
+/// Tools that print times and rates alike; the action takes less of all of them.
+const BY_UNIT: [&str; 2] = ["go", "jmh"];
+
+/// Whether bytes are of this kind.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let bytes = bytes.trim_ascii_start();
+    let keys = || json::keys(bytes);
+    bytes.starts_with(ASSIGNMENT)
+        || (bytes.starts_with(b"{") && {
+            let keys = keys();
+            keys.contains(&(1, b"lastUpdate")) && keys.contains(&(1, b"entries"))
+        })
+}
+
+/// Reads a whole file: each entry of each suite is a session. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// The content is no JSON, a value is missing or of another type (the message names its place), or a tool is not known.
+pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(&blanked(file.bytes))?;
+    let suites = Node::root(&parsed).need("entries")?;
+    let mut points = Points::new("github-action-benchmark");
+    let mut rates = BTreeSet::new();
+    for (suite, entries) in suites.members() {
+        let entries = Node::at(format!("entries.{suite}"), entries);
+        for entry in entries.elements()? {
+            let kind = Kind::of(&entry)?;
+            let imported = points.at(place(suite, &entry)?);
+            for bench in entry.need("benches")?.elements()? {
+                let better = add(suite, &bench, &kind, file.better, imported)?;
+                let is_other = kind.is_by_unit && kind.better != Some(better);
+                rates.extend(
+                    is_other
+                        .then(|| entry.text_of("tool"))
+                        .transpose()?
+                        .flatten(),
+                );
+            }
+        }
+    }
+    let is_own_choice = *file.better == Directions::default();
+    warnings.extend(rates.into_iter().filter(|_| is_own_choice).map(|tool| {
+        format!(
+            "'{}': of a rate that '{tool}' prints, more is better; github-action-benchmark itself takes less",
+            file.label
+        )
+    }));
+    points.into_sessions(file.label)
+}
+
+/// The JSON, with blanks for the assignment around it, so that lines and columns stay what they are.
+fn blanked(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let start = bytes.len() - bytes.trim_ascii_start().len();
+    if bytes[start..].starts_with(ASSIGNMENT) {
+        let open = bytes.iter().position(|&byte| byte == b'{');
+        let end = open.unwrap_or(bytes.len());
+        let before = bytes[..end].iter_mut().filter(|byte| **byte != b'\n');
+        before.for_each(|byte| *byte = b' ');
+        let used = bytes.trim_ascii_end().len();
+        if bytes[..used].ends_with(b";") {
+            bytes[used - 1] = b' ';
+        }
+    }
+    bytes
+}
+
+/// Where the results of an entry belong.
+fn place(suite: &str, entry: &Node<'_>) -> Result<Place> {
+    let commit = entry.need("commit")?;
+    let date = entry.number_of("date")?;
+    Ok(Place {
+        suite: suite.to_owned(),
+        key: date.map(|date| date.to_string()).unwrap_or_default(),
+        origin: origin(&commit)?,
+        started_unix_ms: date.map(|date| date as i64),
+        ..Place::default()
+    })
+}
+
+fn origin(commit: &Node<'_>) -> Result<Origin> {
+    let id = commit.need("id")?.text()?;
+    ensure!(!id.is_empty(), "'{}.id' is empty", commit.place());
+    let committed = commit.text_of("timestamp")?;
+    // What the event of a pull request says instead is no time of a commit, so it may be anything.
+    let committed = committed.and_then(|text| text.parse::<Timestamp>().ok());
+    Ok(Origin {
+        tree: commit.text_of("tree_id")?.map(str::to_owned),
+        committed_unix_ms: committed.map(Timestamp::as_millisecond),
+        subject: commit.text_of("message")?.and_then(subject),
+        ..revision(id)
+    })
+}
+
+/// How the figures of an entry are to be understood.
+struct Kind {
+    /// The direction that the action takes; `None` if the tool is not one of its own.
+    better: Option<Better>,
+    /// Whether the unit decides.
+    is_by_unit: bool,
+}
+
+impl Kind {
+    fn of(entry: &Node<'_>) -> Result<Kind> {
+        let tool = entry.text_of("tool")?.unwrap_or_default();
+        // A descendant of the action has this key instead of a tool.
+        let is_more = entry.get("bigger_is_better").map(|more| more.is_true());
+        let of_tool = if MORE.contains(&tool) {
+            Some(Better::Higher)
+        } else if LESS.contains(&tool) || BY_UNIT.contains(&tool) {
+            Some(Better::Lower)
+        } else {
+            None
+        };
+        let of_entry = is_more.map(|more| if more { Better::Higher } else { Better::Lower });
+        Ok(Kind {
+            better: of_entry.or(of_tool),
+            is_by_unit: BY_UNIT.contains(&tool),
+        })
+    }
+
+    /// The direction of a metric: what the user says, then what its unit says where the tool prints several or is not known,
+    /// then the tool's.
+    ///
+    /// # Errors
+    /// None of them says anything.
+    fn direction(&self, measure: &Measure, said: &Directions) -> Result<Better> {
+        let name = &measure.metric.name;
+        let by_unit = self.is_by_unit || self.better.is_none();
+        let of_unit = (by_unit && !measure.is_guess).then_some(measure.metric.better);
+        match said.of(name).or(of_unit).or(self.better) {
+            Some(better) => Ok(better),
+            None => said.need(name),
+        }
+    }
+}
+
+/// Adds one figure and gives its direction. Its suite is the group of its benchmark.
+fn add(
+    suite: &str,
+    bench: &Node<'_>,
+    kind: &Kind,
+    said: &Directions,
+    imported: &mut Imported,
+) -> Result<Better> {
+    let unit = bench.text_of("unit")?.unwrap_or_default();
+    // Of a line of Go with several figures, older versions took the rest of the line for the unit of the first.
+    let unit = unit.split('\t').next().unwrap_or_default();
+    let measure = Measure::of_unit(unit);
+    let better =
+        (kind.direction(&measure, said)).with_context(|| format!("'{}'", bench.place()))?;
+    let value = bench.need("value")?;
+    let scaled = value.number()? * measure.factor;
+    ensure!(scaled.is_finite(), "'{}' is too large", value.place());
+    let case = format!("{suite}/{}", bench.need("name")?.text()?);
+    let metric = imported.metric(Metric {
+        better,
+        ..measure.metric
+    });
+    let process = Process {
+        samples: vec![sample(&metric, scaled)],
+        notes: note(&value, unit, bench).into_iter().collect(),
+        ..Process::default()
+    };
+    imported.run(Case::new(case, Vec::new()), process);
+    Ok(better)
+}
+
+/// What the file says of the spread of a figure, as a sentence: `± 30`, `±1.12%`, `stddev: 0.0012`.
+fn note(value: &Node<'_>, unit: &str, bench: &Node<'_>) -> Option<String> {
+    let range = bench.get("range")?;
+    let range = range.text().ok()?.trim();
+    let (value, unit) = (value.value(), unit.trim());
+    (!range.is_empty()).then(|| format!("Its file gives {value} {unit} ({range})."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(tool: &str, benches: &str) -> String {
+        format!(
+            r#"{{"lastUpdate":1,"entries":{{"S":[{{"commit":{{"id":"c1"}},"date":5,"tool":"{tool}","benches":[{benches}]}}]}}}}"#
+        )
+    }
+
+    fn read_text(text: &str, better: &Directions) -> (Result<Vec<Session>>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let input = Input {
+            label: "data.js",
+            bytes: text.as_bytes(),
+            better,
+        };
+        (read(&input, &mut warnings), warnings)
+    }
+
+    fn metrics(tool: &str, benches: &str) -> (Vec<Metric>, Vec<String>) {
+        let (sessions, warnings) = read_text(&file(tool, benches), &Directions::default());
+        (sessions.unwrap().remove(0).metrics, warnings)
+    }
+
+    #[test]
+    fn the_tool_says_which_direction_is_good() {
+        let bench = r#"{"name":"a","value":2,"unit":"iter/sec","range":"stddev: 0.1"}"#;
+        assert_eq!(metrics("pytest", bench).0, [Metric::throughput()]);
+        let bench = r#"{"name":"a","value":2,"unit":"points"}"#;
+        let points = |better| vec![Metric::new("points", "points", better)];
+        assert_eq!(
+            metrics("customSmallerIsBetter", bench).0,
+            points(Better::Lower)
+        );
+        assert_eq!(
+            metrics("customBiggerIsBetter", bench).0,
+            points(Better::Higher)
+        );
+        let unknown = read_text(&file("abacus", bench), &Directions::default()).0;
+        let unknown = format!("{:#}", unknown.unwrap_err());
+        let place =
+            "'entries.S[0].benches[0]': the file does not say whether more or less of 'points'";
+        assert!(unknown.starts_with(place), "{unknown}");
+        let descendant = file("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
+        let sessions = read_text(&descendant, &Directions::default()).0.unwrap();
+        assert_eq!(sessions[0].metrics, points(Better::Higher));
+    }
+
+    #[test]
+    fn more_of_a_rate_is_better_whatever_else_a_tool_prints() {
+        let benches =
+            r#"{"name":"a","value":2,"unit":"ops/s"},{"name":"b","value":3,"unit":"us/op"}"#;
+        let (found, warnings) = metrics("jmh", benches);
+        assert_eq!(
+            found,
+            [
+                Metric::throughput(),
+                Metric::new("time", "ns", Better::Lower)
+            ]
+        );
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("'data.js': of a rate that 'jmh' prints, more is"));
+    }
+
+    #[test]
+    fn figures_of_one_quantity_are_in_one_unit() {
+        let benches = r#"{"name":"a","value":2,"unit":"us\t  4.0 B/op"},{"name":"b","value":3,"unit":"ms","range":"± 1"}"#;
+        let (sessions, _) = read_text(&file("catch2", benches), &Directions::default());
+        let session = sessions.unwrap().remove(0);
+        let values: Vec<_> = session
+            .runs
+            .iter()
+            .map(|run| run.value_of("time"))
+            .collect();
+        assert_eq!(values, [Some(2e3), Some(3e6)]);
+        assert_eq!(session.runs[1].notes, ["Its file gives 3 ms (± 1)."]);
+        assert_eq!(session.runs[0].case.id(), "S/a");
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_place() {
+        let text = format!(
+            "window.BENCHMARK_DATA =\n{}",
+            file("cargo", r#"{"name":"a"}"#)
+        );
+        let message = |text: &str| {
+            read_text(text, &Directions::default())
+                .0
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            message(&text),
+            "the key 'value' is missing in 'entries.S[0].benches[0]'"
+        );
+        assert!(message(&text.replace("[{\"name", "[oops {\"name")).contains("at line 2 column"));
+    }
+}

@@ -1,0 +1,579 @@
+//! Results of asv (airspeed velocity): one file for each machine, revision and environment, with the descriptions of benchmarks
+//! and machine beside them.
+//!
+//! Decides what asv's values stand for: a number is one run, null a benchmark that failed, NaN one that was skipped, as asv's
+//! developer documentation says of "Benchmark suite layout and file formats" (API 1 and 2). It must not know where the files
+//! lie. Start at [`read_file`]; at [`Row`] for the two forms in which results are written.
+
+use super::imported::{Imported, Process, VARIANT, remark_on_guesses, sample};
+use super::input::{Directions, Input};
+use super::points::{Place, Points, revision};
+use super::unit::Measure;
+use crate::foreign::json::{self, Node};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value as Json;
+use speedwell_model::{Case, Cause, Environment, Program, Sample, Session, Value, quote};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// What lies beside the files of results.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// Of `benchmarks.json`.
+    benchmarks: HashMap<String, Benchmark>,
+    /// Of `machine.json`.
+    machine: BTreeMap<String, String>,
+}
+
+/// A benchmark as `benchmarks.json` describes it.
+#[derive(Debug, Clone, Default)]
+struct Benchmark {
+    kind: String,
+    unit: String,
+    parameters: Vec<String>,
+    /// Of its text: results of another version are of other work.
+    version: Option<String>,
+}
+
+impl Beside {
+    /// Takes the content of `benchmarks.json`.
+    ///
+    /// # Errors
+    /// It is no JSON, or a value is of another type; the message names its place.
+    pub fn with_benchmarks(mut self, bytes: &[u8]) -> Result<Beside> {
+        let parsed = json::parse(bytes)?;
+        for (name, value) in Node::root(&parsed).members() {
+            let node = Node::at(name.to_owned(), value);
+            if !value.is_object() {
+                // The version of the file itself.
+                continue;
+            }
+            let text = |key: &str| -> Result<String> {
+                Ok(node.text_of(key)?.unwrap_or_default().to_owned())
+            };
+            let parameters = node.get("param_names");
+            let parameters = parameters.map_or(Ok(Vec::new()), |names| texts(&names))?;
+            let benchmark = Benchmark {
+                kind: text("type")?,
+                unit: text("unit")?,
+                parameters,
+                version: node.text_of("version")?.map(str::to_owned),
+            };
+            self.benchmarks.insert(name.to_owned(), benchmark);
+        }
+        Ok(self)
+    }
+
+    /// Takes the content of `machine.json`.
+    ///
+    /// # Errors
+    /// It is no JSON, or does not name the machine.
+    pub fn with_machine(mut self, bytes: &[u8]) -> Result<Beside> {
+        let parsed = json::parse(bytes)?;
+        let root = Node::root(&parsed);
+        root.need("machine")?.text()?;
+        self.machine = facts(&root);
+        Ok(self)
+    }
+
+    /// The name of the machine.
+    fn machine_name(&self) -> Option<&str> {
+        self.machine.get("machine").map(String::as_str)
+    }
+}
+
+/// Whether bytes are a file of results.
+pub fn recognises(bytes: &[u8]) -> bool {
+    let keys = json::keys(bytes);
+    keys.contains(&(1, b"commit_hash")) && keys.contains(&(1, b"requirements"))
+}
+
+/// Reads a file of results without what lies beside it: a benchmark is then of the kind that its name says.
+///
+/// # Errors
+/// As for [`read_file`].
+pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    Ok(vec![read_file(file, &Beside::default(), warnings)?])
+}
+
+/// Reads a file of results.
+///
+/// # Errors
+/// The file is no JSON, a value is missing or of another type (the message names its place), or it is of another machine.
+pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) -> Result<Session> {
+    let parsed = json::parse_apart_from_null(file.bytes)?;
+    let root = Node::root(&parsed);
+    let mut reading = Reading {
+        beside,
+        better: file.better,
+        commit: root.need("commit_hash")?.text()?,
+        guesses: BTreeSet::new(),
+        other_versions: 0,
+    };
+    let rows = rows(&root)?;
+    let mut points = Points::new("asv");
+    let imported = points.at(place(&root, beside, &rows)?);
+    let mut work = BTreeMap::new();
+    for row in &rows {
+        if reading.add(row, imported)? {
+            // A result without a version is taken for one of today's, as asv does.
+            let described = beside.benchmarks.get(row.name);
+            let described = described.and_then(|benchmark| benchmark.version.as_ref());
+            let version = row.version.as_ref().or(described);
+            work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
+        }
+    }
+    let guesses = remark_on_guesses(&reading.guesses);
+    let other = match reading.other_versions {
+        0 => None,
+        1 => Some(
+            "the results of a benchmark were left out, because its text was another one".to_owned(),
+        ),
+        many => Some(format!(
+            "the results of {many} benchmarks were left out, because their texts were other ones"
+        )),
+    };
+    let remarks = guesses.into_iter().chain(other);
+    warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
+    let mut sessions = points.into_sessions(file.label)?;
+    let mut session = sessions.pop().context("there are no results in it")?;
+    session.design.work = work;
+    Ok(session)
+}
+
+/// What tells the session of a file from others.
+fn place(root: &Node<'_>, beside: &Beside, rows: &[Row<'_>]) -> Result<Place> {
+    let mut facts = beside.machine.clone();
+    facts.extend(self::facts(&root.need("params")?));
+    let machine = facts.remove("machine");
+    if let (Some(own), Some(folder)) = (&machine, beside.machine_name()) {
+        ensure!(
+            own == folder,
+            "it is of the machine '{own}', not of '{folder}'"
+        );
+    }
+    let committed = root.number_of("date")?.map(|date| date as i64);
+    let environment_name = environment_name(root)?;
+    let environment = environment(root, machine, facts, &environment_name)?;
+    let started = rows
+        .iter()
+        .filter_map(|row| row.started)
+        .min_by(f64::total_cmp);
+    let mut origin = revision(root.need("commit_hash")?.text()?);
+    origin.committed_unix_ms = committed;
+    Ok(Place {
+        origin,
+        environment,
+        environment_name,
+        started_unix_ms: started.map(|started| started as i64).or(committed),
+        ..Place::default()
+    })
+}
+
+/// The name of the environment; old files lack it, and asv derives it from what they require.
+fn environment_name(root: &Node<'_>) -> Result<String> {
+    if let Some(name) = root.text_of("env_name")? {
+        return Ok(name.to_owned());
+    }
+    let mut name = format!("py{}", root.text_of("python")?.unwrap_or_default());
+    let requirements = root.get("requirements").map(|node| self::facts(&node));
+    for (package, version) in requirements.unwrap_or_default() {
+        name.push_str(&format!("-{package}{version}"));
+    }
+    Ok(name)
+}
+
+/// The members of an object that are texts, numbers or nothing, as texts.
+fn facts(node: &Node<'_>) -> BTreeMap<String, String> {
+    let text = |value: &Json| match value {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) => Some(number.to_string()),
+        Json::Null => Some(String::new()),
+        _ => None,
+    };
+    let facts = node.members();
+    facts
+        .filter_map(|(key, value)| Some((key.to_owned(), text(value)?)))
+        .collect()
+}
+
+fn environment(
+    root: &Node<'_>,
+    machine: Option<String>,
+    mut facts: BTreeMap<String, String>,
+    name: &str,
+) -> Result<Environment> {
+    let mut take = |key: &str| facts.remove(key).filter(|fact| !fact.is_empty());
+    let (cpu, kernel, cpus) = (take("cpu"), take("os"), take("num_cpu"));
+    take("version");
+    take("python");
+    // A version, or the path of the program in an environment that asv did not make.
+    let python = root.text_of("python")?.map(|python| Program {
+        variant: VARIANT.to_owned(),
+        path: if python.contains('/') {
+            python
+        } else {
+            "python"
+        }
+        .into(),
+        version: Some(python.to_owned()).filter(|python| !python.contains('/')),
+        ..Program::default()
+    });
+    let required = root.get("requirements").map(|node| self::facts(&node));
+    for (package, version) in required.unwrap_or_default() {
+        facts.remove(&package);
+        facts.insert(format!("requirement_{package}"), version);
+    }
+    let variables = root.get("env_vars").map(|node| self::facts(&node));
+    for (variable, value) in variables.unwrap_or_default() {
+        facts.insert(format!("variable_{variable}"), value);
+    }
+    facts.insert(Environment::NAME.to_owned(), name.to_owned());
+    Ok(Environment {
+        machine,
+        cpu,
+        cpus: cpus.and_then(|count| count.parse().ok()),
+        kernel,
+        facts,
+        programs: python.into_iter().collect(),
+        ..Environment::default()
+    })
+}
+
+/// What a file says of one benchmark.
+struct Row<'a> {
+    name: &'a str,
+    /// One element for each combination of the parameters; `None` if all failed.
+    results: Option<Vec<Node<'a>>>,
+    /// The texts of the values of each parameter.
+    parameters: Vec<Vec<String>>,
+    version: Option<String>,
+    /// In milliseconds since the Unix epoch.
+    started: Option<f64>,
+    /// What else is known of each combination, by names like `q_25`.
+    statistics: Vec<(String, Vec<Node<'a>>)>,
+    /// The single measurements of each combination.
+    samples: Vec<Node<'a>>,
+}
+
+/// All benchmarks of a file, in its order.
+fn rows<'a>(root: &Node<'a>) -> Result<Vec<Row<'a>>> {
+    let columns = root.get("result_columns").map(|node| texts(&node));
+    let columns = columns.transpose()?;
+    let results = root.need("results")?;
+    let row = |(name, value): (&'a str, &'a Json)| {
+        let node = Node::at(format!("results.{name}"), value);
+        match &columns {
+            Some(columns) => Row::of_columns(name, &node, columns),
+            None => Row::of_members(name, &node, root),
+        }
+    };
+    results.members().map(row).collect()
+}
+
+impl<'a> Row<'a> {
+    /// API 2: a list with one element for each of `result_columns`; those at the end may be missing.
+    fn of_columns(name: &'a str, node: &Node<'a>, columns: &[String]) -> Result<Row<'a>> {
+        let elements = node.elements()?;
+        let named = columns.iter().zip(elements);
+        let named = named.filter(|(_, element)| !element.is_null());
+        let of: HashMap<&str, Node<'a>> = named.map(|(key, node)| (key.as_str(), node)).collect();
+        let list = |key: &str| of.get(key).map(Node::elements).transpose();
+        let mut statistics = Vec::new();
+        for column in columns {
+            let Some(key) = column.strip_prefix("stats_") else {
+                continue;
+            };
+            if let Some(values) = list(column)? {
+                statistics.push((key.to_owned(), values));
+            }
+        }
+        Ok(Row {
+            name,
+            results: list("result")?,
+            parameters: parameters(of.get("params"))?,
+            version: of
+                .get("version")
+                .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()))
+                .transpose()?,
+            started: of.get("started_at").map(Node::number).transpose()?,
+            statistics,
+            samples: list("samples")?.unwrap_or_default(),
+        })
+    }
+
+    /// API 1: a value, or an object with the values of all combinations.
+    fn of_members(name: &'a str, node: &Node<'a>, root: &Node<'a>) -> Result<Row<'a>> {
+        let beside = |key: &str| root.get(key).and_then(|all| all.get(name));
+        let version =
+            beside("benchmark_version").map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()));
+        let started = beside("started_at").map(|node| node.number());
+        let (results, parameters, samples, statistics) = if node.value().is_object() {
+            (
+                node.get("result").map(|node| one_or_more(&node)),
+                parameters(node.get("params").as_ref())?,
+                node.get("samples").map(|node| one_or_more(&node)),
+                node.get("stats").map(|node| one_or_more(&node)),
+            )
+        } else {
+            (Some(vec![node.clone()]), Vec::new(), None, None)
+        };
+        Ok(Row {
+            name,
+            results,
+            parameters,
+            version: version.transpose()?,
+            started: started.transpose()?,
+            statistics: by_name(&statistics.unwrap_or_default()),
+            samples: samples.unwrap_or_default(),
+        })
+    }
+
+    /// The values of the parameters of every combination, in asv's order: the last parameter changes fastest.
+    fn combinations(&self, names: &[String]) -> Result<Vec<Vec<(String, Value)>>> {
+        let all: Vec<(String, Vec<Value>)> = names
+            .iter()
+            .cloned()
+            .zip(self.parameters.iter().map(|texts| values(texts)))
+            .collect();
+        let combinations = Case::combinations(&all)
+            .map_err(anyhow::Error::from)
+            .with_context(|| format!("'results.{}'", self.name))?;
+        let found = self.results.as_ref().map_or(combinations.len(), Vec::len);
+        ensure!(
+            found == combinations.len(),
+            "'results.{}' has {found} results for {} combinations of its parameters",
+            self.name,
+            combinations.len()
+        );
+        Ok(combinations)
+    }
+
+    /// A statistic of one combination.
+    fn statistic(&self, key: &str, at: usize) -> Option<f64> {
+        let (_, values) = self.statistics.iter().find(|(known, _)| known == key)?;
+        values.get(at)?.number().ok()
+    }
+}
+
+/// The elements of a list, or a single value that stands for a list of one.
+fn one_or_more<'a>(node: &Node<'a>) -> Vec<Node<'a>> {
+    node.elements().unwrap_or_else(|_| vec![node.clone()])
+}
+
+/// Statistics of API 1, an object for each combination, as lists by name.
+fn by_name<'a>(statistics: &[Node<'a>]) -> Vec<(String, Vec<Node<'a>>)> {
+    let ends = [("ci_99_a", 0), ("ci_99_b", 1)];
+    let of = |find: &dyn Fn(&Node<'a>) -> Option<Node<'a>>| -> Vec<Node<'a>> {
+        let nothing = || Node::at(String::new(), &Json::Null);
+        let found = statistics
+            .iter()
+            .map(|one| find(one).unwrap_or_else(nothing));
+        found.collect()
+    };
+    let interval = |(name, end): (&str, usize)| {
+        let values = of(&|one| one.get("ci_99")?.elements().ok()?.get(end).cloned());
+        (name.to_owned(), values)
+    };
+    let plain = ["q_25", "q_75", "number", "repeat"];
+    let plain = plain.map(|key| (key.to_owned(), of(&|one| one.get(key))));
+    ends.map(interval).into_iter().chain(plain).collect()
+}
+
+fn texts(node: &Node<'_>) -> Result<Vec<String>> {
+    let text = |node: &Node<'_>| Ok(node.text()?.to_owned());
+    node.elements()?.iter().map(text).collect()
+}
+
+fn parameters(node: Option<&Node<'_>>) -> Result<Vec<Vec<String>>> {
+    let Some(node) = node else {
+        return Ok(Vec::new());
+    };
+    node.elements()?.iter().map(texts).collect()
+}
+
+/// The values that Python's `repr` wrote: texts lose their quotes, unless two would become the same.
+fn values(texts: &[String]) -> Vec<Value> {
+    let values: Vec<Value> = texts.iter().map(|text| value(text)).collect();
+    let distinct: HashSet<String> = values.iter().map(Value::to_string).collect();
+    if distinct.len() == values.len() {
+        values
+    } else {
+        texts.iter().cloned().map(Value::Text).collect()
+    }
+}
+
+fn value(text: &str) -> Value {
+    match text {
+        "True" => return Value::Bool(true),
+        "False" => return Value::Bool(false),
+        _ => {}
+    }
+    let inside = ['\'', '"'].iter().find_map(|&quote| {
+        let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inside.contains([quote, '\\'])).then_some(inside)
+    });
+    match inside {
+        Some(inside) => Value::Text(inside.to_owned()),
+        None => Value::guess(text),
+    }
+}
+
+/// What is decided for a whole file.
+struct Reading<'a> {
+    beside: &'a Beside,
+    better: &'a Directions,
+    commit: &'a str,
+    /// Metrics whose good direction is asv's rule: less.
+    guesses: BTreeSet<String>,
+    /// Benchmarks whose results are of another version.
+    other_versions: usize,
+}
+
+impl Reading<'_> {
+    /// Adds the results of a benchmark; false if they are of another version than the one described.
+    fn add(&mut self, row: &Row<'_>, imported: &mut Imported) -> Result<bool> {
+        let benchmark = self.beside.benchmarks.get(row.name);
+        // As asv does: results that say no version are of every version.
+        if let (Some(benchmark), Some(version)) = (benchmark, &row.version)
+            && benchmark.version.as_ref() != Some(version)
+        {
+            self.other_versions += 1;
+            return Ok(false);
+        }
+        let names = parameter_names(benchmark, row.parameters.len());
+        let measure = self.measure(row.name, benchmark);
+        for (at, values) in row.combinations(&names)?.into_iter().enumerate() {
+            let case = Case::new(row.name, values);
+            let result = row.results.as_ref().and_then(|results| results.get(at));
+            match result.filter(|result| !result.is_null()) {
+                None => {
+                    let reason = "it failed, or asv did not finish it".to_owned();
+                    imported.failure(&case, Cause::Invalid { reason }, self.replay(row.name));
+                }
+                Some(result) if result.is_not_finite() => {
+                    let reason = "as asv says".to_owned();
+                    imported.failure(&case, Cause::Skipped { reason }, self.replay(row.name));
+                }
+                Some(result) => {
+                    let process = process(row, at, result, &measure, imported)?;
+                    imported.run(case, process);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The line that measures it again.
+    fn replay(&self, benchmark: &str) -> String {
+        let pattern = quote(&format!("^{benchmark}\\b"));
+        format!(
+            "asv run --bench {pattern} {}",
+            quote(&format!("{}^!", self.commit))
+        )
+    }
+
+    /// What a benchmark measures, in which unit, and which direction is good.
+    fn measure(&mut self, name: &str, benchmark: Option<&Benchmark>) -> Measure {
+        let function = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+        let kind = benchmark.map_or("", |benchmark| benchmark.kind.as_str());
+        let is = |known: &str, prefix: &str| match kind {
+            "" => function.starts_with(prefix),
+            kind => kind == known,
+        };
+        let usual = if is("memory", "mem_") || is("peakmemory", "peakmem_") {
+            "bytes"
+        } else if is("track", "track_") {
+            "unit"
+        } else {
+            "seconds"
+        };
+        let unit = benchmark.map_or(usual, |benchmark| benchmark.unit.as_str());
+        // asv's word for a figure whose unit nobody has said.
+        let unit = if unit == "unit" { "" } else { unit };
+        let mut measure = Measure::of_unit(unit);
+        if measure.metric.unit == "B" && is("peakmemory", "peakmem_") {
+            measure.metric.name = "peak_memory".to_owned();
+        } else if measure.metric.unit == "B" && is("memory", "mem_") {
+            measure.metric.name = "memory".to_owned();
+        }
+        match self.better.of(&measure.metric.name) {
+            Some(better) if measure.is_guess => measure.metric.better = better,
+            None if measure.is_guess => drop(self.guesses.insert(measure.metric.name.clone())),
+            _ => {}
+        }
+        measure
+    }
+}
+
+/// The names of so many parameters: as described where that fits, else as asv calls those without a name.
+fn parameter_names(benchmark: Option<&Benchmark>, count: usize) -> Vec<String> {
+    let known = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
+    let usable = known
+        .iter()
+        .filter(|name| Case::refuses_name(name).is_none());
+    let distinct: HashSet<&String> = usable.collect();
+    if known.len() == count && distinct.len() == count {
+        return known.to_vec();
+    }
+    (1..=count).map(|number| format!("param{number}")).collect()
+}
+
+/// One result: a run with its single measurements, where the file has them.
+fn process(
+    row: &Row<'_>,
+    at: usize,
+    result: &Node<'_>,
+    measure: &Measure,
+    imported: &mut Imported,
+) -> Result<Process> {
+    let scaled = |node: &Node<'_>| -> Result<f64> {
+        let value = node.number()? * measure.factor;
+        ensure!(value.is_finite(), "'{}' is too large", node.place());
+        Ok(value)
+    };
+    let value = scaled(result)?;
+    let metric = imported.metric(measure.metric.clone());
+    let single = row.samples.get(at).filter(|node| !node.is_null());
+    let single = single.map(|node| node.elements()).transpose()?;
+    let number = row.statistic("number", at).filter(|number| *number > 0.0);
+    let is_time = measure.metric.unit == "ns";
+    let of_loop = |value: f64| Sample {
+        iterations: number,
+        elapsed_ns: number
+            .filter(|_| is_time)
+            .map(|number| (value * number) as u64),
+        ..sample(&metric, value)
+    };
+    let samples = match single.filter(|single| !single.is_empty()) {
+        Some(single) => single
+            .iter()
+            .map(|node| Ok(of_loop(scaled(node)?)))
+            .collect::<Result<_>>()?,
+        None => vec![of_loop(value)],
+    };
+    Ok(Process {
+        samples,
+        notes: spread(row, at).into_iter().collect(),
+        ..Process::default()
+    })
+}
+
+/// What asv says of the spread of a result, as a sentence.
+fn spread(row: &Row<'_>, at: usize) -> Option<String> {
+    let pair = |low: &str, high: &str| Some((row.statistic(low, at)?, row.statistic(high, at)?));
+    let words = [
+        pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),
+        pair("ci_99_a", "ci_99_b")
+            .map(|(low, high)| format!("a 99 % interval from {low} to {high}")),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    let repeats = row.statistic("repeat", at);
+    let repeats = repeats.map(|repeats| format!(" of {repeats} repeats"));
+    (!words.is_empty()).then(|| {
+        format!(
+            "asv gives {}{}.",
+            words.join(" and "),
+            repeats.unwrap_or_default()
+        )
+    })
+}

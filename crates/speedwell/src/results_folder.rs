@@ -1,0 +1,136 @@
+//! A folder of results as sessions: those of asv, or any files of results.
+//!
+//! Decides which files of a folder belong together, and what of it may be left out: a file that asv would pass over is
+//! reported, any other that cannot be read is an error. What is in the files is decided in `speedwell_results::formats`.
+
+use super::results_file::{self, Remarks};
+use super::source;
+use anyhow::{Context, Result, ensure};
+use speedwell_model::Session;
+use speedwell_results::formats::asv::{self, Beside};
+use speedwell_results::formats::{Directions, Input};
+use std::path::{Path, PathBuf};
+
+/// Reads all results in `folder`. What was left out is added to `remarks`.
+///
+/// # Errors
+/// The folder or a file cannot be read, or there are no results in it.
+pub fn read(folder: &Path, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
+    if let Some(results) = AsvResults::find(folder)? {
+        return results.read(better, remarks);
+    }
+    let mut sessions = Vec::new();
+    for file in source::files_of(&folder.to_string_lossy())? {
+        sessions.extend(results_file::read_with(Path::new(&file), better, remarks)?);
+    }
+    Ok(sessions)
+}
+
+/// A folder in which asv keeps its results.
+struct AsvResults {
+    folder: PathBuf,
+    /// `benchmarks.json`, where there is one.
+    benchmarks: Option<PathBuf>,
+    /// Folders with a `machine.json`, one for each machine.
+    machines: Vec<PathBuf>,
+}
+
+impl AsvResults {
+    /// The results in `folder`, which is that of all machines or of one of them; `None` if it is not asv's.
+    fn find(folder: &Path) -> Result<Option<AsvResults>> {
+        let is_machine = |folder: &Path| folder.join("machine.json").is_file();
+        let (root, machines) = if is_machine(folder) {
+            (folder.join(".."), vec![folder.to_owned()])
+        } else {
+            let mut inside = entries(folder)?;
+            inside.retain(|path| path.is_dir() && is_machine(path));
+            (folder.to_owned(), inside)
+        };
+        let benchmarks = Some(root.join("benchmarks.json")).filter(|file| file.is_file());
+        Ok((!machines.is_empty()).then(|| AsvResults {
+            folder: folder.to_owned(),
+            benchmarks,
+            machines,
+        }))
+    }
+
+    /// All sessions: machine by machine, those of older commits first.
+    fn read(&self, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
+        let mut all = Vec::new();
+        for machine in &self.machines {
+            let beside = self.beside(machine)?;
+            let mut sessions = Vec::new();
+            for file in result_files(machine)? {
+                let label = file.display().to_string();
+                let bytes = results_file::contents(&file)?;
+                let input = Input {
+                    label: &label,
+                    bytes: &bytes,
+                    better,
+                };
+                let mut warnings = Vec::new();
+                match asv::read_file(&input, &beside, &mut warnings) {
+                    Ok(session) => sessions.push(session),
+                    // As asv does, which may be interrupted while it writes.
+                    Err(error) => {
+                        warnings.push(format!("'{label}': the file was left out: {error:#}"))
+                    }
+                }
+                warnings
+                    .iter()
+                    .for_each(|warning| remarks.add(&label, warning));
+            }
+            // A folder has no order; dates of commits are the best that the files have.
+            sessions.sort_by_key(|session: &Session| {
+                session
+                    .origin
+                    .as_ref()
+                    .and_then(|origin| origin.committed_unix_ms)
+            });
+            all.extend(sessions);
+        }
+        ensure!(
+            !all.is_empty(),
+            "there are no results of asv in '{}'",
+            self.folder.display()
+        );
+        Ok(all)
+    }
+
+    /// What is said of benchmarks and of the machine.
+    fn beside(&self, machine: &Path) -> Result<Beside> {
+        let take = |file: &Path, add: &dyn Fn(&[u8]) -> Result<Beside>| {
+            let bytes = results_file::contents(file)?;
+            add(&bytes).with_context(|| format!("cannot read '{}'", file.display()))
+        };
+        let file = machine.join("machine.json");
+        let mut beside = take(&file, &|bytes| Beside::default().with_machine(bytes))?;
+        if let Some(file) = &self.benchmarks {
+            beside = take(file, &|bytes| beside.clone().with_benchmarks(bytes))?;
+        }
+        Ok(beside)
+    }
+}
+
+/// What lies in a folder and is not hidden, by name.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder '{}'", folder.display()))?
+        .flatten();
+    let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    let mut paths: Vec<PathBuf> = visible.map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// The files of results of a machine.
+fn result_files(machine: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = entries(machine)?;
+    files.retain(|file| {
+        let is_json = file
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        is_json && !file.ends_with("machine.json") && file.is_file()
+    });
+    Ok(files)
+}
