@@ -31,7 +31,10 @@ pub fn changes(
     let (suspected, known): (Vec<Line<'_>>, Vec<Line<'_>>) =
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     document.push(Block::Headline(headline(history, &known, &suspected)));
-    document.push(Block::Table(columns().table(TABLE, &owned(&known))));
+    // Programs find the table even where it is empty.
+    if !known.is_empty() || suspected.is_empty() {
+        document.push(Block::Table(columns().table(TABLE, &owned(&known))));
+    }
     if !suspected.is_empty() {
         document.push_heading(2, "Suspected: worth measuring again");
         document.push(Block::Table(columns().table(TABLE, &owned(&suspected))));
