@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// What a project knows along a line of revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    /// The branch that the line is of.
+    /// The branch that the line is of; a `/` before it says that no repository told the order.
     pub line: String,
     /// The smallest change that matters, as a share.
     pub threshold: f64,
@@ -44,6 +44,11 @@ pub struct SeriesTrend {
 const ALIKE: f64 = 0.1;
 
 impl History {
+    /// The name of the branch; empty where none is known.
+    pub fn branch(&self) -> &str {
+        self.line.trim_start_matches('/')
+    }
+
     /// Cases that end where others begin, at the same level: they may have been renamed, the first into the second.
     pub fn possible_renames(&self) -> Vec<(&str, &str)> {
         let ends = |series: &SeriesTrend| {

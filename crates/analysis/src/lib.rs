@@ -53,7 +53,7 @@ pub use disturbed::Exposure;
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use pairs_hint::pairs_hint;
-pub use points::points;
+pub use points::{machine, points};
 pub use policy::Settings;
 pub use power::out_of_reach;
 pub use session::analyse;

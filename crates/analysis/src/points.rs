@@ -114,7 +114,7 @@ fn revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
 
 /// Which machine it is: the one people name, or the host with its processors. Services that run jobs throw hosts away.
 /// Environments that lie side by side on a machine have levels of their own, as machines have.
-fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
+pub fn machine(environment: &Environment, origin: Option<&Origin>) -> Machine {
     let is_job = origin.is_some_and(|o| o.source == OriginSource::Ci || o.job_url.is_some());
     let Environment {
         machine: label,

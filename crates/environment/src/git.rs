@@ -164,6 +164,12 @@ impl Git {
             .find(|place| self.commit_id(place).is_some())
     }
 
+    /// Whether the history was cut off when it was fetched.
+    pub fn is_shallow(&self) -> bool {
+        let answer = self.ask(&["rev-parse", "--is-shallow-repository"]);
+        answer.as_deref() == Some("true")
+    }
+
     /// Where two lines of commits part.
     pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
         self.ask(&["merge-base", "--end-of-options", one, other])

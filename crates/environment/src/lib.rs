@@ -25,6 +25,6 @@ pub use capture::capture;
 pub use check::{Check, State, checks, free_disk};
 pub use git::{Git, GitError, VARIABLES_OF_A_REPOSITORY};
 pub use line::line;
-pub use origin::origin;
+pub use origin::{origin, target_of_job};
 pub use programs::{ProgramVersion, program_version};
 pub use sensors::{Begun, Sensors};

@@ -11,8 +11,17 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// The code that is measured in `folder`; `None` where nobody knows.
 pub fn origin(folder: &Path, request: &OriginRequest) -> Option<Origin> {
-    let of_job = job(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-    found(&Git::at(folder, LIMIT), of_job, request)
+    found(&Git::at(folder, LIMIT), job(&variable), request)
+}
+
+/// The branch into which the pull request of a service's job will be merged.
+pub fn target_of_job() -> Option<String> {
+    job(&variable).target
+}
+
+/// A variable of the environment that is not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// What the variables of a service say.

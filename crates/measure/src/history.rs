@@ -120,7 +120,7 @@ pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
 }
 
 /// Sessions that ended since somebody last looked get their points.
-fn keep_missing_points(store: &mut Store) -> Result<()> {
+pub(crate) fn keep_missing_points(store: &mut Store) -> Result<()> {
     for number in store.sessions_without_points()? {
         let points = analysis::points(&store.session(number)?);
         store.keep_points(number, &points)?;
@@ -218,21 +218,19 @@ fn follow(
         }
     }
     let all = git.line(tip, None).context("git cannot list the commits")?;
-    let is_cut_off = git
-        .ask(&["rev-parse", "--is-shallow-repository"])
-        .as_deref()
-        == Some("true");
     let from = match (&known, all.first()) {
-        (Some((last, _)), Some(first)) if is_cut_off => match store.position(branch, &first.id)? {
-            Some(position) => position,
-            None => {
-                notes.push(format!(
+        (Some((last, _)), Some(first)) if git.is_shallow() => {
+            match store.position(branch, &first.id)? {
+                Some(position) => position,
+                None => {
+                    notes.push(format!(
                     "The clone is shallow, and its commits do not reach back to those that are remembered of '{branch}'; \
                      'git fetch --unshallow' closes the gap."
                 ));
-                last + 1
+                    last + 1
+                }
             }
-        },
+        }
         _ => 0,
     };
     store.keep_line(branch, from, &all)

@@ -4,6 +4,7 @@
 //! meanwhile goes to a [`Listener`]; nothing here prints, or knows options, reports and exit statuses. Start at
 //! [`Plans::read`], then [`measure`].
 
+pub mod backfill;
 pub mod bisect;
 pub mod calibration;
 pub mod confirm;

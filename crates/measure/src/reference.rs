@@ -1,7 +1,7 @@
 //! Which stored session a word like `@latest` or `@base` means, where git has to be asked.
 
 use anyhow::Context;
-use speedwell_environment::Git;
+use speedwell_environment::{Git, target_of_job};
 use speedwell_model::short_revision;
 use speedwell_results::store::{Reference, Store};
 use std::path::Path;
@@ -41,21 +41,53 @@ pub fn find(store: &Store, word: &str) -> anyhow::Result<Found> {
     })
 }
 
-/// The newest measured revision that the checkout and `branch` have in common, on the branch's own line.
-fn base(store: &Store, git: &Git, branch: Option<&str>) -> anyhow::Result<Found> {
+/// Where `HEAD` parts from the branch that it will be merged into.
+pub struct Fork {
+    /// The branch, as git names it.
+    pub target: String,
+    /// The id of the last commit that both have.
+    pub id: String,
+}
+
+/// The merge base of `HEAD` and `branch`. Without a name, that is the branch into which a job's pull request will be merged,
+/// else the one that the remote repository calls its own.
+///
+/// # Errors
+/// No such branch, or nothing in common, as in a clone whose history was cut off.
+pub fn fork(git: &Git, branch: Option<&str>) -> anyhow::Result<Fork> {
     let word = branch.map_or_else(|| "@base".to_owned(), |branch| format!("@base:{branch}"));
-    let target = git.target(branch).with_context(|| match branch {
-        Some(name) => format!("there is no branch '{name}' here"),
+    let of_job = target_of_job();
+    let name = branch.or(of_job.as_deref());
+    let target = git.target(name).with_context(|| match name {
+        Some(name) => no_branch(git, name),
         None => format!(
             "'{word}' needs the branch that this one will be merged into\nhint: name it, for example @base:main"
         ),
     })?;
-    let fork = git.merge_base(&target, "HEAD").with_context(|| {
+    let id = git.merge_base(&target, "HEAD").with_context(|| {
         format!(
             "'{word}': HEAD and '{target}' have no commit in common here\nhint: git fetch --unshallow, if the history \
              was cut off"
         )
     })?;
+    Ok(Fork { target, id })
+}
+
+/// What is missing, and how it is brought here from the remote repository if there is one.
+fn no_branch(git: &Git, name: &str) -> String {
+    let hint = match git.ask(&["remote", "get-url", "origin"]) {
+        Some(_) => {
+            let unshallow = if git.is_shallow() { "--unshallow " } else { "" };
+            format!("git fetch {unshallow}origin {name}:refs/remotes/origin/{name}")
+        }
+        None => "'git branch' lists those that are".to_owned(),
+    };
+    format!("there is no branch '{name}' here\nhint: {hint}")
+}
+
+/// The newest measured revision that the checkout and `branch` have in common, on the branch's own line.
+fn base(store: &Store, git: &Git, branch: Option<&str>) -> anyhow::Result<Found> {
+    let Fork { target, id: fork } = fork(git, branch)?;
     let measured = store.measured_revisions()?;
     let line = git.line_to(&fork);
     let found = line.iter().enumerate().find_map(|(behind, revision)| {
@@ -78,7 +110,8 @@ fn base(store: &Store, git: &Git, branch: Option<&str>) -> anyhow::Result<Found>
     Ok(Found {
         number,
         taken_for: Some(format!(
-            "{word} is @{number}, {}, {place} with '{target}'",
+            "{} is @{number}, {}, {place} with '{target}'",
+            Reference::Base(branch.map(str::to_owned)),
             short_revision(revision)
         )),
     })

@@ -3,21 +3,27 @@
 //! Decides what a revision is called, which files are taken from it and which from the user's checkout, and when two
 //! sides are one and the same. How a revision comes into its folder is decided in `runner::worktree`. Start at [`settled`].
 
-use super::{Listener, RevisionRequest, VariantRequest, warn};
+use super::{Listener, RevisionRequest, VariantRequest, reference, warn};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use speedwell_environment::Git;
 use speedwell_harness::discover::{self, Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind, Source, program_of};
 use speedwell_model::{Build, Event, Variant, Worktree, milliseconds};
 use speedwell_process::{adopt_orphans, on_interrupt, resolve};
+use speedwell_results::store::Reference;
 use speedwell_runner::worktree::{self, Checkout, Commit};
 use speedwell_suite::project::Project;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The longest part of a name that somebody typed which is repeated in the name of a variant.
 const LONGEST_NAME: usize = 60;
+
+/// How long git may take to find a merge base.
+const QUESTIONS: Duration = Duration::from_secs(30);
 
 /// The request with every revision in place: checked out, built, and named.
 ///
@@ -38,7 +44,7 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
     let commits: Vec<Commit> = request
         .revisions
         .iter()
-        .map(|wanted| checkout.commit(&wanted.typed))
+        .map(|wanted| commit(&checkout, &wanted.typed))
         .collect::<Result<_>>()?;
     warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
     for (wanted, commit) in request.revisions.iter().zip(&commits) {
@@ -69,6 +75,17 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
         }
     }
     Ok(settled)
+}
+
+/// The commit that was typed: as git knows it, or as the merge base with a branch.
+pub(crate) fn commit(checkout: &Checkout, typed: &str) -> Result<Commit> {
+    match typed.parse() {
+        Ok(Reference::Base(branch)) => {
+            let git = Git::at(&checkout.root, QUESTIONS);
+            checkout.commit(&reference::fork(&git, branch.as_deref())?.id)
+        }
+        _ => checkout.commit(typed),
+    }
 }
 
 /// Whether the first revision and another one differ in nothing that was typed but in the revision.

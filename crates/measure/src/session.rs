@@ -10,7 +10,8 @@ use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{self as harness, Kind, Observation};
 use speedwell_model::{
-    Design, Environment, Event, Observer, Order, Purpose, Run, Session, State, SteadyRule, Variant,
+    Design, Environment, Event, Observer, Order, Origin, Purpose, Run, Session, State, SteadyRule,
+    Variant,
 };
 use speedwell_process as process;
 use speedwell_results::store::Store;
@@ -212,7 +213,14 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         variants: plan.variants.clone(),
         metrics: Vec::new(),
         environment: surroundings(plan, suite.versions, request),
-        origin: request.origin(),
+        origin: match (plan.design.purpose, request.origin()) {
+            // What is changed in the checkout takes no part in an old revision.
+            (Purpose::Backfill, Some(origin)) => Some(Origin {
+                dirty: None,
+                ..origin
+            }),
+            (_, origin) => origin,
+        },
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),

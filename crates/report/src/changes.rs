@@ -56,7 +56,7 @@ pub fn changes(
     if output.verbosity != Verbosity::Quiet {
         document.extend(notes(history).into_iter().map(Block::Note));
     }
-    document.attach("line", json!(history.line));
+    document.attach("line", json!(history.branch()));
     document
 }
 
@@ -155,7 +155,7 @@ fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> St
     if searched == 0 {
         return "no series is long enough to be searched".into();
     }
-    let on = match history.line.trim_start_matches('/') {
+    let on = match history.branch() {
         "" => String::new(),
         line => format!(" on '{line}'"),
     };

@@ -5,6 +5,7 @@
 //! `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start with [`findings`], then
 //! `comparison/` and `format/text/`.
 
+mod backfill;
 mod bisect;
 mod case_labels;
 mod changes;
@@ -15,6 +16,7 @@ mod confirm;
 mod doctor;
 mod document;
 mod experiment;
+mod exported;
 mod failures;
 mod figure;
 mod files;
@@ -38,6 +40,7 @@ mod validity;
 mod warmup;
 mod watch;
 
+pub use backfill::{BackfillLine, BackfillOutcome, backfill};
 pub use bisect::bisect;
 pub use changes::changes;
 pub use charts::{ChartKind, CourseAxis, UnknownChart};
@@ -48,6 +51,7 @@ pub use doctor::{
 };
 pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
+pub use exported::{Exported, otava};
 pub use failures::failures;
 pub use figure::{
     Uncertainty, change, change_interval, change_with_interval, count, duration, moment, quantity,
@@ -156,6 +160,8 @@ pub enum Subject {
     LoadLevels,
     /// HTTP loads of higher and higher rates.
     LoadRates,
+    /// Revisions that got their points later.
+    Backfill,
 }
 
 /// Checks what was typed about a report before anything is measured for it.
@@ -187,6 +193,7 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
         Subject::Loads => load::sort_keys(),
         Subject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         Subject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+        Subject::Backfill => backfill::sort_keys(),
     };
     output::sorts_by(output.sort.as_deref(), keys)
 }

@@ -44,7 +44,7 @@ pub fn trend(history: &History, axis: CourseAxis, output: &Output) -> Document {
             document.extend(notes(series).into_iter().map(Block::Note));
         }
     }
-    document.attach("line", json!(history.line));
+    document.attach("line", json!(history.branch()));
     document.attach(
         "trends",
         json!(history.series.iter().map(data).collect::<Vec<_>>()),

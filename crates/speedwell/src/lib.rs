@@ -4,6 +4,7 @@
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
 mod as_tool;
+mod backfill;
 mod bisect;
 mod calibrated;
 mod compare;
@@ -67,6 +68,7 @@ enum Command {
     Bisect(Box<bisect::BisectArgs>),
     Report(report::ReportArgs),
     History(history::HistoryArgs),
+    Backfill(Box<backfill::BackfillArgs>),
     Import(import::ImportArgs),
     Doctor(doctor::DoctorArgs),
     Tune(Box<tune::TuneArgs>),
@@ -118,6 +120,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Bisect(args) => bisect::run(*args),
         Command::Report(args) => report::run(args),
         Command::History(args) => history::run(args),
+        Command::Backfill(args) => backfill::run(*args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Tune(args) => tune::run(*args),

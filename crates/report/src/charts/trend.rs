@@ -87,7 +87,7 @@ impl<'a> Course<'a> {
             .points
             .iter()
             .map(|point| self.scale.shown(point.point.value));
-        let on = match &*self.history.line {
+        let on = match self.history.branch() {
             "" => String::new(),
             line => format!(" on {line}"),
         };

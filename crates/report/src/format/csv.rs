@@ -68,7 +68,8 @@ fn inert(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// A field as it stands in a row.
+pub(crate) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }

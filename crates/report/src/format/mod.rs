@@ -7,6 +7,7 @@ mod markdown;
 mod text;
 
 pub use csv::Csv;
+pub(crate) use csv::quoted;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;

@@ -106,6 +106,32 @@ impl Store {
         })
     }
 
+    /// Cases with the revisions of which a machine has a point of them in which changes are looked for.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn measured_on(&self, machine: &str) -> anyhow::Result<Vec<(String, String)>> {
+        let sql = "SELECT DISTINCT series.case_id, revision.id FROM point
+                   JOIN machine ON machine.number = point.machine
+                   JOIN series ON series.number = point.series
+                   JOIN revision ON revision.number = point.revision
+                   WHERE machine.id = ?1 AND NOT point.dirty AND point.kind NOT IN ('confirm', 'bisect')";
+        self.rows(sql, [machine], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// Revisions that could not be built when their points were to be measured later, with the command and the session.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
+        let sql = "SELECT origin.revision, coalesce(variants ->> '$[0].worktree.build.command', ''), session.number
+                   FROM session JOIN origin ON origin.session = session.number
+                   WHERE design ->> '$.purpose' = 'backfill' AND EXISTS (
+                       SELECT 1 FROM failure WHERE failure.session = session.number AND detail ->> '$.step' = 'build')
+                   ORDER BY session.number";
+        self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    }
+
     /// All series, in the order of their first session.
     ///
     /// # Errors
@@ -241,11 +267,12 @@ pub(super) fn keep_revision(file: &Connection, revision: &Revision) -> anyhow::R
     let known = file
         .prepare_cached(
             "SELECT number FROM revision WHERE project = ?1 AND id = ?2
-             AND (tree IS NOT NULL OR ?3 IS NULL)",
+             AND (tree IS NOT NULL OR ?3 IS NULL) AND (committed_unix_ms IS NOT NULL OR ?4 IS NULL)",
         )?
-        .query_row(params![PROJECT, revision.id, revision.tree], |row| {
-            row.get(0)
-        })
+        .query_row(
+            params![PROJECT, revision.id, revision.tree, revision.committed_unix_ms],
+            |row| row.get(0),
+        )
         .optional()?;
     if let Some(number) = known {
         return Ok(number);

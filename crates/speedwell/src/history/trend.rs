@@ -1,10 +1,13 @@
 //! `speedwell history trend`: the course of cases along a line of revisions.
 
-use crate::Status;
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
+use crate::{Status, status};
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use speedwell_analysis::history::History;
 use speedwell_measure::history::{HistoryRequest, history};
-use speedwell_report::{self as report, CourseAxis, Subject};
+use speedwell_report::{self as report, CourseAxis, Exported, Subject};
+use std::io::Write;
 
 /// Show the course of cases, revision by revision, with what changed
 #[derive(Debug, Args)]
@@ -17,10 +20,20 @@ pub struct TrendArgs {
     /// What the charts have at the bottom: revisions in their order, or the time when they were committed
     #[arg(long, value_name = "AXIS", default_value = "revision")]
     x_axis: XAxis,
+    /// Write the points to standard output for another program instead of a report
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "output"])]
+    export: Option<Export>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
+}
+
+/// Programs that read results over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Export {
+    /// CSV for Otava: time, commit and machine, and a column for each series.
+    Otava,
 }
 
 /// The bottom axis of charts.
@@ -43,11 +56,31 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
         ..args.series.request()?
     };
     let history = history(&mut store, &request)?;
+    if args.export == Some(Export::Otava) {
+        return export(&history);
+    }
     let axis = match args.x_axis {
         XAxis::Revision => CourseAxis::Revision,
         XAxis::Time => CourseAxis::Time,
     };
     let document = report::trend(&history, axis, &args.output.settings());
     args.output.print(&document)?;
+    Ok(Status::DONE)
+}
+
+/// Writes the points of all series as one table.
+fn export(history: &History) -> anyhow::Result<Status> {
+    let Exported { text, left_out } = report::otava(history);
+    ensure!(
+        text.lines().count() > 1,
+        "there is no session with a point of every series\nhint: a pattern picks cases that were measured together"
+    );
+    if left_out > 0 {
+        status::warn(&format!(
+            "{left_out} sessions lack a point of some series and were left out, because Otava reads no gaps; a pattern picks \
+             cases that were measured together."
+        ));
+    }
+    std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::DONE)
 }

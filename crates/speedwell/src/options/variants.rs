@@ -9,6 +9,9 @@ use speedwell_process::resolve;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The revision where the checkout parts from a branch: `@base`, or `@base:BRANCH`.
+const BASE: &str = "@base";
+
 /// Variant options.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
@@ -18,7 +21,8 @@ pub struct VariantArgs {
     #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
     /// The program of the baseline. 'rev:REV' takes what the target uses from a revision in git,
-    /// 'rev:REV:PROGRAM' a program that is built from it
+    /// 'rev:REV:PROGRAM' a program that is built from it; 'rev:@base' is where this branch parts from the one it will be
+    /// merged into
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
     /// The program to compare with it
@@ -101,6 +105,21 @@ impl Revision {
         let (typed, program) = match end {
             Some(end) => (&rest[..end], Some(&rest[end + 1..])),
             None => (rest, None),
+        };
+        let (typed, program) = match program.filter(|_| typed == BASE) {
+            // The name of a branch comes first; without one, it is the usual branch.
+            Some(of) if !of.is_empty() => {
+                let (branch, program) = of
+                    .split_once(':')
+                    .map_or((of, None), |(branch, program)| (branch, Some(program)));
+                let end = if branch.is_empty() {
+                    0
+                } else {
+                    1 + branch.len()
+                };
+                (&rest[..BASE.len() + end], program)
+            }
+            _ => (typed, program),
         };
         let is_broken = typed.is_empty() || program.is_some_and(str::is_empty);
         ensure!(
@@ -225,7 +244,22 @@ mod tests {
         assert_eq!(read("rev:main@{12:30}:x"), found("main@{12:30}", Some("x")));
         assert_eq!(read("rev:HEAD^{/fix: x}"), found("HEAD^{/fix: x}", None));
         assert_eq!(read("./rev:main"), None);
-        for broken in ["rev:", "rev::x", "rev:main:", "rev:a\nb"] {
+        assert_eq!(read("rev:@base"), found("@base", None));
+        assert_eq!(read("rev:@base:main"), found("@base:main", None));
+        assert_eq!(
+            read("rev:@base:main:out/a"),
+            found("@base:main", Some("out/a"))
+        );
+        assert_eq!(read("rev:@base::out/a"), found("@base", Some("out/a")));
+        for broken in [
+            "rev:@base:",
+            "rev:@base::",
+            "rev:@base:main:",
+            "rev:",
+            "rev::x",
+            "rev:main:",
+            "rev:a\nb",
+        ] {
             let told = Revision::parse(broken).unwrap_err().to_string();
             assert!(told.contains("rev:REVISION[:PROGRAM]"), "{told}");
         }

@@ -1,9 +1,12 @@
 //! Results over time: the course of a project along its line of commits, what changed there, and the gate.
 
 use super::project::{Answer, Project};
-use super::repository::Repository;
+use super::repository::{BENCH, Repository};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Commits of the project, and the first one with the change.
 const COMMITS: u32 = 40;
@@ -261,6 +264,208 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
         .expect_stderr(&["so that would be a circle"]);
     rename(&["g/parse.fake", "--undo"]).expect_status(0);
     assert_eq!(points(), 12);
+}
+
+#[test]
+fn another_program_gets_a_table_without_gaps() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    let export = || repository.run(&["history", "trend", "--export", "otava"]);
+    let table = export().expect_status(0).stdout;
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        rows[0],
+        "time,commit,machine,\"g/parse.fake n=1, throughput\""
+    );
+    assert_eq!(rows.len() as u32, 1 + COMMITS);
+    let mut first = figures(1);
+    first.sort_by(f64::total_cmp);
+    let id = repository.id("main~39");
+    assert_eq!(
+        rows[1],
+        format!("2033-05-18T03:16:40Z,{id},lab,{}", first[1])
+    );
+
+    repository.write("g/parse.fake", "case n=1\n* 1 2 3\ncase n=2\n* 4 5 6\n");
+    repository.commit("two cases");
+    repository
+        .run(&["run", "g", "--runs", "3"])
+        .expect_status(0);
+    export()
+        .expect_status(0)
+        .expect_stderr(&["40 sessions lack a point of some series and were left out"]);
+    let one = repository.run(&["history", "trend", "n=1", "--export", "otava"]);
+    assert_eq!(
+        one.expect_status(0).stdout.lines().count() as u32,
+        2 + COMMITS
+    );
+}
+
+/// Backfills the line of [`made`] with its program, each revision with two runs.
+fn backfill(repository: &Repository, words: &[&str]) -> Answer {
+    let own = ["backfill", "--runs", "2"];
+    repository.run(&[&own, words, &BENCH].concat())
+}
+
+/// A repository of nine commits whose program cannot be built at the fifth.
+fn made() -> Option<Repository> {
+    let repository = Repository::with_program("100")?;
+    let build = std::fs::read_to_string(repository.project.path("build.sh")).unwrap();
+    for commit in 2..=9 {
+        let broken = format!("echo no compiler in $SPEEDWELL_REVISION; exit 3\n{build}");
+        repository.write("build.sh", if commit == 5 { &broken } else { &build });
+        repository.commit(&format!("commit {commit}"));
+    }
+    Some(repository)
+}
+
+/// Subjects of the revisions that have points, in their order on the line, and how many series there are.
+fn points(repository: &Repository) -> (Vec<String>, usize) {
+    let shown = repository.run(&["history", "trend", "--format", "json"]);
+    let shown = shown.expect_status(0).json();
+    let of_first = shown["trends"][0]["series"].clone();
+    let points = shown["points"].as_array().unwrap().iter();
+    let points = points.filter(|point| point["series"] == of_first);
+    let subjects = points.map(|point| point["subject"].as_str().unwrap().to_owned());
+    (
+        subjects.collect(),
+        shown["trends"].as_array().unwrap().len(),
+    )
+}
+
+#[test]
+fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
+    let Some(repository) = made() else { return };
+    let subjects = |numbers: &[u32]| -> Vec<String> {
+        let name = |number: &u32| match number {
+            1 => "first".to_owned(),
+            number => format!("commit {number}"),
+        };
+        numbers.iter().map(name).collect()
+    };
+    let answer = backfill(&repository, &["main~8..main", "--points", "3"]);
+    answer
+        .expect_status(0)
+        .expect_stdout(&["3 of 9 revisions have a point, 3 measured now, 1 failed"])
+        .expect_stderr(&["no compiler in", "cannot be measured: passed over"]);
+    assert_eq!(points(&repository), (subjects(&[1, 7, 9]), 2));
+    let ids = [0, 8, 4, 2].map(|back| repository.id(&format!("main~{back}")));
+    assert_eq!(
+        repository.log(),
+        [&ids[0], &ids[1], &ids[3]].map(String::clone)
+    );
+
+    let again = || backfill(&repository, &["main~8..main", "--points", "5"]);
+    let answer = again().expect_status(0);
+    answer.expect_stdout(&["5 of 9 revisions have a point, 2 measured now, 1 failed"]);
+    assert_eq!(points(&repository).0, subjects(&[1, 3, 7, 8, 9]));
+    again().expect_status(0).expect_stdout(&["0 measured now"]);
+    assert_eq!(repository.log().len(), 5);
+    let all = backfill(&repository, &["main~8..main", "--points", "9"]);
+    all.expect_status(1)
+        .expect_stderr(&["the line has 9 revisions, and 8 of them have a point"]);
+
+    let listed = repository
+        .run(&["history", "--format", "json"])
+        .expect_status(0)
+        .json();
+    let failed = listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|own| own["failures"] == 1);
+    assert_eq!(failed.count(), 1);
+}
+
+#[test]
+fn after_ctrl_c_in_a_build_the_same_command_continues() {
+    let Some(repository) = made() else { return };
+    // The build of the third revision that is measured waits as long as the file is there.
+    let build = "sh build.sh; while [ -e $FLAG ] && [ $(wc -l < $LOG) = 3 ]; do sleep 0.05; done";
+    let words = [
+        "backfill",
+        "main~8..main",
+        "--points",
+        "3",
+        "--runs",
+        "2",
+        "--build",
+        build,
+        "./bench",
+    ];
+    let flag = repository.outside("flag");
+    std::fs::write(&flag, "").unwrap();
+    let mut command = repository.command(&words);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while repository.log().len() < 3 {
+        assert!(Instant::now() < deadline, "no third build was begun");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(130);
+    answer
+        .expect_stdout(&["2 of 9 revisions have a point, 2 measured now"])
+        .expect_stderr(&["interrupted: what was measured is kept; the same command continues"]);
+    std::fs::remove_file(flag).unwrap();
+    let answer = repository.run(&words).expect_status(0);
+    answer.expect_stdout(&["3 of 9 revisions have a point, 1 measured now"]);
+}
+
+#[test]
+fn a_plain_run_is_a_point_that_needs_no_other() {
+    let Some(repository) = made() else { return };
+    let mut build = Command::new("sh");
+    build.arg("build.sh").env("LOG", "/dev/null");
+    let built = build.current_dir(repository.project.path("")).status();
+    assert!(built.unwrap().success());
+    let run = repository.run(&["run", "./bench", "--runs", "2"]);
+    run.expect_status(0);
+    let answer = backfill(&repository, &["main~8..main", "--points", "2"]);
+    answer
+        .expect_status(0)
+        .expect_stdout(&["2 of 9 revisions have a point, 1 measured now"]);
+    assert_eq!(
+        points(&repository),
+        (vec!["first".to_owned(), "commit 9".to_owned()], 2)
+    );
+    // Another machine knows nothing of it.
+    let other = backfill(
+        &repository,
+        &["main~8..main", "--points", "2", "--machine", "other"],
+    );
+    other.expect_status(0).expect_stdout(&["2 measured now"]);
+}
+
+#[test]
+fn a_range_that_is_none_is_refused_before_anything_is_built() {
+    let Some(repository) = made() else { return };
+    repository.checkout("main~3").branch("side");
+    repository.commit("beside");
+    for (range, reason) in [
+        ("main", "is not of the form A..B"),
+        (
+            "side..main",
+            "'side' is not on the line of first parents that leads to 'main'",
+        ),
+        ("main..main~2", "'main' is not on the line"),
+        ("nowhere..main", "git knows no revision 'nowhere'"),
+    ] {
+        let answer = backfill(&repository, &[range, "--points", "3"]);
+        answer.expect_status(2).expect_stderr(&[reason]);
+    }
+    assert_eq!(repository.log(), [""; 0]);
+    let late = backfill(
+        &repository,
+        &["main~2..main", "--points", "3", "--budget", "1ns"],
+    );
+    late.expect_status(1)
+        .expect_stderr(&["the time of --budget is over; the same command continues"]);
 }
 
 #[test]

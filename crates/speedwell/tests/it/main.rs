@@ -13,6 +13,7 @@ mod builds;
 mod busy;
 mod by_hand;
 mod calibrate;
+mod ci;
 mod code_driver;
 mod code_snippets;
 mod code_values;

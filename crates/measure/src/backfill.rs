@@ -1,0 +1,376 @@
+//! Points for revisions that nobody measured in their time: builds and measures one after the other, each kept at once.
+//!
+//! Decides which revisions are measured, from coarse to fine and never by a value, and which need not be. How one is built is
+//! decided in `revisions`. Start at [`backfill`].
+
+use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
+use crate::{header, history, measure, revisions};
+use anyhow::{Context, Result, bail, ensure};
+use speedwell_analysis as analysis;
+use speedwell_environment::Git;
+use speedwell_harness::plan::Plan;
+use speedwell_model::{
+    Cause, Event, Failure, Observer, OriginRequest, Purpose, Revision, State, Step, Variant, quote,
+    short_revision,
+};
+use speedwell_process::{adopt_orphans, forget_interrupt, interrupted, on_interrupt};
+use speedwell_results::store::Store;
+use speedwell_runner::worktree::{self, Checkout};
+use std::collections::{BTreeSet, BinaryHeap};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long git may take to list a line.
+const LISTING: Duration = Duration::from_secs(120);
+
+/// Revisions of a line that are to have points.
+#[derive(Debug, Clone, Default)]
+pub struct BackfillRequest {
+    /// `A..B`, both ends included.
+    pub range: String,
+    /// How many revisions are to have points, those that have some already included.
+    pub points: usize,
+    /// The time that everything may take, builds included.
+    pub budget: Option<Duration>,
+    /// The program that is built from each revision, from the current folder.
+    pub program: Option<PathBuf>,
+    /// What is measured, without variants.
+    pub measuring: MeasureRequest,
+}
+
+/// What a revision of the line gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was measured in this session, but for so many failures.
+    Measured(i64, usize),
+    /// It had a point.
+    Known,
+    /// It could not be built or asked for its benchmarks, for this reason.
+    Failed(String),
+    /// So it was earlier, in this session.
+    FailedBefore(i64),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backfilled {
+    /// The revisions that were looked at, the oldest first.
+    pub revisions: Vec<(Revision, Outcome)>,
+    /// Revisions of the line.
+    pub line: usize,
+    /// Why it ended before all points were there.
+    pub early: Option<Early>,
+}
+
+/// Why there are fewer points than wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    /// The user interrupted it.
+    Interrupted,
+    /// Its time was over.
+    Budget,
+    /// The line has no more revisions.
+    Line,
+}
+
+impl Backfilled {
+    /// Revisions that have points.
+    pub fn points(&self) -> usize {
+        let has_points =
+            |outcome: &Outcome| matches!(outcome, Outcome::Measured(..) | Outcome::Known);
+        self.revisions
+            .iter()
+            .filter(|(_, outcome)| has_points(outcome))
+            .count()
+    }
+}
+
+/// Measures revisions of the line until enough of them have points.
+///
+/// # Errors
+/// A range that is none, targets that are none at its newest revision, a store that cannot be written.
+pub fn backfill(
+    request: &BackfillRequest,
+    session: &SessionRequest,
+    store: &mut Store,
+    listener: &mut Listener<'_>,
+) -> Result<Backfilled> {
+    adopt_orphans();
+    on_interrupt()?;
+    let begin = Instant::now();
+    let line = line(&request.range)?;
+    let newest = line.last().context("a line has an end")?;
+    let plans = plans(request, &newest.id, listener)
+        .context("the newest revision of a range has to be measurable")?;
+    let mut filling = Filling {
+        known: known(&plans.plan, session, store)?,
+        failed: store.failed_backfills()?,
+        newest: plans.plan,
+        request,
+        session,
+        store,
+        listener,
+    };
+    let mut found: Vec<(usize, Outcome)> = Vec::new();
+    let mut early = Some(Early::Line);
+    let mut points = 0;
+    for place in coarse_to_fine(line.len()) {
+        let is_late = request
+            .budget
+            .is_some_and(|budget| begin.elapsed() > budget);
+        if points == request.points || is_late {
+            early = is_late
+                .then_some(Early::Budget)
+                .filter(|_| points < request.points);
+            break;
+        }
+        filling.say(&line[place], points)?;
+        let Some(outcome) = filling.outcome(&line[place])? else {
+            early = Some(Early::Interrupted);
+            break;
+        };
+        points += usize::from(matches!(outcome, Outcome::Measured(..) | Outcome::Known));
+        found.push((place, outcome));
+    }
+    forget_interrupt();
+    found.sort_by_key(|(place, _)| *place);
+    Ok(Backfilled {
+        line: line.len(),
+        early: early.filter(|_| points < request.points),
+        revisions: found
+            .into_iter()
+            .map(|(place, outcome)| (line[place].clone(), outcome))
+            .collect(),
+    })
+}
+
+/// The revisions of a range along first parents, the oldest first.
+fn line(range: &str) -> Result<Vec<Revision>> {
+    let (old, new) = range
+        .split_once("..")
+        .filter(|(old, new)| !old.is_empty() && !new.starts_with('.'))
+        .with_context(|| {
+            format!("'{range}' is not of the form A..B\nhint: v1.4..HEAD, main~50..main")
+        })?;
+    let new = if new.is_empty() { "HEAD" } else { new };
+    let here = std::env::current_dir()?;
+    let checkout = Checkout::find(&here)?;
+    let commit = |name: &str| {
+        revisions::commit(&checkout, name).with_context(|| format!("in the range '{range}'"))
+    };
+    let (first, last) = (commit(old)?, commit(new)?);
+    let git = Git::at(&here, LISTING);
+    let first = git
+        .commit(&first.id)
+        .context("git cannot show the oldest revision")?;
+    let later = git
+        .line(&last.id, Some(&first.id))
+        .context("git cannot list the commits")?;
+    let follows = match later.first() {
+        Some(next) => next.parents.first() == Some(&first.id),
+        None => first.id == last.id,
+    };
+    if !follows {
+        bail!(
+            "'{old}' is not on the line of first parents that leads to '{new}'\nhint: git log --first-parent {new} lists it; \
+             the older revision comes first"
+        );
+    }
+    Ok([vec![first], later].concat())
+}
+
+/// Places of a line of so many revisions: both ends, the newest first, and then again and again the middle of the widest gap,
+/// of the newest one among equals. So a line is known evenly whenever it ends, and a longer one begins with the same places.
+fn coarse_to_fine(count: usize) -> Vec<usize> {
+    let Some(last) = count.checked_sub(1) else {
+        return Vec::new();
+    };
+    let mut places = vec![last, 0];
+    places.dedup();
+    // By width, then by the newer end.
+    let mut gaps = BinaryHeap::from([(last, last)]);
+    while let Some((width, high)) = gaps.pop() {
+        if width < 2 {
+            break;
+        }
+        let upper = width / 2;
+        places.push(high - upper);
+        gaps.extend([(upper, high), (width - upper, high - upper)]);
+    }
+    places
+}
+
+/// The plan of one revision alone.
+fn plans(request: &BackfillRequest, revision: &str, listener: &mut Listener<'_>) -> Result<Plans> {
+    let mut measuring = request.measuring.clone();
+    measuring.variants.given = vec![Variant::plain("default")];
+    measuring.variants.revisions = vec![RevisionRequest {
+        variant: 0,
+        typed: revision.to_owned(),
+        program: request.program.clone(),
+        names_variant: true,
+    }];
+    let mut plans = Plans::read(&measuring, listener)?;
+    ensure!(!plans.plan.jobs.is_empty(), "there is nothing to measure");
+    plans.plan.design.purpose = Purpose::Backfill;
+    Ok(plans)
+}
+
+/// The ids of revisions that have a point of one of these cases from this machine.
+fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTreeSet<String>> {
+    history::keep_missing_points(store)?;
+    let machine = analysis::machine(&session.environment(&[]), session.origin().as_ref());
+    let cases: BTreeSet<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
+    let measured = store.measured_on(&machine.id)?.into_iter();
+    Ok(measured
+        .filter(|(case, _)| cases.contains(&**case))
+        .map(|(_, revision)| revision)
+        .collect())
+}
+
+/// A line that is being filled.
+struct Filling<'a, 'l> {
+    known: BTreeSet<String>,
+    /// Sessions of revisions that could not be built.
+    failed: Vec<(String, String, i64)>,
+    /// The plan of the newest revision: those that have none are noted as if they had this one.
+    newest: Plan,
+    request: &'a BackfillRequest,
+    session: &'a SessionRequest,
+    store: &'a mut Store,
+    listener: &'a mut Listener<'l>,
+}
+
+impl Filling<'_, '_> {
+    fn say(&mut self, revision: &Revision, points: usize) -> Result<()> {
+        let subject = revision.subject.as_deref().unwrap_or_default();
+        let sentence = format!(
+            "{} of {} points; {} {subject}",
+            points,
+            self.request.points,
+            short_revision(&revision.id)
+        );
+        self.listener.observe(&Event::Note(&sentence))
+    }
+
+    /// What a revision gives; nothing if the user interrupted it.
+    fn outcome(&mut self, revision: &Revision) -> Result<Option<Outcome>> {
+        if self.known.contains(&revision.id) {
+            return Ok(Some(Outcome::Known));
+        }
+        let command = self.build_command();
+        let before =
+            (self.failed.iter()).find(|(id, build, _)| *id == revision.id && *build == command);
+        if let Some((_, _, number)) = before {
+            return Ok(Some(Outcome::FailedBefore(*number)));
+        }
+        if interrupted() {
+            return Ok(None);
+        }
+        let plans = match plans(self.request, &revision.id, self.listener) {
+            Ok(plans) => plans,
+            Err(_) if interrupted() => return Ok(None),
+            Err(error) => {
+                let said = format!("{error:#}");
+                self.note_failure(revision, &said)?;
+                return Ok(Some(Outcome::Failed(said)));
+            }
+        };
+        let used = plans.plan.variants[0].worktree.clone();
+        let request = self.session_of(revision);
+        let measured = measure(plans, &request, self.store, self.listener)?;
+        if let Some(used) = used {
+            worktree::release(&used);
+        }
+        measured.ended?;
+        let found = measured.session;
+        Ok((found.state == State::Complete)
+            .then(|| Outcome::Measured(found.number.unwrap_or_default(), found.failures.len())))
+    }
+
+    /// The session of a revision, whichever is checked out.
+    fn session_of(&self, revision: &Revision) -> SessionRequest {
+        let origin = self.session.origin.clone().map(|own| OriginRequest {
+            revision: Some(revision.id.clone()),
+            ..own
+        });
+        SessionRequest {
+            origin,
+            ..self.session.clone()
+        }
+    }
+
+    /// How revisions are built, by which a failure is known again.
+    fn build_command(&self) -> String {
+        let own = self.newest.variants[0].worktree.as_ref();
+        let build = own.and_then(|own| own.build.as_ref());
+        build.map(|build| build.command.clone()).unwrap_or_default()
+    }
+
+    /// Keeps that a revision could not be measured, as a session without runs.
+    fn note_failure(&mut self, revision: &Revision, said: &str) -> Result<()> {
+        let mut plan = self.newest.clone();
+        let variant = &mut plan.variants[0];
+        variant.name = short_revision(&revision.id).to_owned();
+        plan.design.baseline.clone_from(&variant.name);
+        if let Some(own) = &mut variant.worktree {
+            own.revision.clone_from(&revision.id);
+            own.typed.clone_from(&revision.id);
+        }
+        let command = self.build_command();
+        let (reason, output) = said.split_once('\n').unwrap_or((said, ""));
+        let failure = Failure {
+            step: Step::Build,
+            benchmark: plan.jobs[0].source.name.clone(),
+            case: None,
+            variant: Some(plan.variants[0].name.clone()),
+            slot: None,
+            cause: Cause::Invalid {
+                reason: reason.to_owned(),
+            },
+            stderr_tail: output.to_owned(),
+            replay: format!(
+                "git checkout --detach {} && sh -c {}",
+                revision.id,
+                quote(&command)
+            ),
+        };
+        let request = self.session_of(revision);
+        let header = header(&plan, Default::default(), &request);
+        let mut recorder = self.store.begin(&header, &serde_json::to_string(&plan)?)?;
+        recorder.observe(&Event::Failed(&failure))?;
+        recorder.observe(&Event::Finished { interrupted: false })?;
+        let note = format!(
+            "{} cannot be measured: passed over",
+            short_revision(&revision.id)
+        );
+        self.listener.observe(&Event::Note(&note))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_filled_from_coarse_to_fine_and_every_place_comes_once() {
+        assert_eq!(coarse_to_fine(9), [8, 0, 4, 6, 2, 7, 5, 3, 1]);
+        assert_eq!(coarse_to_fine(0), [0; 0]);
+        assert_eq!(coarse_to_fine(1), [0]);
+        assert_eq!(coarse_to_fine(2), [1, 0]);
+        for count in 1..200 {
+            let places = coarse_to_fine(count);
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..count).collect::<Vec<_>>());
+            // However early it ends, no gap is more than twice as wide as another, but for the rounding.
+            for known in 2..count {
+                let mut seen = places[..known].to_vec();
+                seen.sort_unstable();
+                let gaps = seen.windows(2).map(|pair| pair[1] - pair[0]);
+                let (least, most) = (gaps.clone().min().unwrap(), gaps.max().unwrap());
+                assert!(most <= 2 * least + 1, "{count} {seen:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `speedwell backfill`: points for revisions that nobody measured in their time.
+//!
+//! Decides on the options; `measure::backfill` measures. Start at [`run`].
+
+use super::options::{
+    ExecutionArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs,
+    parse,
+};
+use super::progress::Progress;
+use super::{Status, status};
+use anyhow::ensure;
+use clap::Args;
+use speedwell_measure::backfill::{self as measure, BackfillRequest, Backfilled, Early, Outcome};
+use speedwell_measure::{PlanRequest, SessionRequest};
+use speedwell_process::CpuSet;
+use speedwell_report::{self as report, BackfillLine, BackfillOutcome, Subject};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measure old revisions, so that the history has points where nobody measured
+///
+/// The revisions from A to B along first parents get points from coarse to fine: first both ends, then the middle of the widest gap,
+/// again and again, until N of them have one. No value decides what is measured, so changes are searched in these points as in any
+/// others. Each revision is built in a worktree and measured in a session of its own, which is kept at once. Revisions that have a
+/// point from this machine are not measured again, and those that could not be built with the same command are not tried again.
+/// Nothing of your checkout is touched.
+///
+/// Exit status 1 if fewer than N revisions have a point in the end.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell backfill v1.4..HEAD --points 25 --build 'make -j4 bench' ./bench
+  speedwell backfill main~200..main --points 30 --budget 2h --build 'npm ci' speed/
+  speedwell history changes")]
+pub struct BackfillArgs {
+    /// The line of revisions, both ends included
+    #[arg(index = 1, value_name = "A..B")]
+    range: String,
+    /// Files, programs, folders; and NAME=VALUE to set a parameter
+    #[arg(index = 2, value_name = "TARGET|NAME=VALUE", required = true)]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program
+    #[arg(index = 3, last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+    /// How many revisions are to have a point, those that have one already included; no change is found below 21
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
+    points: usize,
+    /// The program that is built from each revision and performs the targets, from the current folder
+    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
+    program: Option<PathBuf>,
+    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
+    #[arg(long, value_name = "COMMAND", help_heading = "Search")]
+    build: Option<String>,
+    /// Time limit of building a revision
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration, help_heading = "Search")]
+    build_timeout: Duration,
+    /// The time that everything may take, builds included; no revision is begun after it
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
+    budget: Option<Duration>,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pin: Option<CpuSet>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The branch that the revisions belong to [default: none]
+    #[arg(long, value_name = "NAME", help_heading = "Store")]
+    branch: Option<String>,
+    /// What the machine is called; sessions under one name are of one machine [default: its host name and processors]
+    #[arg(
+        long,
+        env = "SPEEDWELL_MACHINE",
+        value_name = "NAME",
+        hide_env_values = true,
+        help_heading = "Store"
+    )]
+    machine: Option<String>,
+}
+
+fn parse_points(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a number of revisions, 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+/// Measures, and reports which revisions have points.
+///
+/// # Errors
+/// A range that is none, a newest revision that cannot be measured, a store that cannot be written.
+pub fn run(args: BackfillArgs) -> anyhow::Result<Status> {
+    args.output.check(Subject::Backfill)?;
+    ensure!(
+        !args.store.no_save,
+        "a history is made of sessions that are kept\nhint: leave out --no-save"
+    );
+    let mut store = args.store.open()?;
+    let mut progress = Progress::with_notes(&args.output);
+    let found = measure::backfill(&args.request()?, &args.session(), &mut store, &mut progress)?;
+    for (_, outcome) in &found.revisions {
+        if let Outcome::Failed(reason) = outcome {
+            status::warn(reason);
+        }
+    }
+    args.output
+        .print(&report::backfill(&lines(&found), found.line))?;
+    Ok(match found.early {
+        None => Status::DONE,
+        Some(Early::Interrupted) => {
+            status::note("interrupted: what was measured is kept; the same command continues");
+            Status::INTERRUPTED
+        }
+        Some(Early::Budget) => {
+            status::note("the time of --budget is over; the same command continues");
+            Status::NO
+        }
+        Some(Early::Line) => {
+            status::note(&format!(
+                "the line has {} revisions, and {} of them have a point",
+                found.line,
+                found.points()
+            ));
+            Status::NO
+        }
+    })
+}
+
+fn lines(found: &Backfilled) -> Vec<BackfillLine> {
+    let line = |(revision, outcome): &(_, Outcome)| {
+        let (outcome, session, failures) = match outcome {
+            Outcome::Measured(number, failures) => {
+                (BackfillOutcome::Measured, Some(*number), *failures)
+            }
+            Outcome::Known => (BackfillOutcome::Known, None, 0),
+            Outcome::Failed(_) => (BackfillOutcome::Failed, None, 0),
+            Outcome::FailedBefore(number) => (BackfillOutcome::FailedBefore, Some(*number), 0),
+        };
+        BackfillLine {
+            revision: Clone::clone(revision),
+            outcome,
+            session,
+            failures,
+        }
+    };
+    found.revisions.iter().map(line).collect()
+}
+
+impl BackfillArgs {
+    fn request(&self) -> anyhow::Result<BackfillRequest> {
+        let variants = VariantArgs {
+            build_timeout: self.build_timeout,
+            ..VariantArgs::default()
+        };
+        let plan = PlanRequest {
+            sampling: self.sampling.request(),
+            pin: self.pin.clone(),
+            ..PlanRequest::default()
+        };
+        ensure!(
+            !self.sampling.steady,
+            "points are medians over runs, and --steady looks into single runs\nhint: speedwell warmup"
+        );
+        let mut measuring = self.selection.request(
+            &self.targets,
+            &self.arguments,
+            &variants,
+            &ExecutionArgs::default(),
+            plan,
+        )?;
+        measuring.variants.build.command.clone_from(&self.build);
+        Ok(BackfillRequest {
+            range: self.range.clone(),
+            points: self.points,
+            budget: self.budget,
+            program: self.program.clone(),
+            measuring,
+        })
+    }
+
+    fn session(&self) -> SessionRequest {
+        let origin = OriginArgs {
+            revision: None,
+            branch: self.branch.clone(),
+            machine: self.machine.clone(),
+        };
+        SessionRequest {
+            divides_runs: self.sampling.request().divides_runs(),
+            ..self.store.session(&origin)
+        }
+    }
+}

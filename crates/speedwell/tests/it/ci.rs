@@ -1,0 +1,809 @@
+//! The recipes of the page on CI, and the action for GitHub, executed as a service would: with the steps that they have, in
+//! a checkout of a bare repository as deep as they ask for, with the variables of a job. What installs Speedwell is left
+//! out, and everything that a service itself does (checkouts, caches) is done here.
+
+use super::project::repository;
+use super::repository::Repository;
+use serde_json::Value as Json;
+use serde_yaml_ng::Value;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PAGE: &str = "docs/guide/ci.md";
+
+/// Commits of `main`.
+const COMMITS: usize = 36;
+
+/// What the page installs Speedwell by.
+const INSTALLS: &str = "cargo install --locked ";
+
+/// What services begin their scripts with.
+const PIPEFAIL: &str = "set -o pipefail\n";
+
+/// What a repository does at the first push, as if another job had been faster.
+const REFUSES_ONCE: &str = "#!/bin/sh\ntest -e refused && exit 0\n: > refused\nexit 1\n";
+
+/// A tool that writes comments and is refused.
+const GH: &str = "#!/bin/sh\necho \"$*\" >> \"$COMMENTS\"\necho 'Resource not accessible by integration' >&2\nexit 1\n";
+
+/// The page's blocks of a language that contain a text.
+fn blocks(language: &str, containing: &str) -> Vec<String> {
+    let page = fs::read_to_string(repository().join(PAGE)).unwrap();
+    let fence = format!("```{language}\n");
+    let found = page.split(&fence).skip(1);
+    let found = found.map(|rest| rest.split("```").next().unwrap().to_owned());
+    let found: Vec<String> = found.filter(|block| block.contains(containing)).collect();
+    assert!(!found.is_empty(), "{PAGE} has no block with '{containing}'");
+    found
+}
+
+fn program(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn yaml(text: &str) -> Value {
+    serde_yaml_ng::from_str(text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+/// The text of a plain value; of none, nothing.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(is) => is.to_string(),
+        Value::Null => String::new(),
+        other => panic!("no plain value: {other:?}"),
+    }
+}
+
+fn entries(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let mapping = value.as_mapping().into_iter().flatten();
+    mapping.map(|(name, value)| (plain(name), value))
+}
+
+fn steps(value: &Value) -> &[Value] {
+    value.as_sequence().expect("a list of steps")
+}
+
+/// What a job is started for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Push,
+    PullRequest,
+}
+
+/// How a job ended, and what it left.
+#[derive(Debug)]
+struct Outcome {
+    status: i32,
+    said: String,
+    summary: String,
+    comments: String,
+}
+
+impl Outcome {
+    #[track_caller]
+    fn expect(self, status: i32, said: &str) -> Outcome {
+        assert_eq!(self.status, status, "{self:#?}");
+        assert!(self.said.contains(said), "no '{said}' in {self:#?}");
+        self
+    }
+}
+
+/// A service: a repository, what it keeps from job to job, and the tools of its machines.
+struct Service {
+    repository: Repository,
+    jobs: RefCell<u32>,
+}
+
+impl Service {
+    /// A repository whose program takes 100 µs on `main`; none, said on stderr, without git.
+    fn new() -> Option<Service> {
+        let repository = Repository::with_program("100")?;
+        for commit in 2..=COMMITS {
+            repository.commit(&format!("commit {commit}"));
+        }
+        let service = Service {
+            repository,
+            jobs: RefCell::default(),
+        };
+        for (name, text) in [("make", "#!/bin/sh\nexec sh build.sh\n"), ("gh", GH)] {
+            program(&service.file(&format!("tools/{name}")), text);
+        }
+        let origin = service.file("origin.git");
+        service.git(&["clone", "--quiet", "--bare", ".", &origin.to_string_lossy()]);
+        service.git(&["remote", "add", "origin", &service.url()]);
+        Some(service)
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        self.repository.git(words)
+    }
+
+    /// A file of the service, in a folder that is there.
+    fn file(&self, name: &str) -> PathBuf {
+        let file = self.repository.outside(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        file
+    }
+
+    /// A folder of the service.
+    fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.repository.outside(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.file("origin.git").display())
+    }
+
+    /// A pull request whose program takes `cost` and is built by `build`; its trial merge is what a job gets.
+    fn pull_request(&self, cost: &str, build: Option<&str>) {
+        self.repository
+            .checkout("main~3")
+            .git(&["checkout", "--quiet", "-B", "topic"]);
+        self.repository
+            .write("cost", cost)
+            .write("notes", "of the pull request");
+        if let Some(build) = build {
+            self.repository.write("build.sh", build);
+        }
+        self.repository.commit("topic");
+        self.repository
+            .checkout("main")
+            .git(&["checkout", "--quiet", "-B", "trial"]);
+        self.repository.merge("topic", "trial merge");
+        let names = [
+            "topic:refs/heads/topic",
+            "topic:refs/pull/7/head",
+            "trial:refs/pull/7/merge",
+        ];
+        self.git(&[&["push", "--quiet", "--force", "origin"], &names[..]].concat());
+        self.repository.checkout("main");
+    }
+
+    /// A new checkout as `actions/checkout` and GitLab's runner make it: whole, or its newest commit alone.
+    fn checkout(&self, event: Event, is_whole: bool) -> PathBuf {
+        let mut jobs = self.jobs.borrow_mut();
+        *jobs += 1;
+        let folder = self.file(&format!("job-{jobs}/work"));
+        let name = match event {
+            Event::Push => "refs/heads/main",
+            Event::PullRequest => "refs/pull/7/merge",
+        };
+        let at = folder.to_string_lossy();
+        self.git(&["init", "--quiet", &at]);
+        let git = |words: &[&str]| self.git(&[&["-C", &at], words].concat());
+        git(&["remote", "add", "origin", &self.url()]);
+        let own = format!("+{name}:refs/remotes/job");
+        if is_whole {
+            git(&[
+                "fetch",
+                "--quiet",
+                "origin",
+                "+refs/heads/*:refs/remotes/origin/*",
+                &own,
+            ]);
+        } else {
+            git(&["fetch", "--quiet", "--depth=1", "origin", &own]);
+        }
+        match event {
+            Event::Push => git(&["checkout", "--quiet", "-B", "main", "refs/remotes/job"]),
+            Event::PullRequest => git(&["checkout", "--quiet", "--detach", "refs/remotes/job"]),
+        };
+        folder
+    }
+
+    /// Executes lines in a checkout, as a service does; gives the status and everything that was said.
+    fn execute(
+        &self,
+        script: &str,
+        work: &Path,
+        variables: &BTreeMap<String, String>,
+    ) -> (i32, String) {
+        let lines = script.lines().filter(|line| !line.starts_with(INSTALLS));
+        let script: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let folder = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
+        let path = [
+            self.file("tools").display().to_string(),
+            folder.display().to_string(),
+        ];
+        let path = format!(
+            "{}:{}",
+            path.join(":"),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let mut bash = Command::new("bash");
+        for (name, _) in std::env::vars_os() {
+            let name_of = name.to_string_lossy();
+            let is_of_a_job = ["GIT_", "GITHUB_", "GITLAB_", "CI_", "SPEEDWELL_"];
+            if is_of_a_job.iter().any(|prefix| name_of.starts_with(prefix)) {
+                bash.env_remove(&name);
+            }
+        }
+        bash.args(["-ec", &format!("exec 2>&1\n{script}")]);
+        bash.current_dir(work)
+            .env("PATH", path)
+            .env("HOME", self.folder("home"));
+        bash.env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("XDG_CACHE_HOME", self.file("cache"));
+        bash.env("LOG", "/dev/null")
+            .env("COMMENTS", self.file("comments"))
+            .envs(variables);
+        let output = bash.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code().unwrap_or(-1), said)
+    }
+
+    fn variables_of_github(&self, event: Event) -> BTreeMap<String, String> {
+        let revision = match event {
+            Event::Push => "main",
+            Event::PullRequest => "trial",
+        };
+        let mut variables = vec![
+            ("GITHUB_ACTIONS", "true".to_owned()),
+            ("GITHUB_SHA", self.repository.id(revision)),
+            (
+                "GITHUB_STEP_SUMMARY",
+                self.file("summary").display().to_string(),
+            ),
+            ("GITHUB_OUTPUT", self.file("output").display().to_string()),
+            ("GITHUB_ACTION_PATH", repository().display().to_string()),
+            (
+                "RUNNER_TEMP",
+                self.folder("temporary").display().to_string(),
+            ),
+        ];
+        variables.extend(match event {
+            Event::Push => vec![
+                ("GITHUB_REF", "refs/heads/main".to_owned()),
+                ("GITHUB_REF_NAME", "main".to_owned()),
+            ],
+            Event::PullRequest => vec![
+                ("GITHUB_REF", "refs/pull/7/merge".to_owned()),
+                ("GITHUB_HEAD_REF", "topic".to_owned()),
+                ("GITHUB_BASE_REF", "main".to_owned()),
+            ],
+        });
+        variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+
+    /// Executes the only job of a workflow for GitHub.
+    fn workflow(&self, workflow: &Value, event: Event) -> Outcome {
+        let (_, job) = entries(&workflow["jobs"]).next().expect("a job");
+        let mut run = Job::new(self, event);
+        for environment in [&workflow["env"], &job["env"]] {
+            run.add_variables(environment);
+        }
+        run.steps(steps(&job["steps"]));
+        run.outcome()
+    }
+
+    /// Executes the only job of a file for GitLab. Its caches are there again for the next one.
+    fn pipeline(&self, file: &Value, event: Event) -> Outcome {
+        let (_, job) = entries(file).next().expect("a job");
+        let mut variables: BTreeMap<String, String> = entries(&job["variables"])
+            .map(|(name, value)| (name, plain(value)))
+            .collect();
+        let is_whole = variables.get("GIT_DEPTH").map(String::as_str) == Some("0");
+        let work = self.checkout(event, is_whole);
+        let (name, revision) = match event {
+            Event::Push => ("CI_COMMIT_BRANCH", "main"),
+            Event::PullRequest => ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "trial"),
+        };
+        for (name, value) in [
+            ("GITLAB_CI", "true"),
+            ("CI_DEFAULT_BRANCH", "main"),
+            ("CI_COMMIT_SHA", &self.repository.id(revision)),
+            (name, "main"),
+        ] {
+            variables.insert(name.to_owned(), value.to_owned());
+        }
+        let caches = job["cache"]["paths"]
+            .as_sequence()
+            .cloned()
+            .unwrap_or_default();
+        let caches: Vec<String> = caches.iter().map(plain).collect();
+        for path in &caches {
+            let _ = fs::copy(self.file(&format!("kept/{path}")), work.join(path));
+        }
+        let script: String = steps(&job["script"])
+            .iter()
+            .map(|line| plain(line) + "\n")
+            .collect();
+        let script = format!("{PIPEFAIL}{script}");
+        let (status, said) = self.execute(&script, &work, &variables);
+        if status == 0 || plain(&job["cache"]["when"]) == "always" {
+            for path in &caches {
+                let _ = fs::copy(work.join(path), self.file(&format!("kept/{path}")));
+            }
+        }
+        let left = job["artifacts"]["paths"]
+            .as_sequence()
+            .cloned()
+            .unwrap_or_default();
+        let left: Vec<String> = left
+            .iter()
+            .map(|path| read(&work.join(plain(path))))
+            .collect();
+        Outcome {
+            status,
+            said,
+            summary: left.concat(),
+            comments: String::new(),
+        }
+    }
+}
+
+/// A job of GitHub in progress.
+struct Job<'a> {
+    service: &'a Service,
+    event: Event,
+    work: PathBuf,
+    variables: BTreeMap<String, String>,
+    /// What `${{ ... }}` may name.
+    context: BTreeMap<String, String>,
+    status: i32,
+    said: String,
+}
+
+impl<'a> Job<'a> {
+    fn new(service: &'a Service, event: Event) -> Job<'a> {
+        for name in ["summary", "comments", "output"] {
+            fs::write(service.file(name), "").unwrap();
+        }
+        let number = if event == Event::PullRequest { "7" } else { "" };
+        let context = [
+            ("github.token", "secret"),
+            ("github.event.number", number),
+            ("github.run_id", "1"),
+            ("runner.os", "Linux"),
+        ];
+        Job {
+            service,
+            event,
+            work: PathBuf::new(),
+            variables: service.variables_of_github(event),
+            context: context
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            status: 0,
+            said: String::new(),
+        }
+    }
+
+    fn add_variables(&mut self, environment: &Value) {
+        for (name, value) in entries(environment) {
+            let value = self.filled(&plain(value));
+            self.variables.insert(name, value);
+        }
+    }
+
+    /// The text with every `${{ NAME }}` replaced by what it stands for.
+    fn filled(&self, text: &str) -> String {
+        let mut parts = text.split("${{");
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once("}}").expect("an expression ends");
+            let value = self.context.get(name.trim());
+            filled += value.unwrap_or_else(|| panic!("'{}' is not known", name.trim()));
+            filled += rest;
+        }
+        filled
+    }
+
+    /// Whether a step with this condition is executed.
+    fn is_due(&self, condition: &Value) -> bool {
+        let condition = plain(condition);
+        if condition == "always()" {
+            return true;
+        }
+        let holds = match condition.split_once(" == ") {
+            Some((name, value)) => {
+                self.filled(&format!("${{{{{name}}}}}")) == value.trim_matches('\'')
+            }
+            None => condition.is_empty(),
+        };
+        holds && self.status == 0
+    }
+
+    fn steps(&mut self, steps: &[Value]) {
+        for step in steps.iter().filter(|step| !step.is_null()) {
+            if !self.is_due(&step["if"]) {
+                continue;
+            }
+            match &step["uses"] {
+                Value::Null => self.run(step),
+                action => self.action(&plain(action), &step["with"]),
+            }
+        }
+    }
+
+    fn run(&mut self, step: &Value) {
+        let before = self.variables.clone();
+        self.add_variables(&step["env"]);
+        let script = plain(&step["run"]);
+        assert!(
+            !script.contains("${{"),
+            "what others write must not become a script: {script}"
+        );
+        // Without a shell that is named, a pipe is as good as its last command.
+        let strictly = if step["shell"].is_null() {
+            ""
+        } else {
+            PIPEFAIL
+        };
+        let script = format!("{strictly}{script}");
+        let (status, said) = self.service.execute(&script, &self.work, &self.variables);
+        self.said += &said;
+        if self.status == 0 {
+            self.status = status;
+        }
+        self.variables = before;
+        let id = plain(&step["id"]);
+        for (name, value) in read(&self.service.file("output"))
+            .lines()
+            .filter_map(|line| line.split_once('='))
+        {
+            self.context
+                .insert(format!("steps.{id}.outputs.{name}"), value.to_owned());
+        }
+    }
+
+    fn action(&mut self, action: &str, with: &Value) {
+        let kept = self
+            .service
+            .file(&format!("kept/{}", plain(&with["path"]).replace('/', "-")));
+        let here = self.work.join(plain(&with["path"]));
+        match action.split('@').next().unwrap() {
+            "actions/checkout" => {
+                let is_whole = plain(&with["fetch-depth"]) == "0";
+                self.work = self.service.checkout(self.event, is_whole);
+            }
+            "actions/cache/restore" => drop(fs::copy(kept, here)),
+            "actions/cache/save" => drop(fs::copy(here, kept).unwrap()),
+            "speedwell-bench/speedwell" => {
+                let own = action_file();
+                for (name, input) in entries(&own["inputs"]) {
+                    let value = match &with[&*name] {
+                        Value::Null => self.filled(&plain(&input["default"])),
+                        given => plain(given),
+                    };
+                    self.context.insert(format!("inputs.{name}"), value);
+                }
+                self.steps(steps(&own["runs"]["steps"]));
+            }
+            other => panic!("'{other}' is not known"),
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        Outcome {
+            status: self.status,
+            said: self.said,
+            summary: read(&self.service.file("summary")),
+            comments: read(&self.service.file("comments")),
+        }
+    }
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+fn action_file() -> Value {
+    yaml(&fs::read_to_string(repository().join("action.yml")).unwrap())
+}
+
+/// Sessions of all commits of `main` but the last, like the one that was exported: of 100 µs, or of 80 until commit 20.
+fn sessions(service: &Service, exported: &str, was_faster: bool) -> String {
+    let mut lines = exported
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let header: Json = lines.next().unwrap();
+    let runs: Vec<Json> = lines.collect();
+    let metric = header["metrics"][0]["name"].clone();
+    let line = service.git(&["log", "--reverse", "--format=%H %T", "main~1"]);
+    let mut text = String::new();
+    for (commit, line) in line.lines().enumerate() {
+        let (revision, tree) = line.split_once(' ').unwrap();
+        let mut own = header.clone();
+        own["id"] = format!("session-{commit}").into();
+        own["origin"]["revision"] = revision.into();
+        own["origin"]["tree"] = tree.into();
+        writeln!(text, "{own}").unwrap();
+        let level = if was_faster && commit < 20 { 0.8 } else { 1.0 };
+        let drawn = (commit as u32 + 1).wrapping_mul(2_654_435_761) >> 16;
+        let factor = level * (1.0 + 0.01 * (f64::from(drawn) / 65_536.0 - 0.5));
+        for run in &runs {
+            let mut run = run.clone();
+            for sample in run["run"]["samples"].as_array_mut().unwrap() {
+                if sample["metric"] == metric {
+                    sample["value"] = (sample["value"].as_f64().unwrap() * factor).into();
+                }
+            }
+            writeln!(text, "{run}").unwrap();
+        }
+    }
+    text
+}
+
+/// Executes a recipe for main with nothing, with a level course, and with one that became slower. `kept` gives what the
+/// recipe keeps as JSON Lines, and `keep` puts something else in its place.
+fn has_a_gate(
+    service: &Service,
+    recipe: &dyn Fn() -> Outcome,
+    kept: &dyn Fn() -> String,
+    keep: &dyn Fn(&str),
+) {
+    recipe().expect(2, "nothing could be compared: no series has points enough");
+    let exported = kept();
+    keep(&sessions(service, &exported, false));
+    recipe().expect(0, "");
+    let all = kept();
+    let count = all.matches("\"speedwell\":\"session\"").count();
+    assert_eq!(count, COMMITS, "a session of each commit");
+    keep(&sessions(service, &exported, true));
+    recipe().expect(1, "worse");
+    assert_eq!(kept().matches("\"speedwell\":\"session\"").count(), COMMITS);
+}
+
+impl Service {
+    /// What a store holds, as JSON Lines.
+    fn exported(&self, db: &Path) -> String {
+        let db = db.display();
+        let script = format!(
+            "for number in $(speedwell history --format csv --db {db} | sed 1d | cut -d, -f1); do
+               speedwell report @$number --export jsonl --db {db}
+             done"
+        );
+        let (status, said) = self.execute(&script, &self.folder("home"), &BTreeMap::new());
+        assert_eq!(status, 0, "{said}");
+        said
+    }
+
+    /// Puts a store of these sessions in the place of another.
+    fn import(&self, lines: &str, db: &Path) {
+        let _ = fs::remove_file(db);
+        let file = self.file("import.jsonl");
+        fs::write(&file, lines).unwrap();
+        let answer = self.repository.run(&[
+            "import",
+            "--quiet",
+            &file.to_string_lossy(),
+            "--db",
+            &db.to_string_lossy(),
+        ]);
+        answer.expect_status(0);
+    }
+}
+
+#[test]
+fn a_branch_of_the_repository_keeps_the_results_of_main() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let [workflow] = &blocks("yaml", "git show origin/results")[..] else {
+        panic!("one workflow");
+    };
+    let workflow = yaml(workflow);
+    let origin = service.file("origin.git").display().to_string();
+    let bare = |words: &[&str]| service.git(&[&["--git-dir", &origin], words].concat());
+    program(&service.file("origin.git/hooks/pre-receive"), REFUSES_ONCE);
+    let kept = || bare(&["show", "results:history.jsonl"]);
+    let keep = |lines: &str| {
+        let file = service.file("history.jsonl");
+        fs::write(&file, lines).unwrap();
+        let blob = bare(&["hash-object", "-w", &file.to_string_lossy()]);
+        let index = format!("100644,{blob},history.jsonl");
+        bare(&["update-index", "--add", "--cacheinfo", &index]);
+        let tree = bare(&["write-tree"]);
+        let commit = bare(&["commit-tree", &tree, "-m", "other results"]);
+        bare(&["update-ref", "refs/heads/results", &commit]);
+    };
+    has_a_gate(
+        &service,
+        &|| service.workflow(&workflow, Event::Push),
+        &kept,
+        &keep,
+    );
+    assert!(service.file("origin.git/refused").exists());
+    assert_eq!(
+        bare(&["ls-tree", "--name-only", "results"]),
+        "history.jsonl"
+    );
+}
+
+#[test]
+fn a_cache_keeps_the_store_of_main_even_if_the_gate_fails() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let [workflow] = &blocks("yaml", "actions/cache/save")[..] else {
+        panic!("one workflow");
+    };
+    let workflow = yaml(workflow);
+    let db = service.file("kept/speedwell.db");
+    has_a_gate(
+        &service,
+        &|| service.workflow(&workflow, Event::Push),
+        &|| service.exported(&db),
+        &|lines| service.import(lines, &db),
+    );
+}
+
+#[test]
+fn exported_results_are_kept_on_gitlab() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let [file] = &blocks("yaml", "paths: [results.jsonl]")[..] else {
+        panic!("one pipeline");
+    };
+    let file = yaml(file);
+    let kept = service.file("kept/results.jsonl");
+    has_a_gate(
+        &service,
+        &|| service.pipeline(&file, Event::Push),
+        &|| read(&kept),
+        &|lines| fs::write(&kept, lines).unwrap(),
+    );
+}
+
+#[test]
+fn a_machine_of_ones_own_measures_main() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let [script] = &blocks("sh", "speedwell run")[..] else {
+        panic!("one script");
+    };
+    let db = service.file("home/speedwell.db");
+    let recipe = || {
+        let work = service.checkout(Event::Push, true);
+        let (status, said) = service.execute(script, &work, &BTreeMap::new());
+        Outcome {
+            status,
+            said,
+            summary: String::new(),
+            comments: String::new(),
+        }
+    };
+    has_a_gate(&service, &recipe, &|| service.exported(&db), &|lines| {
+        service.import(lines, &db)
+    });
+}
+
+/// Executes a recipe for pull requests on one that changes nothing, one that is slower, and one that cannot be built.
+fn compares(service: &Service, recipe: &dyn Fn() -> Outcome) -> [Outcome; 3] {
+    service.pull_request("100", None);
+    let level = recipe().expect(0, "");
+    service.pull_request("150", None);
+    let slower = recipe().expect(1, "");
+    assert!(slower.summary.contains("BM_copy/"), "{slower:#?}");
+    assert!(slower.summary.contains("base"), "{slower:#?}");
+    service.pull_request("100", Some("echo no compiler here; exit 3"));
+    let broken = recipe().expect(2, "no compiler here");
+    assert_eq!(broken.summary, "");
+    [level, slower, broken]
+}
+
+#[test]
+fn a_pull_request_is_compared_on_github_and_a_refused_comment_does_not_matter() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let workflows = blocks("yaml", "pull-requests: write");
+    assert_eq!(workflows.len(), 2, "commands, and the action");
+    for workflow in &workflows {
+        let workflow = yaml(workflow);
+        let outcomes = compares(&service, &|| {
+            service.workflow(&workflow, Event::PullRequest)
+        });
+        let [level, slower, broken] = outcomes;
+        for own in [level, slower] {
+            assert!(
+                own.comments.starts_with("pr comment 7 --body-file "),
+                "{own:#?}"
+            );
+            assert!(
+                own.said.contains("::notice::the comment was refused"),
+                "{own:#?}"
+            );
+        }
+        assert_eq!(broken.comments, "");
+    }
+}
+
+#[test]
+fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let [file] = &blocks("yaml", "merge_request_event")[..] else {
+        panic!("one pipeline");
+    };
+    let file = yaml(file);
+    compares(&service, &|| service.pipeline(&file, Event::PullRequest));
+    let [script] = &blocks("sh", "rev:@base:main")[..] else {
+        panic!("one script");
+    };
+    compares(&service, &|| {
+        let work = service.checkout(Event::PullRequest, true);
+        let (status, said) = service.execute(script, &work, &BTreeMap::new());
+        let summary = read(&work.join("report.md"));
+        Outcome {
+            status,
+            said,
+            summary,
+            comments: String::new(),
+        }
+    });
+}
+
+#[test]
+fn a_shallow_checkout_is_refused_with_the_way_out() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    service.pull_request("100", None);
+    let workflow = &blocks("yaml", "pull-requests: write")[0];
+    let workflow = yaml(&workflow.replace("fetch-depth: 0", "fetch-depth: 1"));
+    let outcome = service.workflow(&workflow, Event::PullRequest);
+    outcome.expect(2, "there is no branch 'main' here\nhint: git fetch --unshallow origin main:refs/remotes/origin/main");
+}
+
+#[test]
+fn the_action_has_what_a_composite_action_needs_and_the_page_has_all_its_inputs() {
+    let action = action_file();
+    for field in ["name", "description"] {
+        assert!(!plain(&action[field]).is_empty(), "{field}");
+    }
+    assert_eq!(plain(&action["runs"]["using"]), "composite");
+    for step in steps(&action["runs"]["steps"]) {
+        assert_eq!(plain(&step["shell"]), "bash", "{step:?}");
+        assert!(!plain(&step["run"]).is_empty(), "{step:?}");
+    }
+    let page = fs::read_to_string(repository().join(PAGE)).unwrap();
+    for (name, input) in entries(&action["inputs"]) {
+        let default = plain(&input["default"]);
+        let is_needed = plain(&input["required"]) == "true";
+        assert!(is_needed || input.get("default").is_some(), "{name}");
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("{PAGE} lacks the input '{name}'"));
+        assert!(default.contains("${{") || row.contains(&default), "{row}");
+        assert!(!plain(&input["description"]).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn the_action_takes_other_commands_and_a_program_that_is_there() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    let workflow = |with: &str| {
+        yaml(&format!(
+            "jobs: {{one: {{steps: [{{uses: actions/checkout@v4, with: {{fetch-depth: 0}}}},
+             {{run: make bench}}, {{uses: speedwell-bench/speedwell@main, with: {{{with}}}}}]}}}}"
+        ))
+    };
+    let run = workflow("command: run, arguments: ./bench --runs 2 --no-save");
+    let outcome = service.workflow(&run, Event::Push).expect(0, "BM_copy/*");
+    assert_eq!((&*outcome.summary, &*outcome.comments), ("", ""));
+    let other = workflow("arguments: ./bench, program: /nowhere/speedwell");
+    service
+        .workflow(&other, Event::Push)
+        .expect(127, "/nowhere/speedwell");
+}
