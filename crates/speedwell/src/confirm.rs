@@ -5,7 +5,7 @@
 use super::options::{RunArgs, Task};
 use super::{Status, run as measuring, status};
 use anyhow::{bail, ensure};
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use speedwell_analysis::confirm::{Confirmation, confirmations};
 use speedwell_analysis::{self as analysis, Correction, Settings};
 use speedwell_measure::confirm::{self, Suspect};
@@ -13,6 +13,7 @@ use speedwell_measure::{self as measure, MeasureRequest, Plans};
 use speedwell_model::{Change, ChangeState, Estimate, Order, Purpose, Session};
 use speedwell_report::{self as report, Document, Subject};
 use speedwell_results::store::Store;
+use std::ffi::OsString;
 
 /// Measure a suspected change again, before and after, and say whether it is there
 ///
@@ -36,6 +37,19 @@ use speedwell_results::store::Store;
 pub struct ConfirmArgs {
     #[command(flatten)]
     measuring: RunArgs,
+}
+
+impl ConfirmArgs {
+    /// What words would ask for, for commands that confirm on their own.
+    ///
+    /// # Errors
+    /// They make no sense.
+    pub fn of_words(words: Vec<OsString>) -> anyhow::Result<ConfirmArgs> {
+        let command = ConfirmArgs::augment_args(clap::Command::new("confirm"));
+        Ok(ConfirmArgs::from_arg_matches(
+            &command.try_get_matches_from(words)?,
+        )?)
+    }
 }
 
 /// Measures again, and says what came of it.

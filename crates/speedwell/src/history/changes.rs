@@ -1,13 +1,15 @@
 //! `speedwell history changes`: what changed, since when, and how sure that is; and the gate over time.
 
 use crate::Status;
+use crate::confirm::{self, ConfirmArgs};
 use crate::options::{FailOn, OutputArgs, SeriesArgs, StoreArgs};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_measure::history::{history, position};
-use speedwell_model::{Change, ChangeState};
+use speedwell_measure::history::{self, position};
+use speedwell_model::{Change, ChangeState, Verdict};
 use speedwell_report::{self as report, Subject};
+use std::ffi::OsString;
 
 /// List what changed along a line of revisions, since when, and how sure that is
 #[derive(Debug, Args)]
@@ -23,6 +25,12 @@ pub struct ChangesArgs {
     /// Exit with status 1 if an open change is worse, or is suspected to be; with 2 if no series could be searched
     #[arg(long, value_name = "WHEN", default_value = "never")]
     fail_on: FailOn,
+    /// First measure again, on this machine, what is open and worse; the gate counts only what was confirmed
+    #[arg(long, conflicts_with_all = ["format", "no_save"])]
+    confirm: bool,
+    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
+    #[arg(long, value_name = "COMMAND", requires = "confirm")]
+    build: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -36,7 +44,8 @@ pub struct ChangesArgs {
 pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     args.output.check(Subject::Changes)?;
     let mut store = args.store.open_to_derive()?;
-    let history = history(&mut store, &args.series.request()?)?;
+    let request = args.series.request()?;
+    let mut history = history::history(&mut store, &request)?;
     let since = match &args.since {
         Some(word) => Some(position(&store, &history.line, word)?),
         None => None,
@@ -50,17 +59,56 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
         });
         is_new && (!args.open || change.is_open())
     };
+    let mut measured = Status::DONE;
+    if args.confirm {
+        measured = confirmed(&args, &history, &is_shown)?;
+        history = history::history(&mut store, &request)?;
+    }
     let document = report::changes(&history, &is_shown, &args.output.settings());
     args.output.print(&document)?;
-    judge(&history, &is_shown, args.fail_on)
+    Ok(measured.or(judge(&history, &is_shown, &args)?))
+}
+
+/// Measures again what is open and worse, and whose both sides can be named. That something was refuted is no failure.
+fn confirmed(
+    args: &ChangesArgs,
+    history: &History,
+    is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
+) -> anyhow::Result<Status> {
+    let mut words: Vec<OsString> = vec!["confirm".into()];
+    for series in &history.series {
+        let is_wanted = |change: &&Change| {
+            let is_settled = change.state == ChangeState::Confirmed || change.is_drift;
+            let is_worse = series.verdict(change, history.threshold) == Verdict::Worse;
+            is_shown(series, change) && change.is_open() && is_worse && !is_settled
+        };
+        let numbers = series.trend.changes.iter().filter(is_wanted);
+        words.extend(numbers.map(|change| change.number.to_string().into()));
+    }
+    if words.len() == 1 {
+        return Ok(Status::DONE);
+    }
+    if let Some(build) = &args.build {
+        words.extend(["--build".into(), build.into()]);
+    }
+    if let Some(file) = &args.store.db {
+        words.extend(["--db".into(), file.into()]);
+    }
+    let status = confirm::run(ConfirmArgs::of_words(words)?)?;
+    Ok(if status == Status::NO {
+        Status::DONE
+    } else {
+        status
+    })
 }
 
 /// The gate over time.
 fn judge(
     history: &History,
     is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
-    fail_on: FailOn,
+    args: &ChangesArgs,
 ) -> anyhow::Result<Status> {
+    let fail_on = args.fail_on;
     if fail_on == FailOn::Never {
         return Ok(Status::DONE);
     }
@@ -73,7 +121,12 @@ fn judge(
          compares two revisions at once"
     );
     let is_refused = |series: &SeriesTrend, change: &Change| {
-        let is_counted = change.state != ChangeState::Suspected || fail_on == FailOn::Unclear;
+        let is_counted = match change.state {
+            ChangeState::Confirmed => true,
+            _ if args.confirm => false,
+            ChangeState::Suspected => fail_on == FailOn::Unclear,
+            _ => true,
+        };
         let verdict = series.verdict(change, history.threshold);
         is_shown(series, change) && change.is_open() && is_counted && fail_on.refuses(verdict)
     };

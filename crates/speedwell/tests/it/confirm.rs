@@ -2,6 +2,7 @@
 
 use super::project::Answer;
 use super::repository::{BENCH, Repository};
+use serde_json::Value;
 use speedwell_model::{Change, ChangeState, Estimate, Judgement};
 use speedwell_results::store::Store;
 
@@ -142,6 +143,69 @@ fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
         } else {
             "the ends do not differ"
         }]);
+    }
+}
+
+/// A repository of thirty commits whose history says that the program became 10 % slower with the twentieth. In truth it
+/// takes 100 µs before and so many afterwards.
+fn suspicious(after: &str) -> Option<Repository> {
+    let repository = Repository::with_program("100")?;
+    let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
+    let mut commits = vec![repository.id("HEAD")];
+    for commit in 2..=30 {
+        let cost = if commit < 20 { "100" } else { after };
+        repository.write("cost", cost);
+        repository.write("bench.in", &format!("{text}# commit {commit}\n"));
+        commits.push(repository.commit(&format!("commit {commit}")));
+    }
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("build.sh").env("LOG", "/dev/null");
+    let built = shell.current_dir(repository.project.path("")).status();
+    assert!(built.unwrap().success());
+    let words = ["run", "--runs", "1", "-f", "BM_copy/8$", "./bench"];
+    repository.run(&words).expect_status(0);
+    let exported = repository
+        .run(&["report", "@1", "--export", "jsonl"])
+        .stdout;
+    let mut lines = exported
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let (mut header, mut run) = (lines.next().unwrap(), lines.next().unwrap());
+    header["runs"] = 1.into();
+    let mut all = String::new();
+    for (place, commit) in commits.iter().enumerate() {
+        header["id"] = format!("session-{place}").into();
+        header["origin"]["revision"] = commit.as_str().into();
+        header["origin"]["tree"] = repository.id(&format!("{commit}^{{tree}}")).into();
+        let noise = (place * 7 % 11) as f64 * 0.001;
+        let slower = if place < 19 { 1.0 } else { 1.1 };
+        for sample in run["run"]["samples"].as_array_mut().unwrap() {
+            sample["value"] = (100_000.0 * (1.0 + noise) * slower).into();
+        }
+        all += &format!("{header}\n{run}\n");
+    }
+    std::fs::write(repository.outside("all.jsonl"), all).unwrap();
+    let file = repository.outside("all.jsonl");
+    repository
+        .run(&["import", file.to_str().unwrap(), "-q"])
+        .expect_status(0);
+    Some(repository)
+}
+
+#[test]
+fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
+    for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
+        let Some(repository) = suspicious(after) else {
+            return;
+        };
+        let gate = ["history", "changes", "--fail-on", "worse"];
+        repository.run(&gate).expect_status(1);
+        let confirmed = [&gate[..], &["--confirm", "--build", "sh build.sh"]].concat();
+        let answer = repository.run(&confirmed).expect_status(status);
+        answer
+            .expect_stderr(&[&format!(" is {state}")])
+            .expect_stdout(&[state]);
+        repository.run(&gate).expect_status(status);
     }
 }
 

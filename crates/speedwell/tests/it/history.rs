@@ -193,6 +193,40 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
 }
 
 #[test]
+fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    let found = changes(repository.run(&list(&[])));
+    let store = repository.project.path(".speedwell/results.db");
+    let origin = format!("file://{}", repository.folder().display());
+    let in_clone = |depth: &str| {
+        let clone = repository.outside(depth);
+        repository.git(&[
+            "clone",
+            "--quiet",
+            "--depth",
+            depth,
+            &origin,
+            clone.to_str().unwrap(),
+        ]);
+        let mut command = repository.command(&list(&["--db", store.to_str().unwrap()]));
+        Answer::from(command.current_dir(clone).output().unwrap())
+    };
+    repository.commit("commit 41");
+    let reaches = in_clone("3");
+    assert!(!reaches.stdout.contains("shallow"), "{reaches:#?}");
+    assert_eq!(changes(reaches), found);
+
+    for commit in 42..50 {
+        repository.commit(&format!("commit {commit}"));
+    }
+    let has_a_gap = in_clone("2").expect_stdout(&["git fetch --unshallow"]);
+    assert_eq!(changes(has_a_gap), found);
+    assert_eq!(changes(repository.run(&list(&[]))), found);
+}
+
+#[test]
 fn another_machine_is_no_change_and_hides_none() {
     let of_two = |commit: u32, header: &mut Value| {
         let name = if commit.is_multiple_of(3) {
