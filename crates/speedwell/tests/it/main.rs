@@ -6,6 +6,7 @@
 mod arbitrary;
 mod as_ab;
 mod as_erlperf;
+mod as_hyperfine;
 mod bisect;
 mod broken_files;
 mod browser;
