@@ -5,6 +5,7 @@
 
 mod arbitrary;
 mod as_ab;
+mod as_benchstat;
 mod as_erlperf;
 mod as_hyperfine;
 mod bisect;
