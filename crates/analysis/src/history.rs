@@ -2,7 +2,7 @@
 
 use crate::circumstances::Difference;
 use crate::trend::{SAME_BORDER, Trend, TrendPoint, verdict_of_change};
-use speedwell_model::{Change, Machine, SeriesKey, Verdict};
+use speedwell_model::{Change, Landmark, Machine, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a project knows along a line of revisions.
@@ -18,6 +18,10 @@ pub struct History {
     pub machines: BTreeMap<u32, Machine>,
     /// Names of releases and remarks, by the ids of their revisions.
     pub labels: HashMap<String, Vec<String>>,
+    /// The revisions of the line that have such names; only where the whole course is shown.
+    pub landmarks: Vec<Landmark>,
+    /// The branch that this one left, if it is another one and is shown.
+    pub target: Option<String>,
     /// Points that lie on no revision of the line, or on none at all.
     pub gone: usize,
     /// Whole sentences about the line.
@@ -38,7 +42,14 @@ pub struct SeriesTrend {
     /// Circumstances that changed from one point to the next of the same machine, by the index of the later one; only where
     /// the whole course is shown.
     pub circumstances: BTreeMap<usize, Vec<Difference>>,
+    /// Sessions in which the case failed, so that they have no point; only where the whole course is shown.
+    pub failures: Vec<Landmark>,
+    /// How the branch went on that this one left. Positions are counted on from where the two part.
+    pub continuation: Vec<TrendPoint>,
 }
+
+/// So many points at either side of a change say what it was like there.
+const AROUND_CHANGE: usize = 10;
 
 /// Two levels that differ by no more than this share may be those of one case under two names.
 const ALIKE: f64 = 0.1;
@@ -121,6 +132,20 @@ impl Trend {
             is_near(&self.points[*other]) || (is_near(&self.points[*one]) && one < other)
         });
         successions
+    }
+
+    /// The points in which changes are looked for just before a change and just after it, as many of either as
+    /// [`AROUND_CHANGE`].
+    pub fn around(&self, change: &Change) -> Option<[Vec<&TrendPoint>; 2]> {
+        let border = self.position(&change.after)?;
+        let is_of_side = |is_after: bool| {
+            let points = self.points.iter().filter(|point| point.is_searched());
+            points.filter(move |point| (point.position >= border) == is_after)
+        };
+        Some([
+            is_of_side(false).rev().take(AROUND_CHANGE).collect(),
+            is_of_side(true).take(AROUND_CHANGE).collect(),
+        ])
     }
 
     /// How many revisions of the line lie between the border's two, the newer one included.

@@ -7,7 +7,9 @@ use super::read::{better_of, from_json};
 use super::session_writer::better_name;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use speedwell_model::{Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints};
+use speedwell_model::{
+    Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints,
+};
 use std::collections::HashMap;
 
 /// The project that a local file is about.
@@ -117,6 +119,36 @@ impl Store {
                    JOIN revision ON revision.number = point.revision
                    WHERE machine.id = ?1 AND NOT point.dirty AND point.kind NOT IN ('confirm', 'bisect')";
         self.rows(sql, [machine], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// The sessions on a line in which a case of a variant failed.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn failures_on(
+        &self,
+        branch: &str,
+        case: &str,
+        variant: &str,
+    ) -> anyhow::Result<Vec<Landmark>> {
+        let sql =
+            "SELECT DISTINCT position, committed_unix_ms, revision.id, session.number FROM failure
+                   JOIN session ON session.number = failure.session
+                   JOIN origin ON origin.session = failure.session AND NOT origin.dirty
+                   JOIN revision ON revision.id = origin.revision AND revision.project = ?1
+                   JOIN line ON line.revision = revision.number AND line.branch = ?2
+                   WHERE NOT skipped AND (failure.detail ->> '$.case' = ?3 OR failure.detail ->> '$.step' = 'build')
+                   AND coalesce(failure.detail ->> '$.variant', ?4) = ?4
+                   AND coalesce(design ->> '$.purpose', '') NOT IN ('confirm', 'bisect')
+                   ORDER BY position, session.number";
+        self.rows(sql, params![PROJECT, branch, case, variant], |row| {
+            Ok(Landmark {
+                position: row.get(0)?,
+                committed_unix_ms: row.get(1)?,
+                revision: row.get(2)?,
+                session: row.get(3)?,
+            })
+        })
     }
 
     /// Revisions that could not be built when their points were to be measured later, with the command and the session.
