@@ -36,6 +36,29 @@ struct Request<'a> {
     files: &'a [String],
 }
 
+impl<'a> Request<'a> {
+    /// Takes the value of a flag.
+    fn set(&mut self, name: &str, value: &'a str) -> Result<(), String> {
+        let share = || match value.parse() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+            _ => Err(format!("-{name} '{value}' is not a number from 0 to 1")),
+        };
+        match name {
+            "table" => self.table = value,
+            "row" => self.row = value,
+            "col" => self.column = value,
+            "ignore" => self.ignore = value,
+            "filter" => self.filter = value,
+            "alpha" => self.alpha = share()?,
+            "confidence" => self.confidence = share()?,
+            _ if value == "csv" => self.is_csv = true,
+            _ if value == "text" => self.is_csv = false,
+            _ => return Err(format!("-format '{value}' is neither text nor csv")),
+        }
+        Ok(())
+    }
+}
+
 /// Does what `arguments` ask for; returns the exit status.
 ///
 /// # Errors
@@ -94,22 +117,7 @@ fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
                 value
             }
         };
-        let share = || match value.parse() {
-            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-            _ => Err(format!("-{name} '{value}' is not a number from 0 to 1")),
-        };
-        match name {
-            "table" => request.table = value,
-            "row" => request.row = value,
-            "col" => request.column = value,
-            "ignore" => request.ignore = value,
-            "filter" => request.filter = value,
-            "alpha" => request.alpha = share()?,
-            "confidence" => request.confidence = share()?,
-            _ if value == "csv" => request.is_csv = true,
-            _ if value == "text" => request.is_csv = false,
-            _ => return Err(format!("-format '{value}' is neither text nor csv")),
-        }
+        request.set(name, value)?;
     }
     if request.files.is_empty() {
         return Err("there is no file to read".to_owned());

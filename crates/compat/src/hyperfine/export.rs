@@ -121,9 +121,10 @@ fn csv(all: &[Figures]) -> String {
 
 /// A cell as RFC 4180 has it: in quotes only where it needs them.
 fn quoted(text: &str) -> String {
-    match text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+    if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
 }
 

@@ -174,9 +174,10 @@ impl<'a> Measuring<'a> {
         let (fewest, most) = self.request.runs;
         let whole_s = timing.real_s + self.shell_s() + around_s;
         // What takes no time could be run for ever.
-        let in_time = match whole_s > 0.0 {
-            true => (self.request.least_time_s / whole_s) as u64,
-            false => fewest,
+        let in_time = if whole_s > 0.0 {
+            (self.request.least_time_s / whole_s) as u64
+        } else {
+            fewest
         };
         Ok((
             timing,

@@ -114,9 +114,10 @@ pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<Strin
         });
     }
     if figures.runs.iter().any(|run| run.status != Some(0)) {
-        found.push(match request.strict {
-            true => "Ignoring non-zero exit code.".to_owned(),
-            false => "Some runs ended with another status than 0, which was ignored.".to_owned(),
+        found.push(if request.strict {
+            "Ignoring non-zero exit code.".to_owned()
+        } else {
+            "Some runs ended with another status than 0, which was ignored.".to_owned()
         });
     }
     let times: Vec<f64> = figures.times().collect();
@@ -124,24 +125,14 @@ pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<Strin
     let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
     if scores[0] > FAR {
         let first = Unit::fitting(times[0]).text(times[0]);
-        found.push(match request.strict {
-            true => strict_slow_first(&first, warms, prepares),
-            false => {
-                let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
+        found.push(if request.strict { strict_slow_first(&first, warms, prepares) } else { let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
                 format!(
                     "The first run took {first}, much longer than the others: a cache was probably empty. With {hint} it \
                      is full from the beginning; with '--prepare' each run can find it empty."
-                )
-            }
-        });
+                ) });
     } else if scores.iter().any(|score| score.abs() > FAR) {
-        found.push(match request.strict {
-            true => strict_outliers(warms && prepares),
-            false => {
-                let count = scores.iter().filter(|score| score.abs() > FAR).count();
-                format!("{count} of {} runs took far longer or shorter than the others: something else was at work.", times.len())
-            }
-        });
+        found.push(if request.strict { strict_outliers(warms && prepares) } else { let count = scores.iter().filter(|score| score.abs() > FAR).count();
+                format!("{count} of {} runs took far longer or shorter than the others: something else was at work.", times.len()) });
     }
     found
 }
@@ -259,10 +250,8 @@ fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> Strin
 /// that a ratio is that of times with the shell where one is not above zero.
 fn against<'a>(base: &Figures, other: &'a Figures) -> Tested<'a> {
     let has_shell = base.times().chain(other.times()).any(|time| time <= 0.0);
-    let value = |run: &crate::hyperfine::figures::Timing| match has_shell {
-        true => run.whole_s,
-        false => run.real_s,
-    };
+    let value =
+        |run: &crate::hyperfine::figures::Timing| if has_shell { run.whole_s } else { run.real_s };
     let mut seen: Vec<Observation> = Vec::new();
     seen.extend(
         base.runs
@@ -296,18 +285,20 @@ fn sentence(row: &Tested<'_>, p: f64, limit: f64, look: Look) -> String {
     let interval = test.interval_at(limit);
     let (ratio, low, high) = (test.ratio(), interval.low, interval.high);
     let is_different = p <= ALPHA;
-    let (word, ratio, low, high) = match ratio >= 1.0 {
-        true => ("faster", ratio, low, high),
-        false => ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low),
+    let (word, ratio, low, high) = if ratio >= 1.0 {
+        ("faster", ratio, low, high)
+    } else {
+        ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
     };
     let shown = look.paint(&format!("{ratio:8.2}"), &[Paint::Bold, Paint::Green]);
     let range = format!("[{low:.2}, {high:.2}]{mark}");
     if is_different {
         return format!("{shown} {range} times {word} than {title}\n");
     }
-    let verdict = match low > 1.0 / (1.0 + SAME) && high < 1.0 + SAME {
-        true => "the same as",
-        false => "indistinguishable from",
+    let verdict = if low > 1.0 / (1.0 + SAME) && high < 1.0 + SAME {
+        "the same as"
+    } else {
+        "indistinguishable from"
     };
     format!("{shown} {range} times {word}, {verdict} {title}\n")
 }
