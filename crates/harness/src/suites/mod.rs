@@ -15,7 +15,7 @@ use crate::attempt::{not_described, start_reason};
 use crate::compile::Failed;
 use crate::job::{Description, Job, Parameter, Request, Setting, Source, SuiteCase};
 use crate::protocol::draft;
-use crate::{Attempt, Harness};
+use crate::{Attempt, Harness, Observation};
 use build::Built;
 use command::{Filling, PIPE, with_places};
 use read::Listed;
@@ -426,12 +426,16 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         .unwrap_or_else(|| Case::new(name, Vec::new()));
     let written = place.written(&collected, scratch, &output);
     let is_tried = job.test && keys.trial.is_some();
+    let mut said = None;
     let (seen, fault) = match read::observation(adapter, name, &case, &written) {
         // Suites that only try a case write no results of it.
-        (None, Some(_)) if is_tried => (None, None),
+        (None, Some(_)) if is_tried => (Some(Observation::new(case, Vec::new())), None),
+        (Some(seen), Some(cause)) if seen.samples.is_empty() => {
+            said = Some(cause.clone());
+            (None, Some(cause))
+        }
         read => read,
     };
-    let said = fault.clone().filter(|_| seen.is_some());
     let seen = seen.into_iter().collect();
     let mut attempt = Attempt::new(&plain, &outcome, seen, fault, job, setting);
     if place == Place::Stdout {
