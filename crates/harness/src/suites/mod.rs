@@ -441,6 +441,9 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
     if place == Place::Stdout {
         attempt.stdout = String::from_utf8_lossy(&collected.0).into_owned();
     }
+    if attempt.failure.is_some() {
+        attempt.observations.retain(|seen| !seen.samples.is_empty());
+    }
     explain(&mut attempt, said);
     attempt
 }
@@ -538,9 +541,10 @@ pub mod stored {
     ) -> Result<S::Ok, S::Error> {
         let stored = adapter.as_ref().map(|adapter| {
             let is_shipped = shipped(&adapter.name).is_some_and(|own| own == *adapter);
-            match is_shipped {
-                true => Stored::Name(adapter.name.clone()),
-                false => Stored::Whole(adapter.clone()),
+            if is_shipped {
+                Stored::Name(adapter.name.clone())
+            } else {
+                Stored::Whole(adapter.clone())
             }
         });
         stored.serialize(to)
