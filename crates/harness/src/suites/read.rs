@@ -148,8 +148,5 @@ pub fn observation(
 /// The same command as somebody would type it: results go to the terminal.
 pub fn by_hand(filling: Filling) -> Filling {
     let terminal = "/dev/stdout";
-    filling
-        .text("pipe", terminal)
-        .text("output", terminal)
-        .text("scratch", "/tmp/speedwell-results")
+    filling.text("pipe", terminal).text("output", terminal)
 }
