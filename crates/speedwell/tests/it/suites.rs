@@ -555,6 +555,7 @@ fn a_factor_of_two_is_found_in_every_suite() {
         compare("go", "Sum");
     }
     if has_rust() {
-        compare("rust", "fold/times/1|fold::1|libtest/fold");
+        // The harness of Rust itself takes seconds for each run, whatever its options say.
+        compare("rust", "fold/times/1|fold::1");
     }
 }
