@@ -263,6 +263,7 @@ mod tests {
             root: "/".into(),
             directory: "/".into(),
             definition: None,
+            suite: None,
         };
         let job = Job {
             source,
@@ -271,6 +272,7 @@ mod tests {
             flags: Vec::new(),
             arguments: Vec::new(),
             names: Vec::new(),
+            in_suite: None,
             test: false,
             http_tool: None,
             unavailable: None,

@@ -102,6 +102,7 @@ mod small_multiples;
 mod sources;
 mod store;
 mod style;
+mod suites;
 mod tune;
 mod validity;
 mod warmup;

@@ -1,0 +1,242 @@
+//! Benchmarks of other suites, driven as their adapters say: listed, executed one by one in fresh processes, and read.
+//!
+//! Decides how one case of such a suite is started and what becomes of its output. What a suite's options are is said by
+//! `crates/harness/suites/*.toml`, what its output means by `results::foreign::suites`. Start at [`Suites`]; at [`Known`] for how
+//! files are recognised, at `build.rs` for packages that are built first.
+
+mod build;
+mod command;
+mod known;
+mod list;
+mod place;
+mod read;
+pub mod stored;
+
+pub use known::{Known, is_elf, is_wrapper, shipped};
+
+use crate::compile::Failed;
+use crate::job::{Description, Job, Request, Setting, Source};
+use crate::{Attempt, Harness, Observation};
+use build::Built;
+use command::{Filling, PIPE, with_places};
+use list::{Asking, parameters, select};
+use place::{Collected, Place};
+use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
+use speedwell_process::{Scratch, Spec, run};
+use speedwell_suite::adapter::Adapter;
+use std::path::{Path, PathBuf};
+
+/// The harness for all of them.
+pub struct Suites;
+
+impl Harness for Suites {
+    fn describe(&self, source: &Source, request: &Request) -> Description {
+        let built = match programs(source, &request.program, &request.variant) {
+            Ok(built) => built,
+            Err(failed) => {
+                return Description {
+                    failure: Some(not_built(source, failed, None)),
+                    ..Description::default()
+                };
+            }
+        };
+        let mut description = Description::default();
+        for built in &built {
+            let described = Asking {
+                source,
+                request,
+                built,
+            }
+            .describe();
+            description.jobs.extend(described.jobs);
+            description.failure = description.failure.or(described.failure);
+            description.suites.extend(described.suites);
+        }
+        description.parameters = parameters(&description.jobs);
+        select(&mut description, &request.sets);
+        description
+    }
+
+    fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
+        let plain = Spec::new(&setting.program);
+        let wanted = job.in_suite.as_ref().and_then(|own| own.target.as_deref());
+        let built = match programs(&job.source, &setting.program, setting.variant) {
+            Ok(built) => built
+                .into_iter()
+                .find(|built| built.target.as_deref() == wanted),
+            Err(failed) => {
+                return Attempt {
+                    interrupted: failed.interrupted,
+                    failure: Some(not_built(&job.source, failed, Some((job, setting)))),
+                    ..Attempt::default()
+                };
+            }
+        };
+        let Some(built) = built else {
+            let reason = format!("has no benchmark program '{}'", wanted.unwrap_or_default());
+            return Attempt::refused(&plain, &reason, job, setting);
+        };
+        match Scratch::new() {
+            Ok(scratch) => perform(job, setting, &built, &scratch),
+            Err(error) => Attempt::refused(&plain, &format!("{error:#}"), job, setting),
+        }
+    }
+
+    fn prepare(&self, job: &Job, setting: &Setting<'_>) {
+        let _ = programs(&job.source, &setting.program, setting.variant);
+    }
+
+    fn usual_program(&self, source: &Source) -> PathBuf {
+        let program = source
+            .adapter()
+            .and_then(|adapter| adapter.keys.program.clone());
+        program.map_or_else(|| source.file.clone(), PathBuf::from)
+    }
+
+    fn has_version(&self, source: &Source) -> bool {
+        source
+            .adapter()
+            .is_some_and(|adapter| adapter.keys.program.is_some())
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+
+    fn records_series(&self) -> bool {
+        false
+    }
+}
+
+/// Of what was asked for, the option that means nothing to the suite of a file.
+pub fn meaningless_option(source: &Source, asked: Division) -> Option<&'static str> {
+    command::without_meaning(source.adapter()?, asked)
+}
+
+/// The programs of a target: itself, or what is built out of it.
+fn programs(source: &Source, program: &Path, variant: &Variant) -> Result<Vec<Built>, Failed> {
+    let adapter = source.suite.clone().ok_or_else(|| {
+        let reason = format!("'{}' belongs to no known suite", source.file.display());
+        Failed::before_start(Cause::Invalid { reason })
+    })?;
+    if let Some(word) = command::refused(&adapter, &variant.arguments) {
+        return Err(refused(&adapter, word));
+    }
+    if adapter.keys.build.is_none() {
+        return Ok(vec![Built {
+            program: program.to_owned(),
+            adapter,
+            target: None,
+            folder: source.directory.clone(),
+        }]);
+    }
+    let built = build::programs(&adapter, &source.file, program, variant)?;
+    for built in &built {
+        if let Some(word) = command::refused(&built.adapter, &variant.arguments) {
+            return Err(refused(&built.adapter, word));
+        }
+    }
+    Ok(built)
+}
+
+fn refused(adapter: &Adapter, word: &str) -> Failed {
+    let reason = format!(
+        "does not take '{word}' of {}: cases are chosen with --filter, and results are kept by Speedwell",
+        adapter.name
+    );
+    Failed::before_start(Cause::Invalid { reason })
+}
+
+fn not_built(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) -> Failure {
+    Failure {
+        step: if of.is_some() {
+            Step::Run
+        } else {
+            Step::Describe
+        },
+        benchmark: source.name.clone(),
+        case: of.map(|(job, _)| job.label.clone()),
+        variant: of.map(|(_, setting)| setting.variant.name.clone()),
+        slot: of.map(|(_, setting)| setting.slot),
+        cause: failed.cause,
+        stderr_tail: failed.output,
+        replay: failed.replay,
+    }
+}
+
+/// One case in a fresh process.
+fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -> Attempt {
+    let (adapter, keys) = (&built.adapter, &built.adapter.keys);
+    let name = job.name_under(&setting.variant.name);
+    let options = match &keys.trial {
+        Some(words) if job.test => words.clone(),
+        _ => command::options(adapter, setting.asked),
+    };
+    let common = built
+        .filling(&job.source, setting.variant)
+        .case(name, job.case.as_ref(), keys)
+        .words("options", options);
+    let command = with_places(&keys.run, &["options", "arguments"]);
+    let spec_of = |filling: &Filling| Spec {
+        limit: setting.limit,
+        ..built.process(&command, filling, setting.variant)
+    };
+    let plain = spec_of(&read::by_hand(common.clone()));
+    let output = scratch.path("results");
+    let own = common
+        .path("output", &output)
+        .path("scratch", scratch.folder())
+        .text("pipe", PIPE);
+    let place = Place::of(adapter);
+    let spec = Spec {
+        channel: place.channel(),
+        pin: setting.pin.cloned(),
+        ..spec_of(&own)
+    };
+    let mut collected = Collected::default();
+    let outcome = match run(&setting.layout.apply(&spec), &mut collected) {
+        Ok(outcome) => outcome,
+        Err(error) => return Attempt::not_started(&plain, &error, job, setting),
+    };
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(name, Vec::new()));
+    let written = place.written(&collected, scratch, &output);
+    let is_tried = job.test && keys.trial.is_some();
+    let mut said = None;
+    let (seen, fault) = match read::observation(adapter, name, &case, &written) {
+        // Suites that only try a case write no results of it.
+        (None, Some(_)) if is_tried => (Some(Observation::new(case, Vec::new())), None),
+        (Some(seen), Some(cause)) if seen.samples.is_empty() => {
+            said = Some(cause.clone());
+            (None, Some(cause))
+        }
+        read => read,
+    };
+    let seen = seen.into_iter().collect();
+    let mut attempt = Attempt::new(&plain, &outcome, seen, fault, job, setting);
+    if place == Place::Stdout {
+        attempt.stdout = String::from_utf8_lossy(&collected.0).into_owned();
+    }
+    if attempt.failure.is_some() {
+        attempt.observations.retain(|seen| !seen.samples.is_empty());
+    }
+    explain(&mut attempt, said);
+    attempt
+}
+
+/// A suite that says itself what went wrong says more than the status that its process ends with.
+fn explain(attempt: &mut Attempt, said: Option<Cause>) {
+    let stdout = &attempt.stdout;
+    let Some(failure) = &mut attempt.failure else {
+        return;
+    };
+    if matches!(failure.cause, Cause::Exit { .. }) {
+        failure.cause = said.unwrap_or(failure.cause.clone());
+    }
+    if failure.stderr_tail.is_empty() {
+        let lines: Vec<&str> = stdout.trim_end().lines().collect();
+        failure.stderr_tail = lines[lines.len().saturating_sub(20)..].join("\n");
+    }
+}

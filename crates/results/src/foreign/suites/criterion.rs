@@ -1,0 +1,65 @@
+//! `sample.json` of criterion: how many iterations each sample had, and how long they took together.
+//!
+//! Samples of the "linear" mode grow, those of the "flat" mode do not; a sample is its time divided by its iterations either way.
+
+use super::{Reported, nanoseconds};
+use crate::foreign::json::{self, Node};
+use anyhow::{Result, ensure};
+
+/// Reads the file of one benchmark. It does not name it: the folders that it lies in do.
+///
+/// # Errors
+/// It is not JSON, has other keys, or lists of different lengths.
+pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+    let parsed = json::parse(bytes)?;
+    let root = Node::root(&parsed);
+    let (iterations, times) = (
+        root.need("iters")?.elements()?,
+        root.need("times")?.elements()?,
+    );
+    ensure!(
+        iterations.len() == times.len(),
+        "'iters' has {} elements and 'times' {}",
+        iterations.len(),
+        times.len()
+    );
+    let mut reported = Reported::new(None);
+    for (iterations, time) in iterations.iter().zip(&times) {
+        let count = iterations.number()?;
+        ensure!(
+            count >= 1.0,
+            "'{}' is {count}, not a number of iterations",
+            iterations.place()
+        );
+        reported.add(&nanoseconds(), time.number()? / count, Some(count));
+    }
+    Ok(vec![reported])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_its_time_divided_by_its_iterations() {
+        let read = |text: &str| read(text.as_bytes());
+        let found =
+            read(r#"{"sampling_mode":"Linear","iters":[10.0,20.0],"times":[50.0,90.0]}"#).unwrap();
+        let samples = &found[0].samples;
+        assert_eq!((samples[0].value, samples[1].value), (5.0, 4.5));
+        assert_eq!(
+            (samples[1].iterations, samples[1].elapsed_ns),
+            (Some(20.0), Some(90))
+        );
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            told(r#"{"iters":[1],"times":[]}"#),
+            "'iters' has 1 elements and 'times' 0"
+        );
+        assert_eq!(
+            told(r#"{"iters":[0],"times":[1]}"#),
+            "'iters[0]' is 0, not a number of iterations"
+        );
+        assert_eq!(told("{}"), "the key 'iters' is missing");
+    }
+}

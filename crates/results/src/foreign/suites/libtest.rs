@@ -1,0 +1,68 @@
+//! Text of benchmarks of Rust's own test harness: `test NAME ... bench:       1,234 ns/iter (+/- 56)`.
+//!
+//! The figure is a median over the samples of the harness, which it does not print; since Rust 1.79 with two decimals.
+
+use super::{Reported, nanoseconds};
+use crate::foreign::utf8;
+use anyhow::{Context, Result};
+use speedwell_model::Cause;
+
+/// Reads what a benchmark program printed.
+///
+/// # Errors
+/// Not UTF-8, or a figure that is none.
+pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+    let mut found = Vec::new();
+    for line in utf8(bytes)?.lines() {
+        let Some((name, said)) =
+            (line.strip_prefix("test ")).and_then(|rest| rest.split_once(" ... "))
+        else {
+            continue;
+        };
+        let mut reported = Reported::new(Some(name.trim().to_owned()));
+        let said = said.trim();
+        if let Some(figures) = said.strip_prefix("bench:") {
+            let word = figures.split_whitespace().next().unwrap_or_default();
+            let value: f64 = (word.replace(',', "").parse())
+                .ok()
+                .with_context(|| format!("'{word}' in the line '{line}' is not a number"))?;
+            reported.add(&nanoseconds(), value, None);
+        } else if said.starts_with("FAILED") || said.starts_with("failed") {
+            reported.cause = Some(Cause::Invalid {
+                reason: "failed".to_owned(),
+            });
+        } else if said.starts_with("ignored") {
+            let reason = said.trim_start_matches("ignored").trim_start_matches(", ");
+            reported.cause = Some(Cause::Skipped {
+                reason: reason.to_owned(),
+            });
+        } else {
+            continue;
+        }
+        found.push(reported);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_medians_and_failures_are_named() {
+        let text = "\nrunning 3 tests\ntest fold   ... bench:       1,383.17 ns/iter (+/- 361.32)\n\
+                    test old ... bench:          12 ns/iter (+/- 0)\ntest panics ... FAILED\n\
+                    test slow ... ignored, takes a day\n\ntest result: FAILED. 0 passed\n";
+        let read = read(text.as_bytes()).unwrap();
+        let names: Vec<&str> = read.iter().filter_map(|one| one.name.as_deref()).collect();
+        assert_eq!(names, ["fold", "old", "panics", "slow"]);
+        assert_eq!(read[0].samples[0].value, 1383.17);
+        assert_eq!(read[1].samples[0].value, 12.0);
+        assert!(matches!(read[2].cause, Some(Cause::Invalid { .. })));
+        let skipped = Cause::Skipped {
+            reason: "takes a day".to_owned(),
+        };
+        assert_eq!(read[3].cause, Some(skipped));
+        assert!(super::read(b"test fold ... bench: many ns/iter").is_err());
+    }
+}
