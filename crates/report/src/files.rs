@@ -245,7 +245,7 @@ mod tests {
         let message = planned(1, &["r.pdf"]).unwrap_err().to_string();
         assert_eq!(
             message,
-            "cannot write 'r.pdf': unknown kind of file (known: .txt .md .csv .json .html .svg .png)"
+            "cannot write 'r.pdf': unknown kind of file (known: .txt .md .adoc .org .csv .json .html .svg .png)"
         );
         assert!(planned(1, &["report"]).is_err());
         let message = planned(0, &["r.PNG"]).unwrap_err().to_string();

@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(
             rendered(&Org),
             "*new is faster.*\n\n#+begin_quote\nWarning: the load was 3.2\n#+end_quote\n\n\
-             | case | a\\vert{}b |\n|---+---|\n| *eval/\u{200b}sh* |  |\n\
+             | case | a\\vert{}b |\n|---+---|\n| *eval/sh* |  |\n\
              | q=\u{200b}\"a\\vert{}b\" | [\u{200b}+6.9, +9.6] |\n| ~n=1~ | 2 |\n| half *\u{200b}done* |  |\n\n\
              stderr:\n#+begin_example\n,* boom\n----\n#+end_example\n"
         );
