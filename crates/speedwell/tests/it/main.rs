@@ -95,6 +95,7 @@ mod repository;
 mod resume;
 mod revisions;
 mod run;
+mod runtimes;
 mod safety;
 mod small_multiples;
 mod sources;
