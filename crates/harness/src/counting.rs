@@ -30,7 +30,7 @@ pub fn check(kind: Kind) -> Result<(), &'static str> {
             Err("its virtual machine compiles while it runs, and how much depends on time")
         }
         Kind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
-        Kind::GoogleBenchmark => Err("the program decides by the clock how much it does"),
+        Kind::Suite => Err("the program decides by the clock how much it does"),
         Kind::Load | Kind::Experiment => Err("what it does depends on when requests come in"),
         Kind::Fake => Err("no program is behind made-up numbers"),
     }

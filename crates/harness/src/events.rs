@@ -245,6 +245,7 @@ mod tests {
             root: "/".into(),
             directory: "/".into(),
             definition: None,
+            suite: None,
         };
         let job = Job {
             source,
@@ -253,6 +254,7 @@ mod tests {
             flags: Vec::new(),
             arguments: Vec::new(),
             names: Vec::new(),
+            in_suite: None,
             test: false,
             http_tool: None,
             unavailable: None,

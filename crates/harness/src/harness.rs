@@ -22,7 +22,7 @@ pub trait Harness: Sync {
 
     /// Whether a variant's program may be asked for its version: a benchmark program might take the
     /// question for an order to measure.
-    fn has_version(&self) -> bool {
+    fn has_version(&self, _source: &Source) -> bool {
         true
     }
 

@@ -3,9 +3,12 @@
 use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Case, Counting, Failure, Language, Samples, Snippet, Value, Variant};
+use speedwell_model::{
+    Case, Counting, Division, Failure, Language, Samples, Snippet, Value, Variant,
+};
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
+use speedwell_suite::adapter::Adapter;
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,8 +24,8 @@ pub enum Kind {
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
-    /// A program that was built with google/benchmark.
-    GoogleBenchmark,
+    /// Benchmarks of another suite, driven by its own options as an adapter says.
+    Suite,
     /// A C++ source file that uses our header; it is compiled, then driven over the protocol.
     Cpp,
     /// A program that somebody has built with our C++ header, driven over the protocol.
@@ -44,15 +47,7 @@ impl Kind {
     /// Whether a file may hold more than one benchmark, each with a name of its own.
     pub fn holds_several(self) -> bool {
         use Kind::*;
-        matches!(
-            self,
-            GoogleBenchmark | Cpp | Program | Python | Load | Experiment
-        )
-    }
-
-    /// Whether the file is a program that somebody has built.
-    pub fn is_program(self) -> bool {
-        matches!(self, Kind::GoogleBenchmark | Kind::Program)
+        matches!(self, Suite | Cpp | Program | Python | Load | Experiment)
     }
 }
 
@@ -73,6 +68,13 @@ pub struct Source {
     /// plan keeps it once for all its jobs, in its design.
     #[serde(skip)]
     pub definition: Option<Arc<Definition>>,
+    /// How the suite is driven that it belongs to, if it is another's.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::suites::stored"
+    )]
+    pub suite: Option<Arc<Adapter>>,
 }
 
 impl Source {
@@ -86,7 +88,19 @@ impl Source {
             root: root.to_owned(),
             directory: directory.to_owned(),
             definition: None,
+            suite: None,
         }
+    }
+
+    /// How the suite is driven that it belongs to.
+    pub(crate) fn adapter(&self) -> Option<&Adapter> {
+        self.suite.as_deref()
+    }
+
+    /// Whether it is a program that somebody has built, or a package that is built: all of it is what is measured.
+    pub fn is_program(&self) -> bool {
+        let is_built = |own: &Adapter| own.keys.program.is_none() || own.keys.build.is_some();
+        self.kind == Kind::Program || self.adapter().is_some_and(is_built)
     }
 
     /// The same file as the variant has it: that of its revision, where it is of one.
@@ -101,6 +115,15 @@ impl Source {
             directory: own(&self.directory),
             ..self.clone()
         })
+    }
+
+    /// What is typed to mean it.
+    pub fn operand(&self) -> String {
+        let file = self.file.to_string_lossy();
+        match self.adapter() {
+            Some(own) if own.keys.recognise.is_none() => format!("{}:{file}", own.name),
+            _ => file.into_owned(),
+        }
     }
 
     /// What the definition file says.
@@ -189,6 +212,9 @@ pub struct Job {
     /// that are compared with each other have other names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
+    /// What its suite calls the case, if it is another's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_suite: Option<SuiteCase>,
     /// Whether this is a trial with small values.
     pub test: bool,
     /// HTTP tool that the process may see in `PATH`.
@@ -238,7 +264,12 @@ impl Job {
     /// What the variant calls the case.
     pub fn name_under(&self, variant: &str) -> &str {
         let own = self.names.iter().find(|(known, _)| known == variant);
-        own.map_or(&self.label, |(_, name)| name)
+        own.map_or(self.own_name(), |(_, name)| name)
+    }
+
+    /// What its program calls the case.
+    pub fn own_name(&self) -> &str {
+        (self.in_suite.as_ref()).map_or(&self.label, |own| &own.name)
     }
 
     /// What the variant calls the benchmark of the case: the name without the values, which are the
@@ -256,6 +287,16 @@ impl Job {
         let values = self.label.strip_prefix(&self.source.name)?;
         Case::with_values(&self.source.name, values).ok()
     }
+}
+
+/// A case as its suite knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuiteCase {
+    /// What chooses it on the command line.
+    pub name: String,
+    /// The program that it is in, where a package has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// A declared parameter with the values that occur.
@@ -280,6 +321,8 @@ pub struct Description {
     pub warnings: Vec<String>,
     /// Versions of the program that was asked and of its parts, where it told them.
     pub versions: BTreeMap<String, String>,
+    /// Versions of other suites, by their names.
+    pub suites: BTreeMap<String, String>,
 }
 
 /// The circumstances of one execution.
@@ -302,6 +345,8 @@ pub struct Setting<'a> {
     pub limit: Duration,
     /// How it is divided, where the harness owns the loop.
     pub samples: Samples,
+    /// What of that was asked for; the rest is as usual.
+    pub asked: Division,
     /// Whether it is a series from the first iteration on: nothing is done between samples but the reference loop.
     pub is_series: bool,
     /// Processors it may use.

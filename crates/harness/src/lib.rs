@@ -13,7 +13,6 @@ pub mod discover;
 mod events;
 pub mod experiment;
 mod fake;
-mod google_benchmark;
 mod harness;
 mod job;
 mod layout;
@@ -26,18 +25,19 @@ mod remembered;
 mod report;
 pub mod snippet;
 mod sources;
+mod suites;
 mod wire;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::{cache_folder, cache_warning};
-pub use google_benchmark::{is_elf, is_google_benchmark, is_wrapper};
 pub use harness::Harness;
 pub use job::{
-    Description, Job, Kind, Parameter, Request, Route, Setting, Source, Trial, UsualTool,
+    Description, Job, Kind, Parameter, Request, Route, Setting, Source, SuiteCase, Trial, UsualTool,
 };
 pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
+pub use suites::{Known, is_elf, is_wrapper, meaningless_option, shipped};
 pub use wire::Message;
 
 use speedwell_model::Variant;
@@ -54,7 +54,7 @@ pub fn for_kind(kind: Kind) -> &'static dyn Harness {
     match kind {
         Kind::NodeCore => &node::core::NodeCore,
         Kind::Node => &node::Node,
-        Kind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
+        Kind::Suite => &suites::Suites,
         Kind::Cpp => &cpp::Cpp,
         Kind::Program => &program::Program,
         Kind::Python => &python::Python,

@@ -286,6 +286,7 @@ mod tests {
             root: "/".into(),
             directory: "/".into(),
             definition: None,
+            suite: None,
         };
         let job = Job {
             source,
@@ -294,6 +295,7 @@ mod tests {
             flags: vec![],
             arguments: vec![],
             names: vec![],
+            in_suite: None,
             test: false,
             http_tool: None,
             unavailable: None,
@@ -329,6 +331,7 @@ mod tests {
                 timeout_ms: 1000,
                 budget_ms: None,
                 samples: Samples::default(),
+                asked: Default::default(),
                 clock: Clock::Wall,
             },
             pin: None,

@@ -94,6 +94,7 @@ pub(super) fn draft(source: &Source, request: &Request) -> Job {
         flags: Vec::new(),
         arguments: Vec::new(),
         names: Vec::new(),
+        in_suite: None,
         test: request.trial != Trial::No,
         http_tool: None,
         unavailable: None,

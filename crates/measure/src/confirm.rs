@@ -70,10 +70,10 @@ pub fn of_change(
     );
     let (job, variant) = job_of(store, stored.series, &series)?;
     let mut request = request.clone();
-    request.targets = vec![job.source.file.to_string_lossy().into_owned()];
+    request.targets = vec![job.source.operand()];
     let case = job.case.as_ref();
     let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
-    if !job.source.kind.is_program() {
+    if !job.source.is_program() {
         let sets = values
             .iter()
             .map(|(name, value)| (name.clone(), value.plain()));

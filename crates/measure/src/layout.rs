@@ -68,7 +68,7 @@ fn check_job(job: &Job, layout: Layout) -> anyhow::Result<()> {
         }
         Kind::Cpp | Kind::Fake => Ok(()),
         Kind::Snippet(Language::C | Language::Cpp | Language::Rust | Language::Go) => Ok(()),
-        Kind::Program | Kind::GoogleBenchmark if links => {
+        Kind::Program | Kind::Suite if links => {
             bail!("'{name}' was built elsewhere, so no other builds of it can be made here\n{HINT}")
         }
         Kind::Snippet(language) if links => {

@@ -8,8 +8,8 @@ use speedwell_environment as environment;
 use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Clock, Counting, Design, Environment, Layout, Length, Order, Origin, OriginRequest, Purpose,
-    Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
+    Clock, Counting, Design, Division, Environment, Layout, Length, Order, Origin, OriginRequest,
+    Purpose, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
 use std::collections::{BTreeMap, BTreeSet};
@@ -324,6 +324,11 @@ impl SamplingRequest {
             timeout_ms: milliseconds(self.timeout.unwrap_or(Sampling::USUAL_TIMEOUT)),
             budget_ms: None,
             samples: self.samples(Samples::default()),
+            asked: Division {
+                count: self.samples,
+                length: self.length,
+                warmup_ns: self.warmup_ns,
+            },
             clock: Clock::Wall,
         }
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_environment::Git;
 use speedwell_harness::discover::{self, Selection, Suite};
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind, Source, program_of};
+use speedwell_harness::{Job, Kind, Known, Source, program_of};
 use speedwell_model::{Build, Event, Variant, Worktree, milliseconds};
 use speedwell_process::{adopt_orphans, on_interrupt, resolve};
 use speedwell_results::store::Reference;
@@ -248,13 +248,14 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
         .iter()
         .filter_map(|own| own.worktree.as_ref())
         .find(|own| !own.is_program_only);
+    let known = Known::new(targets, here)?;
     let mut found = Vec::new();
     for target in targets {
-        let here_first = discover::sources(target, here);
+        let here_first = discover::sources(target, here, &known);
         let built = || {
             variants
                 .iter()
-                .find_map(|own| built_source(target, here, own))
+                .find_map(|own| built_source(target, here, own, &known))
         };
         match here_first {
             Ok(sources) => found.extend(sources),
@@ -286,10 +287,15 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
 }
 
 /// The program of a revision, as if it lay in the checkout.
-fn built_source(target: &str, here: &Path, variant: &Variant) -> Option<Vec<Source>> {
+fn built_source(
+    target: &str,
+    here: &Path,
+    variant: &Variant,
+    known: &Known,
+) -> Option<Vec<Source>> {
     let own = variant.worktree.as_ref()?;
     let there = own.path_of(here)?;
-    let mut sources = discover::sources(target, &there).ok()?;
+    let mut sources = discover::sources(target, &there, known).ok()?;
     for source in &mut sources {
         let in_checkout = |path: &Path| match path.strip_prefix(&own.folder) {
             Ok(inside) => own.checkout.join(inside),
@@ -301,7 +307,7 @@ fn built_source(target: &str, here: &Path, variant: &Variant) -> Option<Vec<Sour
     }
     sources
         .iter()
-        .all(|source| source.kind.is_program())
+        .all(|source| source.is_program())
         .then_some(sources)
 }
 
@@ -311,7 +317,7 @@ fn built_source(target: &str, here: &Path, variant: &Variant) -> Option<Vec<Sour
 /// # Errors
 /// A file that cannot be read or written.
 pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>) -> Result<()> {
-    let files = sources.filter(|source| !source.kind.is_program() && source.file.is_file());
+    let files = sources.filter(|source| !source.is_program() && source.file.is_file());
     let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
     let worktrees = variants
         .iter()
@@ -337,7 +343,7 @@ pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>
 /// A program that a revision does not have, or that cannot be asked; none in common.
 pub fn keep_common(suite: &mut Suite, variants: &[Variant], selection: &Selection) -> Result<()> {
     let mut programs: Vec<Source> = Vec::new();
-    for job in suite.jobs.iter().filter(|job| job.source.kind.is_program()) {
+    for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
         if programs.iter().all(|known| known.file != job.source.file) {
             programs.push(job.source.clone());
         }
@@ -349,7 +355,9 @@ pub fn keep_common(suite: &mut Suite, variants: &[Variant], selection: &Selectio
         };
         for source in &programs {
             let file = &source.under(variant).file;
-            resolve(file).map_err(|_| anyhow!(no_program(Path::new(&source.name), own)))?;
+            if !file.is_dir() {
+                resolve(file).map_err(|_| anyhow!(no_program(Path::new(&source.name), own)))?;
+            }
         }
         if variant.name == variants[0].name || programs.is_empty() {
             continue;
@@ -368,7 +376,7 @@ pub fn keep_common(suite: &mut Suite, variants: &[Variant], selection: &Selectio
             .flat_map(|own| &own.jobs)
             .map(|job| &*job.label)
             .collect();
-        let is_common = |job: &Job| !job.source.kind.is_program() || known.contains(&*job.label);
+        let is_common = |job: &Job| !job.source.is_program() || known.contains(&*job.label);
         let (common, lonely): (Vec<Job>, Vec<Job>) = suite.jobs.drain(..).partition(is_common);
         suite.jobs = common;
         if !lonely.is_empty() {
@@ -428,7 +436,7 @@ pub fn are_identical(plan: &Plan) -> bool {
         let has_same_words =
             first.arguments == other.arguments && typed_variables(first).eq(typed_variables(other));
         has_same_words
-            && (source.kind.is_program() || files[0] == files[1])
+            && (source.is_program() || files[0] == files[1])
             && have_same_bytes(&one, &two)
     };
     !others.is_empty()

@@ -6,7 +6,7 @@ use super::{PlanRequest, SamplingRequest};
 use anyhow::Context;
 use speedwell_harness::discover::{self, Selection, Suite};
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Description, Source, Trial, UsualTool};
+use speedwell_harness::{Description, Known, Source, Trial, UsualTool};
 use speedwell_model::{Event, Observer, Order, Run, Variant};
 use speedwell_process as process;
 use speedwell_runner::{self as runner, Ended, Judge, Orders};
@@ -120,7 +120,7 @@ fn source(script: &Script, request: &ScriptsRequest) -> anyhow::Result<Source> {
         return Ok(discover::core_source(&script.path, file, folder));
     }
     let here = std::env::current_dir()?;
-    let found = discover::sources(&script.path.to_string_lossy(), &here)?;
+    let found = discover::sources(&script.path.to_string_lossy(), &here, &Known::default())?;
     let source = found.into_iter().next().context("no benchmark in it")?;
     Ok(Source {
         name: script.name.clone(),

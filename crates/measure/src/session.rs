@@ -8,7 +8,7 @@ use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{self as harness, Kind, Observation};
+use speedwell_harness::{self as harness, Kind, Observation, Source};
 use speedwell_model::{
     Design, Environment, Event, Observer, Order, Origin, Purpose, Run, Session, State, SteadyRule,
     Variant,
@@ -189,6 +189,16 @@ pub fn reach_warning(plan: &Plan, settings: &Settings) -> Option<String> {
 /// Options that divide a run into samples say nothing to files that measure once per process.
 fn undivided_warning(plan: &Plan) -> Option<String> {
     let undivided = |job: &&harness::Job| !harness::for_kind(job.source.kind).divides_runs();
+    let meaningless = |job: &harness::Job| {
+        let option = harness::meaningless_option(&job.source, plan.sampling.asked)?;
+        let name = &job.source.name;
+        Some(format!(
+            "The suite of '{name}' has no option for {option}: it does as usual."
+        ))
+    };
+    if let Some(sentence) = plan.jobs.iter().find_map(meaningless) {
+        return Some(sentence);
+    }
     let job = plan.jobs.iter().find(undivided)?;
     Some(format!(
         "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
@@ -212,7 +222,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         },
         variants: plan.variants.clone(),
         metrics: Vec::new(),
-        environment: surroundings(plan, suite.versions, request),
+        environment: surroundings(plan, &suite, request),
         origin: match (plan.design.purpose, request.origin()) {
             // What is changed in the checkout takes no part in an old revision.
             (Purpose::Backfill, Some(origin)) => Some(Origin {
@@ -230,10 +240,11 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
 /// Digests of the files that say what benchmarks do. A program or a snippet is itself what changes, and so are figures
 /// in a file.
 fn work(plan: &Plan) -> BTreeMap<String, String> {
-    let is_benchmark =
-        |kind: Kind| !kind.is_program() && !matches!(kind, Kind::Snippet(_) | Kind::Fake);
+    let is_benchmark = |source: &Source| {
+        !source.is_program() && !matches!(source.kind, Kind::Snippet(_) | Kind::Fake)
+    };
     let mut of_files: HashMap<&Path, Option<String>> = HashMap::new();
-    let jobs = plan.jobs.iter().filter(|job| is_benchmark(job.source.kind));
+    let jobs = plan.jobs.iter().filter(|job| is_benchmark(&job.source));
     let digests = jobs.filter_map(|job| {
         let file = job.source.file.as_path();
         let read = || Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &fs::read(file).ok()?).to_string());
@@ -246,22 +257,17 @@ fn work(plan: &Plan) -> BTreeMap<String, String> {
 
 /// Machine and programs, asked once, before anything is measured. `known` are the versions of the
 /// baseline's program as it described its files; others are asked for theirs.
-fn surroundings(
-    plan: &Plan,
-    known: BTreeMap<String, String>,
-    request: &SessionRequest,
-) -> Environment {
+fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
         Some(job) => Some(harness::program_of(&job.source, variant)),
         None => variant.program.clone(),
     };
     let described = program_of(&plan.variants[0]);
-    let harnesses = plan
-        .jobs
-        .iter()
-        .map(|job| harness::for_kind(job.source.kind));
-    let asks_version = harnesses.into_iter().all(|harness| harness.has_version());
+    let known = &suite.versions;
+    let has_version =
+        |job: &harness::Job| harness::for_kind(job.source.kind).has_version(&job.source);
+    let asks_version = plan.jobs.iter().all(has_version);
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     for variant in &plan.variants {
@@ -284,6 +290,9 @@ fn surroundings(
     for (program, parts) in environment.programs.iter_mut().zip(versions) {
         program.versions = parts;
     }
+    let suites = suite.suites.iter();
+    let facts = suites.map(|(name, version)| (format!("suite {name}"), version.clone()));
+    environment.facts.extend(facts);
     environment
 }
 

@@ -101,7 +101,7 @@ fn check(job: &Job) -> anyhow::Result<()> {
         Kind::Node | Kind::NodeCore => {
             "\nhint: speedwell warmup --code node 'CODE' measures code in a loop of ours"
         }
-        Kind::GoogleBenchmark => {
+        Kind::Suite => {
             "\nhint: a C++ file with speedwell.hpp has a loop of ours: speedwell new suite"
         }
         _ => "",

@@ -39,8 +39,8 @@ pub use run::{
     Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
 };
 pub use session::{
-    Clock, Counting, DefinitionFile, Design, Length, Order, Purpose, Runs, Samples, Sampling,
-    Session, State, SteadyRule, Stopping, seed_of_step,
+    Clock, Counting, DefinitionFile, Design, Division, Length, Order, Purpose, Runs, Samples,
+    Sampling, Session, State, SteadyRule, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, quote};
 pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};

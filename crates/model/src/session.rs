@@ -362,6 +362,17 @@ pub struct Samples {
     pub warmup_ns: u64,
 }
 
+/// What of the division of a run somebody asked for; the rest is as usual, which suites decide for themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Division {
+    /// Samples in one run.
+    pub count: Option<u32>,
+    /// What ends a sample.
+    pub length: Option<Length>,
+    /// Time before the first sample.
+    pub warmup_ns: Option<u64>,
+}
+
 /// What ends a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -417,6 +428,9 @@ pub struct Sampling {
     /// How a run is divided, where the harness decides that.
     #[serde(default)]
     pub samples: Samples,
+    /// What of that was asked for.
+    #[serde(default)]
+    pub asked: Division,
     /// The time that is compared.
     #[serde(default)]
     pub clock: Clock,

@@ -465,6 +465,7 @@ fn setting<'a>(
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
+        asked: plan.sampling.asked,
         is_series: plan.design.steady.is_some(),
         pin,
         layout: plan.layout(slot),

@@ -201,6 +201,7 @@ fn sample(job: &Job) -> Cost {
         counting: None,
         limit: Duration::from_secs(60),
         samples: Samples::default(),
+        asked: Default::default(),
         is_series: false,
         pin: None,
         seed: 1,

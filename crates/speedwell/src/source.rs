@@ -7,8 +7,8 @@ use super::operand::{self, Operand};
 use super::results_file::{self, Remarks};
 use super::status;
 use anyhow::{Context, bail};
-use speedwell_harness as harness;
 use speedwell_harness::discover::{Part, Selection, Side};
+use speedwell_harness as harness;
 use speedwell_measure::reference;
 use speedwell_model::{Session, Variant};
 use speedwell_results::formats;
@@ -337,8 +337,9 @@ impl Source {
 /// # Errors
 /// A program that holds no benchmarks of a known kind, or is one of several places.
 pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Side>> {
-    let is_program = |place: &String| is_program(Path::new(place));
-    let Some(place) = operand.places.iter().find(|place| is_program(place)) else {
+    let known = harness::Known::new(&[], &std::env::current_dir()?)?;
+    let is_program = |place: &&String| is_program(Path::new(place)) || known.split(place).is_some();
+    let Some(place) = operand.places.iter().find(is_program) else {
         return Ok(None);
     };
     let in_source = || format!("in source '{}'", operand.label);
@@ -348,12 +349,17 @@ pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<O
     if let Some(variant) = &operand.variant {
         bail!("'{place}' is a program: it has no variant '[{variant}]'");
     }
-    let file = Path::new(place);
-    let holds_benchmarks = harness::is_google_benchmark(file)
-        || harness::is_program_with_harness(file)
-        || harness::is_wrapper(file);
-    if !holds_benchmarks {
-        bail!("'{place}' is a program, but was not built with google/benchmark or speedwell.hpp");
+    let (suite, file) = match known.split(place) {
+        Some((suite, path)) => (Some(suite), Path::new(path)),
+        None => (known.recognise(Path::new(place)), Path::new(place)),
+    };
+    let is_wrapper = || harness::is_wrapper(file).then(|| harness::shipped("google-benchmark"));
+    let suite = suite.or_else(|| is_wrapper()?);
+    if suite.is_none() && !harness::is_program_with_harness(file) {
+        bail!(
+            "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
+             hint: docs/guide/suites.md tells how a suite is described"
+        );
     }
     let file = speedwell_process::resolve(&Path::new(".").join(file)).with_context(in_source)?;
     let file = file.canonicalize().with_context(in_source)?;
@@ -364,6 +370,7 @@ pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<O
             ..Variant::plain(&operand.label)
         },
         file,
+        suite,
         part: operand.part.clone(),
     }))
 }

@@ -6,6 +6,7 @@
 //! short form `[benchmark.NAME]` included (docs/guide/definition-files.md). On the way, `tree.rs` finds the lines,
 //! `reader.rs` fills types that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
 
+pub mod adapter;
 pub mod experiment;
 pub mod expression;
 mod part;
@@ -15,7 +16,7 @@ mod reader;
 mod tree;
 mod value;
 
-pub use placeholders::escape;
+pub use placeholders::{escape, fill};
 
 use anyhow::{Context, Result, anyhow};
 use experiment::Experiment;

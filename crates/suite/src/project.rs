@@ -1,6 +1,7 @@
 //! The file of a project, `speedwell.toml`: what holds for everything that is measured in its folder. Start at
 //! [`Project::find`].
 
+use super::adapter::{Adapter, read_tables};
 use super::part::Part;
 use super::tree;
 use anyhow::{Context, Result, ensure};
@@ -17,6 +18,8 @@ pub struct Project {
     pub folder: PathBuf,
     /// What it says of revisions.
     pub history: History,
+    /// Suites that it describes.
+    pub suites: Vec<Adapter>,
 }
 
 /// The table `[history]`.
@@ -36,6 +39,9 @@ pub struct History {
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
     history: History,
+    /// Read as adapters are.
+    #[serde(rename = "suite")]
+    _suites: Option<serde::de::IgnoredAny>,
 }
 
 impl Project {
@@ -53,7 +59,9 @@ impl Project {
         let file = folder.join(NAME);
         let read = || {
             let text = std::fs::read_to_string(&file)?;
-            let keys: ProjectKeys = Part::top(&tree::parse_toml(&text)?).read()?;
+            let tree = tree::parse_toml(&text)?;
+            let keys: ProjectKeys = Part::top(&tree).read()?;
+            let suites = read_tables(&Part::top(&tree))?;
             let is_empty = keys
                 .history
                 .build
@@ -63,11 +71,15 @@ impl Project {
                 !is_empty,
                 "the key 'build' of [history] is empty\nhint: leave it out"
             );
-            anyhow::Ok(keys.history)
+            anyhow::Ok((keys.history, suites))
         };
-        let history = read().with_context(|| format!("in '{}'", file.display()))?;
+        let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
         let folder = folder.to_owned();
-        Ok(Some(Project { folder, history }))
+        Ok(Some(Project {
+            folder,
+            history,
+            suites,
+        }))
     }
 }
 

@@ -10,7 +10,9 @@ use crate::discover::Part;
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
+use speedwell_suite::adapter::Adapter;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// One program of a comparison.
 #[derive(Debug, Clone)]
@@ -19,6 +21,8 @@ pub struct Side {
     pub variant: Variant,
     /// The program.
     pub file: PathBuf,
+    /// How its suite is driven, if it belongs to one.
+    pub suite: Option<Arc<Adapter>>,
     /// The part of its benchmarks that takes part.
     pub part: Option<Part>,
 }
@@ -62,7 +66,7 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
 
 fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Result<Vec<Job>> {
     let here = std::env::current_dir()?;
-    let source = target::program_source(&side.file, &here);
+    let source = target::program_source(&side.file, side.suite.clone(), &here);
     let described = describe(&[source], selection, &side.variant, &|_, _| ());
     let mut jobs = Vec::new();
     for description in described {
@@ -155,8 +159,9 @@ impl<'a> Naming<'a> {
 fn joined(name: &str, sides: &[Side], all: &[Jobs]) -> Job {
     let (case, job) = all[0][name].clone();
     let own = |(side, jobs): (&Side, &Jobs)| {
-        let label = &jobs[name].1.label;
-        (label != name).then(|| (side.variant.name.clone(), label.clone()))
+        let called = jobs[name].1.own_name();
+        let usual = job.in_suite.as_ref().map_or(name, |own| &own.name);
+        (called != usual).then(|| (side.variant.name.clone(), called.to_owned()))
     };
     Job {
         label: name.to_owned(),

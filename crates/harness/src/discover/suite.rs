@@ -31,6 +31,8 @@ pub struct Suite {
     pub files: usize,
     /// Versions of the program of the baseline and of its parts, where files told them.
     pub versions: BTreeMap<String, String>,
+    /// Versions of other suites whose benchmarks are among them, by their names.
+    pub suites: BTreeMap<String, String>,
 }
 
 /// Asks the benchmarks of `sources` for their cases; `baseline` is what they are described under.
@@ -81,6 +83,7 @@ pub fn read(
         }
         suite.failures.extend(description.failure);
         suite.versions.extend(description.versions);
+        suite.suites.extend(description.suites);
         suite.warnings.extend(description.warnings);
     }
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
@@ -158,7 +161,7 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
         limit: LIMIT,
     };
     // A benchmark file is the user's; a program may be nowhere but where its revision was built.
-    let mut description = if source.kind.is_program() {
+    let mut description = if source.is_program() {
         let mut described = harness.describe(&source.under(baseline), &request);
         let own = |job: &mut Job| job.source = source.clone();
         described.jobs.iter_mut().for_each(own);

@@ -4,11 +4,12 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::{Kind, Source};
+use crate::{Kind, Known, Source, shipped};
 use anyhow::{Context, bail};
 use speedwell_model::{Variant, nearest};
 use speedwell_suite as suite;
 use speedwell_suite::Definition;
+use speedwell_suite::adapter::Adapter;
 use speedwell_suite::experiment::{Form, form};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,55 +20,69 @@ use std::sync::Arc;
 /// # Errors
 /// See [`sources`].
 pub fn all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<Source>> {
-    let found: anyhow::Result<Vec<_>> =
-        targets.iter().map(|target| sources(target, here)).collect();
+    let known = Known::new(targets, here)?;
+    let found: anyhow::Result<Vec<_>> = targets
+        .iter()
+        .map(|target| sources(target, here, &known))
+        .collect();
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Every benchmark file that `target` means: a file, a folder, or the name of a group below the
-/// current folder or its `benchmark` folder.
+/// Every benchmark file that `target` means: a file, a folder, the name of a group below the
+/// current folder or its `benchmark` folder, or `SUITE:PATH` with one of the `known` suites. A file of suites is none.
 ///
 /// # Errors
 /// Nothing of that name, or nothing in it that is a benchmark.
-pub fn sources(target: &str, here: &Path) -> anyhow::Result<Vec<Source>> {
-    let path = find(target, here)?;
+pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
+    if let Some((suite, path)) = known.split(target)
+        && !here.join(target).exists()
+    {
+        let path = fs::canonicalize(here.join(path))
+            .with_context(|| format!("cannot resolve the path '{path}'"))?;
+        return Ok(vec![suite_source(&path, suite, here)]);
+    }
+    let path = find(target, here, known)?;
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
-        if form(&path) == Some(Form::Experiment) {
-            return experiment_sources(&path, here);
+        match form(&path) {
+            Some(Form::Experiment) => return experiment_sources(&path, here, known),
+            Some(Form::Suites) => return Ok(Vec::new()),
+            _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            Ok(program_source(&path, here))
+            Ok(program_source(&path, shipped("google-benchmark"), here))
         } else {
-            source_of(&path, here)
+            source_of(&path, here, known)
         };
         vec![source.with_context(|| format!("'{target}' is not a benchmark file"))?]
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
-        own_folder(&path, here)?
+        own_folder(&path, here, known)?
     };
     if found.is_empty() {
         bail!(
             "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
              createBenchmark, a C++ file that includes speedwell.hpp, a Python file that imports \
-             speedwell, or a definition file (.toml), in a folder that is its group"
+             speedwell, a definition file (.toml), or one of another suite (docs/guide/suites.md), in a folder that is \
+             its group"
         );
     }
     Ok(found)
 }
 
-fn find(target: &str, here: &Path) -> anyhow::Result<PathBuf> {
+fn find(target: &str, here: &Path, known: &Known) -> anyhow::Result<PathBuf> {
     let places = [here.join(target), here.join("benchmark").join(target)];
     if let Some(place) = places.iter().find(|place| place.exists()) {
         return Ok(place.clone());
     }
-    let known = groups_near(here);
-    let hint = match nearest(target, &known) {
-        Some(name) => format!("\nhint: did you mean '{name}'?"),
-        None if known.is_empty() => String::new(),
-        None => format!("\nhint: groups here are {}", known.join(", ")),
+    let groups = groups_near(here);
+    let hint = match (known.hint(target), nearest(target, &groups)) {
+        (Some(hint), _) => hint,
+        (None, Some(name)) => format!("\nhint: did you mean '{name}'?"),
+        (None, None) if groups.is_empty() => String::new(),
+        (None, None) => format!("\nhint: groups here are {}", groups.join(", ")),
     };
     bail!("no file, folder or group '{target}'{hint}");
 }
@@ -161,7 +176,10 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Benchmark files in a folder that is no Node core folder: groups are the folders they lie in.
-fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
+fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
+    if let Some(suite) = known.recognise(path) {
+        return Ok(vec![suite_source(path, suite, here)]);
+    }
     let mut found = Vec::new();
     for entry in entries(path)? {
         if entry.is_dir() {
@@ -172,13 +190,13 @@ fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
                 let inner = if core_root(&entry).is_some_and(|root| root == entry) {
                     core_folder(&entry, &entry)?
                 } else {
-                    own_folder(&entry, here)?
+                    own_folder(&entry, here, known)?
                 };
                 found.extend(inner);
             }
         } else if form(&entry) == Some(Form::Benchmarks) {
-            found.push(source_of(&entry, here)?);
-        } else if let Ok(source) = source_of(&entry, here)
+            found.push(source_of(&entry, here, known)?);
+        } else if let Ok(source) = source_of(&entry, here, known)
             // What has been built beside a source file is not one more benchmark.
             && source.kind != Kind::Program
         {
@@ -188,8 +206,15 @@ fn own_folder(path: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
     Ok(found)
 }
 
-/// A single file as a benchmark.
-fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
+/// A single file as a benchmark: one of ours, or else one of another suite.
+fn source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
+    own_source_of(file, here).or_else(|error| {
+        let suite = known.recognise(file).ok_or(error)?;
+        Ok(suite_source(file, suite, here))
+    })
+}
+
+fn own_source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
     // The name is the group and the file, so the root is two floors up.
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     if let Some(source) = fake_source(file, &root) {
@@ -200,8 +225,8 @@ fn source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         .and_then(|e| e.to_str())
         .unwrap_or_default();
     let source = |kind| Source::new(kind, file, &root, here);
-    if crate::is_program_with_harness(file) || crate::is_google_benchmark(file) {
-        return Ok(program_source(file, here));
+    if crate::is_program_with_harness(file) {
+        return Ok(program_source(file, None, here));
     }
     if extension == "toml" {
         return definition_source(file);
@@ -256,7 +281,7 @@ fn definition_source(file: &Path) -> anyhow::Result<Source> {
 
 /// An experiment: its servers and commands, and the benchmark files of its other groups. What it is called
 /// stands in it, and is asked for when it is described.
-fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
+fn experiment_sources(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
     let definition = Arc::new(Definition::new(suite::source(file, &[])?));
@@ -272,7 +297,7 @@ fn experiment_sources(file: &Path, here: &Path) -> anyhow::Result<Vec<Source>> {
         .flat_map(|experiment| &experiment.groups)
         .flat_map(|group| &group.files)
     {
-        found.extend(sources(&benchmark.to_string_lossy(), here)?);
+        found.extend(sources(&benchmark.to_string_lossy(), here, known)?);
     }
     Ok(found)
 }
@@ -320,14 +345,24 @@ pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
 
 /// A built program. Its folder is where somebody builds, not a group: the cases of two builds in two
 /// folders are the same ones.
-pub fn program_source(file: &Path, here: &Path) -> Source {
-    let root = file.parent().unwrap_or(Path::new("/"));
-    let kind = if crate::is_program_with_harness(file) {
-        Kind::Program
-    } else {
-        Kind::GoogleBenchmark
-    };
-    Source::new(kind, file, root, here)
+pub fn program_source(file: &Path, suite: Option<Arc<Adapter>>, here: &Path) -> Source {
+    match suite {
+        Some(suite) => suite_source(file, suite, here),
+        None => {
+            let root = file.parent().unwrap_or(Path::new("/"));
+            Source::new(Kind::Program, file, root, here)
+        }
+    }
+}
+
+/// A file or package folder of another suite. A package is performed in its own folder.
+fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path) -> Source {
+    let root = path.parent().unwrap_or(Path::new("/"));
+    let directory = if path.is_dir() { path } else { here };
+    Source {
+        suite: Some(suite),
+        ..Source::new(Kind::Suite, path, root, directory)
+    }
 }
 
 /// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for

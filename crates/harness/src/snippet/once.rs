@@ -70,7 +70,7 @@ impl Harness for OneLiner {
         usual_program(self.0)
     }
 
-    fn has_version(&self) -> bool {
+    fn has_version(&self, _source: &Source) -> bool {
         self.0 != Language::Sh
     }
 

@@ -84,6 +84,7 @@ pub fn search(
                 experiment: None,
                 limit: search.limit,
                 samples: search.samples,
+                asked: plan.sampling.asked,
                 is_series: false,
                 pin: plan.pin.as_ref(),
             };

@@ -11,6 +11,7 @@ pub use record::record;
 
 use super::{Listener, MeasureRequest, PlanRequest, Plans};
 use anyhow::{Context, ensure};
+use speedwell_harness::Known;
 use speedwell_harness::discover;
 use speedwell_harness::discover::Selection;
 use speedwell_harness::plan::Plan;
@@ -36,7 +37,8 @@ pub fn plans(
     );
     let mut selection = request.selection.clone();
     let target = file.to_string_lossy().into_owned();
-    let sources = discover::sources(&target, &std::env::current_dir()?)?;
+    let here = std::env::current_dir()?;
+    let sources = discover::sources(&target, &here, &Known::new(&[], &here)?)?;
     let written = DefinitionFile {
         set: selection.sets.clone(),
         ..sources[0].definition()?.source().clone()

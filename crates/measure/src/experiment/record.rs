@@ -164,6 +164,7 @@ fn recorded(
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,
+        asked: plan.sampling.asked,
         is_series: false,
         pin: plan.pin.as_ref(),
         layout: RunLayout::default(),

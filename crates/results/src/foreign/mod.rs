@@ -4,10 +4,13 @@
 //! programs that are measured alike. It must not know where the bytes came from or what becomes of
 //! the figures.
 
+pub mod go_bench;
 pub mod google_benchmark;
 pub mod http_output;
 pub mod json;
 pub mod profile;
+pub mod suites;
+pub mod unit;
 
 use anyhow::{Result, anyhow};
 

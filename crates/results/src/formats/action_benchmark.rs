@@ -6,8 +6,8 @@
 use super::imported::{Imported, Process, sample};
 use super::input::{Directions, Input};
 use super::points::{Place, Points, revision, subject};
-use super::unit::Measure;
 use crate::foreign::json::{self, Node};
+use crate::foreign::unit::Measure;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use speedwell_model::{Better, Case, Metric, Origin, Session};

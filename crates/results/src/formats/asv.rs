@@ -8,8 +8,8 @@
 use super::imported::{Imported, Process, VARIANT, remark_on_guesses, sample};
 use super::input::{Directions, Input};
 use super::points::{Place, Points, revision};
-use super::unit::Measure;
 use crate::foreign::json::{self, Node};
+use crate::foreign::unit::Measure;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value as Json;
 use speedwell_model::{Case, Cause, Environment, Program, Sample, Session, Value, quote};

@@ -7,8 +7,8 @@
 use super::imported::{Process, sample};
 use super::input::Input;
 use super::points::{Place, Points, revision};
-use super::unit::Measure;
 use crate::foreign::json::{self, Node};
+use crate::foreign::unit::Measure;
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
 use jiff::Timestamp;

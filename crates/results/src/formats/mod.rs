@@ -24,7 +24,6 @@ pub mod node_csv;
 pub mod point_table;
 mod points;
 pub mod pyperf;
-mod unit;
 
 pub use crate::foreign::BEGINNING_BYTES;
 use crate::foreign::{beginning, json, utf8};

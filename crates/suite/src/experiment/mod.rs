@@ -44,6 +44,7 @@ use super::part::{Part, at};
 use super::placeholders::{self, Placeholders};
 use super::tree::{self, Node};
 use super::value::{Deferred, Many, Plain, Whole, schema_of};
+use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use parameters::Settings;
@@ -97,7 +98,7 @@ pub struct Experiment {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "Speedwell definition file", extend("anyOf" = [
-    { "required": ["group"] }, { "required": ["benchmark"] }
+    { "required": ["group"] }, { "required": ["benchmark"] }, { "required": ["suite"] }
 ]))]
 struct FileKeys {
     /// Where editors find the schema of a file in JSON.
@@ -128,6 +129,9 @@ struct FileKeys {
     profile: Option<profile::ProfileKeys>,
     /// Tables, charts and forms of the report, in order.
     output: Many<output::OutputKeys>,
+    /// Suites whose benchmarks are measured, by their names.
+    #[serde(rename = "suite")]
+    _suite: IndexMap<String, Deferred<AdapterKeys>>,
 }
 
 /// The JSON Schema of definition files, from which editors know keys and values.
@@ -152,6 +156,8 @@ pub enum Form {
     Benchmarks,
     /// By itself, with a report of its own.
     Experiment,
+    /// Not by itself: it describes suites that other targets are of.
+    Suites,
 }
 
 /// The form of a definition file, if it is one: TOML with a line `[[group]]` or `[benchmark.NAME]`, or JSON with a
@@ -174,6 +180,9 @@ pub fn form(file: &Path) -> Option<Form> {
     };
     if has("[[group]]") {
         return Some(Form::Experiment);
+    }
+    if has("[suite.") && !has("[benchmark") {
+        return Some(Form::Suites);
     }
     has("[benchmark").then(|| match tree::parse_toml(&text) {
         Ok(tree) if judges(&tree) => Form::Experiment,

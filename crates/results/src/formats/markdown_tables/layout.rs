@@ -4,7 +4,7 @@
 //! 4.10), and which units numbers have and what they are multiples of. It must not know metrics. Start at [`tables`] and
 //! [`Number::parse`].
 
-use crate::formats::unit::Unit;
+use crate::foreign::unit::Unit;
 
 /// A table of words.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@
 //! megabyte has by the sizes of responses, which are whole numbers of bytes.
 
 use crate::foreign::beginning;
+use crate::foreign::unit::{Quantity, Unit, unit_at_end};
 use crate::formats::imported::{VARIANT, empty_session, sample};
 use crate::formats::markdown_tables::layout::{Number, Table};
-use crate::formats::unit::{Quantity, Unit, unit_at_end};
 use anyhow::{Result, ensure};
 use speedwell_model::{Better, Case, Metric, Run, Session, Variant};
 use std::collections::{HashMap, HashSet};

@@ -5,16 +5,14 @@
 //! It must not know where the text came from. Start at [`read`].
 
 use crate::foreign::beginning;
+use crate::foreign::go_bench::{self as line, Figures, Line};
 use crate::formats::Skipped;
-use crate::formats::go_bench::line::{Figures, Line, Measure};
 use crate::formats::imported::{
     Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, remark_on_guesses, sample,
 };
 use anyhow::Result;
 use speedwell_model::{Case, Cause, Environment, Sample, Session};
 use std::collections::{BTreeSet, HashMap};
-
-mod line;
 
 /// Whether bytes are of this kind: a result stands in their beginning, or what `go test` prints
 /// where there is none.
@@ -300,7 +298,7 @@ impl Adding<'_> {
                 self.not_finite += 1;
                 continue;
             }
-            let measure = Measure::of_unit(unit, self.directions.get(unit).copied());
+            let measure = line::measure_of_unit(unit, self.directions.get(unit).copied());
             if measure.is_guess {
                 self.guessed.insert((*unit).to_owned());
             }

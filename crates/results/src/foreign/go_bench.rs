@@ -2,9 +2,10 @@
 //!
 //! Decides what a line is; it must not know the lines around it. Start at [`Line::of`]. The format
 //! is Go's "Benchmark Data Format" (golang.org/design/14313-benchmark-format), the other lines are
-//! those of cmd/go and package testing. What the units of a line measure is decided by [`Measure::of`], what its name stands for by
+//! those of cmd/go and package testing. What the units of a line measure is decided by [`measure_of_unit`], what its name stands for by
 //! [`case`]; with `-json` the lines are wrapped in events (`go doc test2json`), and packages tested at the same time are mixed.
 
+use crate::foreign::unit::Measure;
 use crate::foreign::{json, utf8};
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
@@ -26,7 +27,12 @@ pub enum Line<'a> {
     /// `goos: linux`.
     Configuration(&'a str, &'a str),
     /// `Unit NAME better=higher`.
-    Direction { unit: &'a str, is_higher: bool },
+    Direction {
+        /// The unit.
+        unit: &'a str,
+        /// Whether more of it is better.
+        is_higher: bool,
+    },
     /// `--- FAIL: NAME`.
     Fail(&'a str),
     /// `--- SKIP: NAME`.
@@ -152,42 +158,28 @@ const KNOWN: [(&str, &str, &str, Better, f64); 4] = [
     ("allocs/op", "allocs_per_op", "", Better::Lower, 1.0),
 ];
 
-/// A unit, understood.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measure {
-    /// The metric.
-    pub metric: Metric,
-    /// What figures are multiplied by.
-    pub factor: f64,
-    /// Whether the good direction is a guess.
-    pub is_guess: bool,
-}
-
-impl Measure {
-    /// The measure of a unit, which a `Unit` line may have given a direction.
-    pub fn of_unit(unit: &str, is_higher: Option<bool>) -> Measure {
-        let known = KNOWN.iter().find(|(known, ..)| *known == unit);
-        let mut measure = match known {
-            Some((_, name, unit, better, factor)) => Measure {
-                metric: Metric::new(*name, *unit, *better),
-                factor: *factor,
-                is_guess: false,
-            },
-            None => {
-                let is_rate = unit.ends_with("/s");
-                let better = direction(is_rate);
-                Measure {
-                    metric: Metric::new(unit, unit, better),
-                    factor: 1.0,
-                    is_guess: !is_rate && is_higher.is_none(),
-                }
+/// The measure of a unit, which a `Unit` line may have given a direction.
+pub fn measure_of_unit(unit: &str, is_higher: Option<bool>) -> Measure {
+    let known = KNOWN.iter().find(|(known, ..)| *known == unit);
+    let mut measure = match known {
+        Some((_, name, unit, better, factor)) => Measure {
+            metric: Metric::new(*name, *unit, *better),
+            factor: *factor,
+            is_guess: false,
+        },
+        None => {
+            let is_rate = unit.ends_with("/s");
+            Measure {
+                metric: Metric::new(unit, unit, direction(is_rate)),
+                factor: 1.0,
+                is_guess: !is_rate && is_higher.is_none(),
             }
-        };
-        if let Some(is_higher) = is_higher {
-            measure.metric.better = direction(is_higher);
         }
-        measure
+    };
+    if let Some(is_higher) = is_higher {
+        measure.metric.better = direction(is_higher);
     }
+    measure
 }
 
 fn direction(is_higher: bool) -> Better {
@@ -235,6 +227,11 @@ const PROCESSORS: &str = "gomaxprocs";
 
 fn is_new(key: &str, values: &[(String, Value)]) -> bool {
     !key.is_empty() && key != PROCESSORS && values.iter().all(|(known, _)| known != key)
+}
+
+/// The name without the number at its end.
+pub fn without_processors(name: &str) -> &str {
+    processors(name).0
 }
 
 fn processors(name: &str) -> (&str, f64) {
@@ -362,7 +359,7 @@ mod tests {
     #[test]
     fn directions_come_from_the_unit_or_from_its_line() {
         let of = |unit, line| {
-            let measure = Measure::of_unit(unit, line);
+            let measure = measure_of_unit(unit, line);
             (measure.metric.better, measure.is_guess)
         };
         assert_eq!(of("ns/op", None), (Better::Lower, false));

@@ -1,0 +1,249 @@
+//! From a package folder to benchmark programs, built by the tool of its language.
+//!
+//! What depends on what is known by that tool, so it is asked once in the life of this process; what it has built is copied
+//! into the cache folder under a name that changes with its content, so that a program that is being measured is never
+//! replaced. Start at [`programs`].
+
+use super::command::Filling;
+use super::known::Known;
+use crate::cache::{self, cache_folder};
+use crate::compile::{Failed, call, remove_unused};
+use crate::suites::known::shipped;
+use serde::Deserialize;
+use speedwell_model::{Cause, Variant};
+use speedwell_process::{Ended, Scratch, Spec, replay, resolve, run};
+use speedwell_suite::adapter::{Adapter, Build};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+use uuid::Uuid;
+
+/// Compiling all dependencies of a package may take long on a small machine.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// A program that was built.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// Where it lies in the cache folder.
+    pub program: PathBuf,
+    /// How it is driven.
+    pub adapter: Arc<Adapter>,
+    /// What its package calls it, where a package has several.
+    pub target: Option<String>,
+    /// The folder that its tool would start it in.
+    pub folder: PathBuf,
+}
+
+type Outcome = Result<Vec<Built>, Failed>;
+
+/// What decides what is built: the folder, the tool, its adapter, and variables of the variant.
+type Key = (PathBuf, PathBuf, String, Vec<(String, String)>);
+
+static BUILT: Mutex<Option<HashMap<Key, Arc<OnceLock<Outcome>>>>> = Mutex::new(None);
+
+/// The programs of a package under a variant. Asked again, they are the same ones.
+///
+/// # Errors
+/// The tool is missing or refuses the package, or nothing that it built is a program of a known suite.
+pub fn programs(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant) -> Outcome {
+    let key = (
+        folder.to_owned(),
+        tool.to_owned(),
+        adapter.name.clone(),
+        variant.environment.clone(),
+    );
+    let place = {
+        let mut guard = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        guard
+            .get_or_insert_default()
+            .entry(key)
+            .or_default()
+            .clone()
+    };
+    place
+        .get_or_init(|| build(adapter, folder, tool, variant))
+        .clone()
+}
+
+fn build(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant) -> Outcome {
+    let tool = resolve(tool).map_err(|error| {
+        let install = adapter.keys.install.as_deref();
+        let hint = install
+            .map(|what| format!("\nhint: install {what}"))
+            .unwrap_or_default();
+        Failed::start(format!("{error:#}{hint}"))
+    })?;
+    let mut spec = Spec::new(&tool);
+    spec.environment = variant.environment.clone();
+    spec.directory = Some(folder.to_owned());
+    spec.limit = LIMIT;
+    match &adapter.keys.build {
+        Some(Build::Command(command)) => by_command(adapter, command, spec),
+        _ => by_cargo(spec),
+    }
+}
+
+/// What one command makes.
+fn by_command(adapter: &Adapter, command: &[String], mut spec: Spec) -> Outcome {
+    let folder = spec.directory.clone().unwrap_or_default();
+    let scratch = scratch()?;
+    let output = scratch.path("built");
+    let filling = Filling::default()
+        .path("program", &spec.program)
+        .path("folder", &folder)
+        .path("file", &folder);
+    let words = |output: &Path| {
+        let words = filling.clone().path("output", output).fill(command);
+        words.into_iter()
+    };
+    let mut shown = spec.clone();
+    let place = |spec: &mut Spec, mut words: std::vec::IntoIter<String>| {
+        spec.program = words.next().unwrap_or_default().into();
+        spec.arguments = words.collect();
+    };
+    place(&mut shown, words(Path::new("/tmp/built")));
+    place(&mut spec, words(&output));
+    call(&spec, &shown)?;
+    let unmade = |reason: String| Failed {
+        replay: replay(&shown),
+        ..Failed::before_start(Cause::Invalid { reason })
+    };
+    if !output.is_file() {
+        // `go test -c` makes nothing of a package without tests.
+        return Err(unmade("made no program of its benchmarks".to_owned()));
+    }
+    let known = Known::new(&[], &folder)
+        .unwrap_or_default()
+        .recognise(&output);
+    let of_suite = known.filter(|known| known.keys.build.is_none());
+    let adapter = of_suite.ok_or_else(|| {
+        unmade(format!(
+            "made a program by '{}' that belongs to no known suite",
+            adapter.name
+        ))
+    })?;
+    let name = folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(vec![Built {
+        program: kept(&output, &name)?,
+        adapter,
+        target: None,
+        folder,
+    }])
+}
+
+/// A line that cargo writes about something that it has built.
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// Every bench target of a package or workspace.
+fn by_cargo(mut spec: Spec) -> Outcome {
+    let words = ["bench", "--no-run", "--bench", "*"];
+    let shown = spec.clone().args(words);
+    spec = spec
+        .args(words)
+        .args(["--message-format=json-render-diagnostics"]);
+    spec.channel = speedwell_process::Channel::Stdout;
+    let mut output = super::Collected::default();
+    let failed = |cause, output: String, interrupted| Failed {
+        cause,
+        output,
+        replay: replay(&shown),
+        interrupted,
+    };
+    let outcome = run(&spec, &mut output).map_err(|error| {
+        failed(
+            Cause::Start {
+                reason: error.to_string(),
+            },
+            String::new(),
+            false,
+        )
+    })?;
+    if outcome.ended != Ended::Exit(0) {
+        let said = outcome.stderr.last_lines(20);
+        let line = said.lines().find(|line| line.starts_with("error"));
+        let reason = format!(
+            "does not compile: {}",
+            line.unwrap_or("cargo gave no reason")
+        );
+        let cause = match outcome.ended {
+            Ended::Exit(_) => Cause::Invalid { reason },
+            _ => outcome.cause(LIMIT).unwrap_or(Cause::Silent),
+        };
+        return Err(failed(cause, said, outcome.ended == Ended::Interrupted));
+    }
+    let mut built = Vec::new();
+    for line in output.0.split(|&byte| byte == b'\n') {
+        let Ok(artifact) = serde_json::from_slice::<Artifact>(line) else {
+            continue;
+        };
+        let (Some(program), Some(target)) = (artifact.executable, artifact.target) else {
+            continue;
+        };
+        if target.kind.iter().any(|kind| kind == "bench") {
+            let manifest = artifact.manifest_path.as_deref().and_then(Path::parent);
+            built.push(of_cargo(&program, target.name, manifest)?);
+        }
+    }
+    if built.is_empty() {
+        let reason = "has no bench target that cargo builds".to_owned();
+        return Err(failed(Cause::Invalid { reason }, String::new(), false));
+    }
+    Ok(built)
+}
+
+fn of_cargo(program: &Path, target: String, folder: Option<&Path>) -> Result<Built, Failed> {
+    let known = Known::default().with_shipped().recognise(program);
+    let adapter = known.or_else(|| shipped("libtest"));
+    let missing = || Failed::start("the adapter 'libtest' is missing".to_owned());
+    Ok(Built {
+        program: kept(program, &target)?,
+        adapter: adapter.ok_or_else(missing)?,
+        folder: folder.unwrap_or(Path::new("/")).to_owned(),
+        target: Some(target),
+    })
+}
+
+fn scratch() -> Result<Scratch, Failed> {
+    Scratch::new().map_err(|error| Failed::start(format!("{error:#}")))
+}
+
+/// The program in the cache folder, under a name that its content decides.
+fn kept(program: &Path, name: &str) -> Result<PathBuf, Failed> {
+    let folder = cache_folder().join("suites");
+    let cannot = |error: std::io::Error| Failed::start(format!("'{}': {error}", folder.display()));
+    let content = fs::read(program).map_err(cannot)?;
+    let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content)
+        .simple()
+        .to_string();
+    let kept = folder.join(format!("{name}-{digest}"));
+    fs::create_dir_all(&folder).map_err(cannot)?;
+    if let Ok(known) = fs::File::open(&kept) {
+        // The time of last use, which decides what is removed one day.
+        let _ = known.set_modified(SystemTime::now());
+        return Ok(kept);
+    }
+    remove_unused(&folder);
+    let draft = folder.join(format!("draft-{digest}-{}", std::process::id()));
+    let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &kept));
+    moved
+        .inspect_err(|_| cache::remove(&draft))
+        .map_err(cannot)?;
+    Ok(kept)
+}

@@ -1,0 +1,258 @@
+//! The commands of an adapter with their placeholders filled. It must not start them. Start at [`Filling`].
+
+use speedwell_model::{Case, Division, Length, Samples};
+use speedwell_suite::adapter::{Adapter, AdapterKeys};
+use speedwell_suite::fill;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Where a process finds the pipe that results come over.
+pub const PIPE: &str = "/dev/fd/3";
+
+/// What stands for words of a command.
+#[derive(Debug, Default, Clone)]
+pub struct Filling {
+    texts: HashMap<&'static str, String>,
+    /// Words by the name of a placeholder that stands alone.
+    words: HashMap<&'static str, Vec<String>>,
+}
+
+impl Filling {
+    /// Adds a text.
+    pub fn text(mut self, name: &'static str, text: impl Into<String>) -> Filling {
+        self.texts.insert(name, text.into());
+        self
+    }
+
+    /// Adds a path.
+    pub fn path(self, name: &'static str, path: &Path) -> Filling {
+        self.text(name, path.to_string_lossy())
+    }
+
+    /// Adds words that stand for `{name}` as a whole word.
+    pub fn words(mut self, name: &'static str, words: Vec<String>) -> Filling {
+        self.words.insert(name, words);
+        self
+    }
+
+    /// Both together.
+    pub fn and(mut self, other: &Filling) -> Filling {
+        self.texts.extend(other.texts.clone());
+        self.words.extend(other.words.clone());
+        self
+    }
+
+    /// Adds how a case is chosen: by its name, by a pattern of it, by a pattern of each level of it.
+    pub fn case(self, name: &str, case: Option<&Case>, keys: &AdapterKeys) -> Filling {
+        let levels: Vec<String> = name
+            .split('/')
+            .map(|part| format!("^{}$", escaped(part)))
+            .collect();
+        let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
+        let parameters = values.iter().flat_map(|(key, value)| {
+            let own = Filling::default()
+                .text("key", key)
+                .text("value", value.plain());
+            own.fill(&keys.parameters)
+        });
+        let parameters = parameters.collect();
+        self.text("name", name)
+            .text("pattern", escaped(name))
+            .text("levels", levels.join("/"))
+            .words("parameters", parameters)
+    }
+
+    /// The words of a command.
+    pub fn fill(&self, command: &[String]) -> Vec<String> {
+        let mut filled = Vec::new();
+        for word in command {
+            let alone = word
+                .strip_prefix('{')
+                .and_then(|word| word.strip_suffix('}'));
+            match alone.and_then(|name| self.words.get(name)) {
+                Some(words) => filled.extend(words.iter().cloned()),
+                None => filled.push(self.fill_text(word)),
+            }
+        }
+        filled
+    }
+
+    /// A text with its placeholders filled.
+    pub fn fill_text(&self, text: &str) -> String {
+        fill(text, |name| self.texts.get(name).cloned())
+    }
+}
+
+/// The command with the user's words last, unless it has a place for them.
+pub fn with_places(command: &[String], places: &[&str]) -> Vec<String> {
+    let mut command = command.to_vec();
+    for place in places {
+        let word = format!("{{{place}}}");
+        if !command.contains(&word) {
+            command.push(word);
+        }
+    }
+    command
+}
+
+/// A name as a pattern that means itself in POSIX extended and ECMAScript expressions, RE2 and Java: nothing is escaped that
+/// is not special in all of them.
+fn escaped(name: &str) -> String {
+    let mut pattern = String::new();
+    for character in name.chars() {
+        if "\\^$.|?*+()[]{}".contains(character) {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+/// The words for how a run is divided: what the user asked for, else what is usual for the suite, else nothing.
+pub fn options(adapter: &Adapter, asked: Division) -> Vec<String> {
+    let (options, usual) = (&adapter.keys.options, &adapter.keys.usual);
+    let ns = |ms: u32| u64::from(ms) * 1_000_000;
+    let count = asked.count.or(usual.samples);
+    let length = asked
+        .length
+        .or(usual.time_ms.map(|ms| Length::TimeNs(ns(ms))));
+    let warmup_ns = asked.warmup_ns.or(usual.warmup_ms.map(ns));
+    let samples = count.unwrap_or(Samples::default().count);
+    let mut words = Vec::new();
+    let mut add = |template: &Option<Vec<String>>, filling: Filling| {
+        words.extend(filling.fill(template.as_deref().unwrap_or_default()));
+    };
+    match length {
+        Some(Length::TimeNs(ns)) => add(&options.time, of_time(ns, samples)),
+        Some(Length::Iterations(count)) => {
+            add(
+                &options.iterations,
+                Filling::default().text("count", count.to_string()),
+            );
+        }
+        None => {}
+    }
+    if let Some(count) = count {
+        add(
+            &options.samples,
+            Filling::default().text("count", count.to_string()),
+        );
+    }
+    if let Some(ns) = warmup_ns {
+        add(&options.warmup, of_time(ns, 1));
+    }
+    words
+}
+
+fn of_time(ns: u64, samples: u32) -> Filling {
+    let total = ns.saturating_mul(samples.into());
+    let seconds = |ns: u64| (ns as f64 / 1e9).to_string();
+    let ms = |ns: u64| (ns as f64 / 1e6).to_string();
+    Filling::default()
+        .text("ns", ns.to_string())
+        .text("seconds", seconds(ns))
+        .text("total_seconds", seconds(total))
+        .text("ms", ms(ns))
+        .text("total_ms", ms(total))
+}
+
+/// Of what was asked for, the option that means nothing to the suite.
+pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static str> {
+    let options = &adapter.keys.options;
+    let is_time = matches!(asked.length, Some(Length::TimeNs(_)));
+    let lacks = [
+        ("--samples", asked.count.is_some(), &options.samples),
+        ("--time", is_time, &options.time),
+        (
+            "--iterations",
+            asked.length.is_some() && !is_time,
+            &options.iterations,
+        ),
+        ("--warmup", asked.warmup_ns.is_some(), &options.warmup),
+    ];
+    let found = lacks
+        .into_iter()
+        .find(|(_, is_asked, words)| *is_asked && words.is_none());
+    found.map(|(name, ..)| name)
+}
+
+/// An option of the user that would start several cases or write elsewhere.
+pub fn refused<'a>(adapter: &Adapter, arguments: &'a [String]) -> Option<&'a str> {
+    let name = |word: &'a String| word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+    // Go takes one hyphen or two.
+    let alike = |own: &str, word: &str| own == word || own.strip_prefix('-') == Some(word);
+    let is_refused =
+        |word: &&str| (adapter.keys.refuse.iter()).any(|own| alike(word, own) || own == word);
+    arguments.iter().map(name).find(is_refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suites::known::shipped;
+
+    fn asked(count: Option<u32>, length: Option<Length>) -> Division {
+        Division {
+            count,
+            length,
+            warmup_ns: None,
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_before_what_is_usual() {
+        let go = shipped("go").unwrap();
+        let usual = ["-test.benchtime=50000000ns", "-test.count=5"];
+        assert_eq!(options(&go, Division::default()), usual);
+        let own = asked(Some(2), Some(Length::Iterations(10)));
+        assert_eq!(options(&go, own), ["-test.benchtime=10x", "-test.count=2"]);
+        let criterion = shipped("criterion").unwrap();
+        let own = options(&criterion, asked(Some(10), None));
+        assert_eq!(
+            own,
+            [
+                "--measurement-time=0.2",
+                "--sample-size=10",
+                "--warm-up-time=0.3"
+            ]
+        );
+        let libtest = shipped("libtest").unwrap();
+        assert!(options(&libtest, Division::default()).is_empty());
+        assert_eq!(
+            without_meaning(&libtest, asked(Some(2), None)),
+            Some("--samples")
+        );
+        assert_eq!(without_meaning(&go, asked(Some(2), None)), None);
+    }
+
+    #[test]
+    fn one_case_is_chosen_by_the_name_that_the_suite_gives_it() {
+        let go = shipped("go").unwrap();
+        let filling = Filling::default()
+            .text("program", "x.test")
+            .case("BenchmarkA/n=8.5", None, &go.keys)
+            .words("options", vec!["-o".to_owned()]);
+        let words = filling.fill(&with_places(&go.keys.run, &["options"]));
+        assert_eq!(
+            words[2..],
+            [r"-test.bench=^BenchmarkA$/^n=8\.5$", "-test.benchmem", "-o"]
+        );
+    }
+
+    #[test]
+    fn options_that_start_several_cases_are_found() {
+        let go = shipped("go").unwrap();
+        let words = |words: &[&str]| -> Vec<String> {
+            words.iter().map(|word| (*word).to_owned()).collect()
+        };
+        assert_eq!(
+            refused(&go, &words(&["-test.cpu=1", "--test.bench=."])),
+            Some("--test.bench")
+        );
+        assert_eq!(
+            refused(&go, &words(&["-test.bench", "."])),
+            Some("-test.bench")
+        );
+        assert_eq!(refused(&go, &words(&["-test.benchtime=1s"])), None);
+    }
+}

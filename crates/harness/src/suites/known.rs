@@ -1,0 +1,299 @@
+//! Which suites there are: those of `crates/harness/suites/`, those of the project's file, and those of definition files that
+//! are targets; and which of them a file belongs to. Files are read for that, never executed. Start at [`Known`].
+
+use anyhow::{Context, Result};
+use include_dir::{Dir, include_dir};
+use regex::Regex;
+use speedwell_model::nearest;
+use speedwell_suite::adapter::{Adapter, FileKind, Recognise};
+use speedwell_suite::experiment::{Form, form};
+use speedwell_suite::project::Project;
+use std::cell::OnceCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
+
+static OWN: LazyLock<Vec<Arc<Adapter>>> = LazyLock::new(|| {
+    let texts = SHIPPED.files().filter_map(|file| file.contents_utf8());
+    // One that cannot be read would be missing; a test reads them all.
+    let read = texts.filter_map(|text| Adapter::read_all(text).ok());
+    read.flatten().map(Arc::new).collect()
+});
+
+/// A shipped adapter.
+pub fn shipped(name: &str) -> Option<Arc<Adapter>> {
+    OWN.iter().find(|own| own.name == name).cloned()
+}
+
+/// Any of these in a folder makes it the root of a project.
+const MARKS: [&str; 3] = [".speedwell", "speedwell.toml", ".git"];
+
+/// The adapters that a command may use.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Those of the user come first.
+    adapters: Vec<Arc<Adapter>>,
+}
+
+impl Known {
+    /// Shipped ones, those of the project that `here` is in, and those of definition files among `targets`.
+    ///
+    /// # Errors
+    /// A file with a table that has no meaning.
+    pub fn new(targets: &[String], here: &Path) -> Result<Known> {
+        let mut adapters = Vec::new();
+        for target in targets {
+            let file = here.join(target);
+            if form(&file) == Some(Form::Suites) {
+                adapters.extend(Adapter::read_file(&file)?.into_iter().map(Arc::new));
+            }
+        }
+        let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
+        if let Some(root) = here.ancestors().find(is_root)
+            && let Some(project) = Project::find(here, root)?
+        {
+            adapters.extend(project.suites.into_iter().map(Arc::new));
+        }
+        Ok(Known { adapters }.with_shipped())
+    }
+
+    /// These, and shipped ones.
+    pub fn with_shipped(mut self) -> Known {
+        self.adapters.extend(OWN.iter().cloned());
+        self
+    }
+
+    /// The adapter of that name.
+    pub fn named(&self, name: &str) -> Option<&Arc<Adapter>> {
+        self.adapters.iter().find(|known| known.name == name)
+    }
+
+    /// `mine:./bench-tool`, where `mine` is an adapter: the adapter, and the path.
+    pub fn split<'a>(&self, operand: &'a str) -> Option<(Arc<Adapter>, &'a str)> {
+        let (name, path) = operand.split_once(':')?;
+        Some((self.named(name)?.clone(), path))
+    }
+
+    /// A hint for `mein:./bench-tool`.
+    pub fn hint(&self, operand: &str) -> Option<String> {
+        let (name, path) = operand
+            .split_once(':')
+            .filter(|(_, path)| !path.is_empty())?;
+        let names: Vec<String> = self.adapters.iter().map(|own| own.name.clone()).collect();
+        Some(match nearest(name, &names) {
+            Some(near) => format!("\nhint: did you mean '{near}:{path}'?"),
+            None => format!("\nhint: suites are {}", names.join(", ")),
+        })
+    }
+
+    /// The adapter that a file or folder belongs to, by its content.
+    pub fn recognise(&self, path: &Path) -> Option<Arc<Adapter>> {
+        let look = Look::at(path);
+        let fits =
+            |own: &&Arc<Adapter>| (own.keys.recognise.as_ref()).is_some_and(|how| look.fits(how));
+        self.adapters.iter().find(fits).cloned()
+    }
+}
+
+/// A file that is looked at, whose content is read once.
+struct Look<'a> {
+    path: &'a Path,
+    content: OnceCell<Vec<u8>>,
+}
+
+impl<'a> Look<'a> {
+    fn at(path: &'a Path) -> Look<'a> {
+        Look {
+            path,
+            content: OnceCell::new(),
+        }
+    }
+
+    fn content(&self) -> &[u8] {
+        self.content
+            .get_or_init(|| fs::read(self.path).unwrap_or_default())
+    }
+
+    fn fits(&self, how: &Recognise) -> bool {
+        let Some((last, others)) = how.folder.0.split_last() else {
+            return self.path.is_file()
+                && self.is_named(how)
+                && self.begins(how)
+                && self.holds(how);
+        };
+        if !self.path.is_dir()
+            || !others
+                .iter()
+                .all(|glob| !files_like(self.path, glob).is_empty())
+        {
+            return false;
+        }
+        files_like(self.path, last)
+            .iter()
+            .any(|file| Look::at(file).holds(how))
+    }
+
+    fn is_named(&self, how: &Recognise) -> bool {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        (how.glob.as_ref()).is_none_or(|glob| like(glob).is_some_and(|like| like.is_match(&name)))
+    }
+
+    fn begins(&self, how: &Recognise) -> bool {
+        match how.kind {
+            None => true,
+            Some(FileKind::Elf) => super::begins_with(self.path, b"\x7fELF"),
+            Some(FileKind::Zip) => super::begins_with(self.path, b"PK\x03\x04"),
+            Some(FileKind::Text) => !self.content().contains(&0),
+        }
+    }
+
+    fn holds(&self, how: &Recognise) -> bool {
+        let has = |mark: &String| memchr::memmem::find(self.content(), mark.as_bytes()).is_some();
+        let marks = &how.content.0;
+        let matches = |pattern: &String| {
+            let text = String::from_utf8_lossy(self.content());
+            Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(&text))
+        };
+        (marks.is_empty() || marks.iter().any(has)) && how.pattern.as_ref().is_none_or(matches)
+    }
+}
+
+/// The files below `folder` whose path from there is like `glob`, by name.
+pub(super) fn files_like(folder: &Path, glob: &str) -> Vec<PathBuf> {
+    let depth = if glob.contains("**") {
+        8
+    } else {
+        glob.matches('/').count()
+    };
+    let mut found = Vec::new();
+    if let Some(like) = like(glob) {
+        walk(folder, folder, depth, &like, &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn walk(root: &Path, folder: &Path, depth: usize, like: &Regex, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+        if path.is_dir() {
+            if depth > 0 {
+                walk(root, &path, depth - 1, like, found);
+            }
+        } else if like.is_match(&name) {
+            found.push(path);
+        }
+    }
+}
+
+/// A pattern of file names: `*`, `**/`, `?` and `{a,b}`.
+fn like(glob: &str) -> Option<Regex> {
+    let mut pattern = String::from("^");
+    let mut rest = glob;
+    while let Some(first) = rest.chars().next() {
+        let (taken, meaning) = match first {
+            '*' if rest.starts_with("**/") => ("**/", "(?:.*/)?".to_owned()),
+            '*' => ("*", "[^/]*".to_owned()),
+            '?' => ("?", "[^/]".to_owned()),
+            '{' => ("{", "(?:".to_owned()),
+            '}' => ("}", ")".to_owned()),
+            ',' => (",", "|".to_owned()),
+            other => (&rest[..other.len_utf8()], regex::escape(&other.to_string())),
+        };
+        pattern += &meaning;
+        rest = &rest[taken.len()..];
+    }
+    Regex::new(&(pattern + "$")).ok()
+}
+
+/// The version that a pattern finds in a program.
+pub(super) fn version_in(program: &Path, pattern: &str) -> Result<Option<String>> {
+    let bytes =
+        fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
+    let found = regex::bytes::Regex::new(pattern)?
+        .captures(&bytes)
+        .map(|found| {
+            let group = found.get(1).or(found.get(0));
+            group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned())
+        });
+    Ok(found.flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_adapter_can_be_read() {
+        for file in SHIPPED.files() {
+            let read = Adapter::read_all(file.contents_utf8().unwrap());
+            assert!(!read.unwrap().is_empty(), "{}", file.path().display());
+        }
+        assert!(shipped("google-benchmark").is_some());
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_content_and_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &[u8]| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let known = Known::new(&[], folder.path()).unwrap();
+        let name = |path: &Path| known.recognise(path).map(|own| own.name.clone());
+        let elf = write("a", b"\x7fELF ... benchmark_list_tests ...");
+        assert_eq!(name(&elf).as_deref(), Some("google-benchmark"));
+        assert_eq!(
+            name(&write("b", b"benchmark_list_tests")),
+            None,
+            "no program"
+        );
+        assert_eq!(
+            name(&write("c", b"\x7fELF _testmain.go")).as_deref(),
+            Some("go")
+        );
+        let package = write(
+            "p/x_test.go",
+            b"package p\nfunc BenchmarkX(b *testing.B) {}",
+        );
+        assert_eq!(
+            name(package.parent().unwrap()).as_deref(),
+            Some("go-package")
+        );
+        let tests_only = write("q/x_test.go", b"package q\nfunc TestX(t *testing.T) {}");
+        assert_eq!(name(tests_only.parent().unwrap()), None);
+        write("r/Cargo.toml", b"[package]");
+        assert_eq!(
+            name(&folder.path().join("r")),
+            None,
+            "a crate without benches"
+        );
+        write("r/benches/x.rs", b"");
+        assert_eq!(name(&folder.path().join("r")).as_deref(), Some("cargo"));
+    }
+
+    #[test]
+    fn suites_of_the_project_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("a/b");
+        fs::create_dir_all(&inside).unwrap();
+        let table = "[suite.mine]\nrecognise = { glob = '*.{mine,own}' }\nlist = ['x']\nrun = ['x']\n\
+                     read = 'lines'\nline = '(?P<value>.*)'\n";
+        fs::write(folder.path().join("speedwell.toml"), table).unwrap();
+        let known = Known::new(&[], &inside).unwrap();
+        for (file, is_mine) in [("x.mine", true), ("x.own", true), ("x.mines", false)] {
+            let path = inside.join(file);
+            fs::write(&path, "").unwrap();
+            assert_eq!(known.recognise(&path).is_some(), is_mine, "{file}");
+        }
+        assert_eq!(known.split("mine:./tool").unwrap().1, "./tool");
+        assert!(known.split("./mine:tool").is_none());
+        let hint = known.hint("mein:./tool").unwrap();
+        assert!(hint.ends_with("did you mean 'mine:./tool'?"), "{hint}");
+    }
+}

@@ -1,0 +1,155 @@
+//! What a suite printed: which cases it lists, and the results of the case that was executed. Start at [`results`].
+
+use super::command::Filling;
+use crate::Observation;
+use crate::attempt::invalid;
+use anyhow::{Context as _, Result, ensure};
+use regex::Regex;
+use speedwell_model::{Better, Case, Cause};
+use speedwell_results::foreign::suites::{
+    Reported, criterion, divan, go_bench, google_benchmark, json_path, libtest, lines,
+};
+use speedwell_results::foreign::utf8;
+use speedwell_suite::adapter::{Adapter, Direction, Read};
+
+/// A case as its suite lists it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// What chooses it on the command line.
+    pub name: String,
+    /// What we call it.
+    pub case: Case,
+}
+
+/// The results in what a suite wrote.
+///
+/// # Errors
+/// The output is not what the adapter says; the message names the first place.
+pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
+    let keys = &adapter.keys;
+    let unit = keys.unit.as_deref().unwrap_or("ns");
+    let better = keys.better.map(|direction| match direction {
+        Direction::Less => Better::Lower,
+        Direction::More => Better::Higher,
+    });
+    match keys.read {
+        Read::Json => {
+            let paths = json_path::Paths {
+                results: &keys.results,
+                name: keys.name.as_deref(),
+                samples: keys.samples.as_deref().unwrap_or_default(),
+                unit,
+                better,
+            };
+            paths.read(bytes)
+        }
+        Read::Lines => {
+            let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
+            lines::read(bytes, &pattern, unit, better)
+        }
+        Read::GoogleBenchmark => google_benchmark::read(bytes),
+        Read::GoBench => go_bench::read(bytes),
+        Read::Criterion => criterion::read(bytes),
+        Read::Divan => divan::read(bytes),
+        Read::Libtest => libtest::read(bytes),
+    }
+}
+
+/// The cases that a suite lists: lines that match its pattern, or the names of results.
+///
+/// # Errors
+/// As for [`results`], and where parameters of a case cannot be read.
+pub fn cases(adapter: &Adapter, output: &[u8]) -> Result<Vec<Listed>> {
+    let Some(pattern) = &adapter.keys.case else {
+        return Ok(results(adapter, output)?
+            .into_iter()
+            .filter_map(listed)
+            .collect());
+    };
+    let pattern = Regex::new(pattern)?;
+    let mut found = Vec::new();
+    for groups in utf8(output)?
+        .lines()
+        .filter_map(|line| pattern.captures(line))
+    {
+        let group = |name| groups.name(name).map(|group| group.as_str().to_owned());
+        let name = group("name").unwrap_or_default();
+        ensure!(
+            !name.is_empty(),
+            "it lists a case without a name: '{}'",
+            &groups[0]
+        );
+        let case = match group("params") {
+            Some(words) => Case::with_values(&name, &words).with_context(|| {
+                format!("the parameters of '{name}' are not of the form k=v k=v")
+            })?,
+            None => Case::new(&name, Vec::new()),
+        };
+        found.push(Listed { name, case });
+    }
+    Ok(found)
+}
+
+/// The case of a result.
+pub fn listed(reported: Reported) -> Option<Listed> {
+    let name = reported.name?;
+    let case = reported
+        .case
+        .unwrap_or_else(|| Case::new(&name, Vec::new()));
+    Some(Listed { name, case })
+}
+
+/// What the process reported of the case that is called `name` there.
+pub fn observation(
+    adapter: &Adapter,
+    name: &str,
+    case: &Case,
+    written: &[u8],
+) -> (Option<Observation>, Option<Cause>) {
+    let wrong = |reason: String| (None, Some(invalid(reason)));
+    if written.trim_ascii().is_empty() {
+        return wrong(format!("wrote no results; has it a benchmark '{name}'?"));
+    }
+    let all = match results(adapter, written) {
+        Ok(all) => all,
+        Err(error) => return wrong(format!("its results cannot be read: {error:#}")),
+    };
+    // Go appends the number of processors to a name, and nothing where there is one: alone, it is the one asked for.
+    let is_only = all.len() == 1 && adapter.keys.read == Read::GoBench;
+    let is_own = |reported: &Reported| {
+        is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
+    };
+    let mut own = all.into_iter().filter(is_own).peekable();
+    if own.peek().is_none() {
+        return wrong(format!("wrote no results of '{name}'"));
+    }
+    let mut observation = Observation::new(case.clone(), Vec::new());
+    let mut cause = None;
+    for reported in own {
+        cause = cause.or(reported.cause);
+        for metric in reported.metrics {
+            if observation
+                .metrics
+                .iter()
+                .all(|known| known.name != metric.name)
+            {
+                observation.metrics.push(metric);
+            }
+        }
+        observation.samples.extend(reported.samples);
+        observation.notes.extend(reported.notes);
+    }
+    if observation.samples.is_empty() && cause.is_none() {
+        return wrong(format!("wrote no samples of '{name}'"));
+    }
+    (Some(observation), cause)
+}
+
+/// The same command as somebody would type it: results go to the terminal.
+pub fn by_hand(filling: Filling) -> Filling {
+    let terminal = "/dev/stdout";
+    filling
+        .text("pipe", terminal)
+        .text("output", terminal)
+        .text("scratch", "/tmp/speedwell-results")
+}

@@ -1,0 +1,204 @@
+//! The tree that divan prints: modules and benchmarks, and for those that were executed a row of figures.
+//!
+//! The figures are of all samples together: single ones are not printed, so the median stands for them. Start at [`read`].
+
+use super::Reported;
+use crate::foreign::unit::Measure;
+use crate::foreign::utf8;
+use anyhow::{Context, Result};
+use speedwell_model::Cause;
+
+/// What is said of the figures.
+const NOTE: &str =
+    "divan prints no single samples: the value is the median of those of one process.";
+
+/// What a level of the tree is drawn with.
+const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
+
+/// Reads a tree. Leaves without figures are cases as well: lists and trials have none.
+///
+/// # Errors
+/// Not UTF-8, or a figure that is none.
+pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+    let mut rows: Vec<(usize, Reported)> = Vec::new();
+    let mut path: Vec<String> = Vec::new();
+    let mut columns = None;
+    for line in utf8(bytes)?.lines() {
+        if let Some(found) = Columns::of_header(line) {
+            columns = Some(found);
+        }
+        let (depth, rest) = depth(line);
+        let (name, figures) = match &columns {
+            Some(columns) => columns.split(line, rest),
+            None => (rest.trim(), None),
+        };
+        // Rows below that of a benchmark are rates and allocations, which have no name.
+        if name.is_empty() || depth > path.len() {
+            continue;
+        }
+        let (name, is_ignored) = match name.strip_suffix("(ignored)") {
+            Some(name) => (name.trim_end(), true),
+            None => (name, false),
+        };
+        path.truncate(depth);
+        path.push(name.to_owned());
+        // What has something below itself is no case.
+        rows.retain(|(other, reported)| {
+            *other + 1 != depth || reported.name.as_deref() != Some(&path[..depth].join("::"))
+        });
+        let mut reported = Reported::new(Some(path.join("::")));
+        if is_ignored {
+            let reason = "ignored".to_owned();
+            reported.cause = Some(Cause::Skipped { reason });
+        }
+        if let Some(figures) = figures {
+            add(&mut reported, &figures)
+                .with_context(|| format!("in the line '{}'", line.trim()))?;
+        }
+        rows.push((depth, reported));
+    }
+    Ok(rows
+        .into_iter()
+        .map(|(_, reported)| reported)
+        .filter(is_case)
+        .collect())
+}
+
+/// The crate is a root even where nothing is below it.
+fn is_case(reported: &Reported) -> bool {
+    (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
+}
+
+/// How deep a line is in the tree, and what follows.
+fn depth(line: &str) -> (usize, &str) {
+    let (mut depth, mut rest) = (0, line);
+    while let Some(after) = BRANCHES.iter().find_map(|branch| rest.strip_prefix(branch)) {
+        depth += 1;
+        rest = after;
+    }
+    (depth, rest)
+}
+
+/// Where the columns of a table begin.
+struct Columns {
+    /// The first one behind the names, in letters.
+    first: usize,
+    names: Vec<String>,
+}
+
+impl Columns {
+    fn of_header(line: &str) -> Option<Columns> {
+        let (name, _) = line.split_once("fastest ")?;
+        let names = line[name.len()..]
+            .split('│')
+            .map(|name| name.trim().to_owned());
+        let names: Vec<String> = names.collect();
+        (names.len() > 3).then(|| Columns {
+            first: name.chars().count(),
+            names,
+        })
+    }
+
+    /// The name in a line, and its figures by column.
+    fn split<'a>(&self, line: &'a str, rest: &'a str) -> (&'a str, Option<Vec<(String, &'a str)>>) {
+        let end = line
+            .char_indices()
+            .nth(self.first)
+            .map_or(line.len(), |(at, _)| at);
+        let begin = line.len() - rest.len();
+        let name = line.get(begin..end).unwrap_or_default().trim();
+        let cells = line[end..].split('│').map(str::trim);
+        let cells: Vec<(String, &str)> = self.names.iter().cloned().zip(cells).collect();
+        let has_figures = cells
+            .first()
+            .is_some_and(|(_, cell)| cell.starts_with(|c: char| c.is_ascii_digit()));
+        (name, has_figures.then_some(cells))
+    }
+}
+
+fn add(reported: &mut Reported, figures: &[(String, &str)]) -> Result<()> {
+    let cell = |name: &str| {
+        figures
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, cell)| *cell)
+    };
+    let median = cell("median").context("it has no column 'median'")?;
+    let (number, unit) = median
+        .split_once(' ')
+        .with_context(|| format!("'{median}' has no unit"))?;
+    let number: f64 = number
+        .parse()
+        .with_context(|| format!("'{number}' is not a number"))?;
+    let iterations = cell("iters").and_then(|iterations| iterations.parse().ok());
+    reported.add(&Measure::of_unit(unit), number, iterations);
+    reported.notes.push(NOTE.to_owned());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+tiny                fastest       │ slowest       │ median        │ mean          │ samples │ iters
+├─ fold                           │               │               │               │         │
+│  ├─ 100           31.17 ns      │ 31.33 ns      │ 31.25 ns      │ 31.22 ns      │ 25      │ 1600
+│  ╰─ two words     1.5 µs        │ 2 µs          │ 1.75 µs       │ 1.8 µs        │ 25      │ 1600
+│                   3 Mitem/s     │ 3 Mitem/s     │ 3 Mitem/s     │ 3 Mitem/s     │         │
+├─ old              (ignored)
+╰─ inner                          │               │               │               │         │
+   ╰─ deep          3.961 ns      │ 3.982 ns      │ 3.963 ns      │ 3.968 ns      │ 100     │ 51200
+";
+
+    fn names(text: &str) -> Vec<String> {
+        let read = read(text.as_bytes()).unwrap();
+        read.into_iter()
+            .filter_map(|reported| reported.name)
+            .collect()
+    }
+
+    #[test]
+    fn the_median_of_a_row_stands_for_its_samples() {
+        let read = read(TABLE.as_bytes()).unwrap();
+        let values: Vec<(&str, Option<f64>)> = (read.iter())
+            .map(|reported| {
+                let value = reported.samples.first().map(|sample| sample.value);
+                (reported.name.as_deref().unwrap(), value)
+            })
+            .collect();
+        assert_eq!(
+            values,
+            [
+                ("tiny::fold::100", Some(31.25)),
+                ("tiny::fold::two words", Some(1750.0)),
+                ("tiny::old", None),
+                ("tiny::inner::deep", Some(3.963)),
+            ]
+        );
+        assert!(matches!(read[2].cause, Some(Cause::Skipped { .. })));
+        assert_eq!(read[0].samples[0].iterations, Some(1600.0));
+    }
+
+    #[test]
+    fn lists_are_trees_without_figures() {
+        let list = "tiny\n├─ fold\n├─ panics\n╰─ inner\n   ╰─ deep\n\n";
+        assert_eq!(
+            names(list),
+            ["tiny::fold", "tiny::panics", "tiny::inner::deep"]
+        );
+        let trial = "tiny\n╰─ fold\n   ├─ 100\n   ╰─ 1000\n";
+        assert_eq!(names(trial), ["tiny::fold::100", "tiny::fold::1000"]);
+        assert_eq!(names("tiny\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_figure_that_is_none_is_named_with_its_line() {
+        let broken = TABLE.replace("31.25 ns", "x.25 ns");
+        let told = format!("{:#}", read(broken.as_bytes()).unwrap_err());
+        assert!(
+            told.contains("'x.25' is not a number") && told.contains("100 "),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! JSON whose results stand at a path that somebody wrote down: `results[*]`, and of each its name and its times.
+//!
+//! A path is made of keys with dots between them; `[*]` behind a key takes every element of its list. It must not know any
+//! suite. Start at [`Paths::read`].
+
+use super::Reported;
+use crate::foreign::json::{self, Node};
+use crate::foreign::unit::Measure;
+use anyhow::{Result, bail, ensure};
+use serde_json::Value;
+use speedwell_model::Better;
+
+/// Where the results are, and what they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Paths<'a> {
+    /// The results; the whole document if empty.
+    pub results: &'a str,
+    /// Of a result, its name; `None` where one process writes one case.
+    pub name: Option<&'a str>,
+    /// Of a result, a number or a list of numbers.
+    pub samples: &'a str,
+    /// The unit of the samples.
+    pub unit: &'a str,
+    /// Whether more is better, where the unit does not say.
+    pub better: Option<Better>,
+}
+
+impl Paths<'_> {
+    /// Reads a whole document.
+    ///
+    /// # Errors
+    /// It is not JSON, or has something else at a path; the message names the place.
+    pub fn read(&self, bytes: &[u8]) -> Result<Vec<Reported>> {
+        let parsed = json::parse(bytes)?;
+        let results = follow(Node::root(&parsed), self.results)?;
+        let read = |result: &Node<'_>| self.one(result);
+        results.iter().map(read).collect()
+    }
+
+    fn one(&self, result: &Node<'_>) -> Result<Reported> {
+        let name = match self.name {
+            Some(path) => Some(sole(result, path)?.text()?.to_owned()),
+            None => None,
+        };
+        let mut reported = Reported::new(name);
+        let measure = measure(self.unit, self.better);
+        for node in follow(result.clone(), self.samples)? {
+            let values = match node.value() {
+                Value::Array(_) => node.elements()?,
+                _ => vec![node],
+            };
+            for value in values {
+                ensure!(
+                    !value.is_null(),
+                    "'{}' is not a finite number",
+                    value.place()
+                );
+                reported.add(&measure, value.number()?, None);
+            }
+        }
+        Ok(reported)
+    }
+}
+
+/// A unit with a direction that somebody wrote down.
+pub fn measure(unit: &str, better: Option<Better>) -> Measure {
+    let mut measure = Measure::of_unit(unit);
+    measure.metric.better = better.unwrap_or(measure.metric.better);
+    measure
+}
+
+/// What stands at a path.
+fn follow<'a>(from: Node<'a>, path: &str) -> Result<Vec<Node<'a>>> {
+    let mut found = vec![from];
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        let (key, takes_all) = match step.strip_suffix("[*]") {
+            Some(key) => (key, true),
+            None => (step, false),
+        };
+        let mut next = Vec::new();
+        for node in found {
+            let node = if key.is_empty() {
+                node
+            } else {
+                node.need(key)?
+            };
+            if takes_all {
+                next.extend(node.elements()?);
+            } else {
+                next.push(node);
+            }
+        }
+        found = next;
+    }
+    Ok(found)
+}
+
+fn sole<'a>(from: &Node<'a>, path: &str) -> Result<Node<'a>> {
+    let mut found = follow(from.clone(), path)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => bail!("there is nothing at '{path}' in '{}'", from.place()),
+        (Some(_), false) => bail!("there are several values at '{path}' in '{}'", from.place()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATHS: Paths<'_> = Paths {
+        results: "results[*]",
+        name: Some("name"),
+        samples: "times",
+        unit: "us",
+        better: None,
+    };
+
+    #[test]
+    fn results_are_found_at_their_paths_and_times_become_nanoseconds() {
+        let read = PATHS
+            .read(br#"{"results": [{"name": "a", "times": [1, 2.5]}, {"name": "b", "times": 3}]}"#);
+        let values = |reported: &Reported| -> Vec<f64> {
+            reported.samples.iter().map(|sample| sample.value).collect()
+        };
+        let read = read.unwrap();
+        assert_eq!(read[0].name.as_deref(), Some("a"));
+        assert_eq!(values(&read[0]), [1000.0, 2500.0]);
+        assert_eq!(values(&read[1]), [3000.0]);
+        assert_eq!(read[0].metrics[0].unit, "ns");
+    }
+
+    #[test]
+    fn a_document_may_be_one_result_and_a_rate_may_be_good() {
+        let paths = Paths {
+            results: "",
+            name: None,
+            samples: "deep[*].rate",
+            unit: "rounds",
+            better: Some(Better::Higher),
+        };
+        let read = paths
+            .read(br#"{"deep": [{"rate": 1}, {"rate": 2}]}"#)
+            .unwrap();
+        assert_eq!((read[0].name.clone(), read[0].samples.len()), (None, 2));
+        assert_eq!(read[0].metrics[0].better, Better::Higher);
+    }
+
+    #[test]
+    fn what_is_not_at_its_path_is_named() {
+        let told = |text: &str| PATHS.read(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(told(r#"{"result": []}"#), "the key 'results' is missing");
+        assert_eq!(told(r#"{"results": 3}"#), "'results' is 3, not an array");
+        assert!(told(r#"{"results": [{"name": 3, "times": []}]}"#).contains("not a text"));
+        let nan = told(r#"{"results": [{"name": "a", "times": [NaN]}]}"#);
+        assert_eq!(nan, "'results[0].times[0]' is not a finite number");
+        assert!(told(r#"{"results": [{"#).contains("cut short"));
+        assert!(told(r#"{"results": []} {"results": []}"#).contains("trailing"));
+    }
+}
