@@ -174,6 +174,16 @@ pub enum Read {
     Divan,
     /// Text of Rust's own test harness.
     Libtest,
+    /// JSON of JMH, and its list with parameters.
+    Jmh,
+    /// JSON of pytest-benchmark.
+    PytestBenchmark,
+    /// JSON of pyperf.
+    Pyperf,
+    /// XML of Catch2.
+    Catch2,
+    /// JSON of `vitest bench`, and what it prints of benchmarks that it skips.
+    Vitest,
 }
 
 /// What is good.

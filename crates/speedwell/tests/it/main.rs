@@ -101,6 +101,8 @@ mod small_multiples;
 mod sources;
 mod store;
 mod style;
+mod suite_projects;
+mod suite_readers;
 mod tune;
 mod validity;
 mod warmup;
