@@ -18,3 +18,25 @@ pub fn check(format: &str, bytes: &[u8]) {
     // An error is a good outcome, too: what it must be like is part of the check.
     let _ = invariants::check(format, bytes);
 }
+
+/// Checks what a reader of a suite made of its bytes: every sample belongs to a metric that is declared, and a message fits on a
+/// screen.
+///
+/// # Panics
+/// Something does not hold.
+pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::Reported>>) {
+    let reported = match read {
+        Ok(reported) => reported,
+        Err(error) => {
+            let message = format!("{error:#}");
+            assert!(!message.is_empty() && !message.contains("panicked"), "{message}");
+            return;
+        }
+    };
+    for one in reported {
+        for sample in &one.samples {
+            let is_declared = one.metrics.iter().any(|metric| *metric.name == *sample.metric);
+            assert!(is_declared, "{sample:?}");
+        }
+    }
+}

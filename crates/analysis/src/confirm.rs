@@ -76,15 +76,20 @@ pub fn confirm(
     }))
 }
 
+/// Whether the values of a case and a metric, by their names, were larger when a change was suspected; `None` where no
+/// direction was.
+pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
+
 /// What a session says that was measured to confirm something: each comparison of a case with what it came to. A change
 /// with no suspected direction is confirmed in either; `None` where there are not runs enough.
-pub fn confirmations(
-    findings: &Findings,
-    is_more: Option<bool>,
-) -> Vec<(&Comparison, &CaseComparison, Option<Confirmation>)> {
+pub fn confirmations<'a>(
+    findings: &'a Findings,
+    is_more: IsMore<'_>,
+) -> Vec<(&'a Comparison, &'a CaseComparison, Option<Confirmation>)> {
     let mut all = Vec::new();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
+            let is_more = is_more(&row.case.id(), &comparison.metric.name);
             let of = |change: Estimate| {
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
                 let is_there = is_sure && is_more.is_none_or(|more| (change.value > 0.0) == more);

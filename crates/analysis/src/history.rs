@@ -18,6 +18,10 @@ pub struct History {
     pub machines: BTreeMap<u32, Machine>,
     /// Names of releases and remarks, by the ids of their revisions.
     pub labels: HashMap<String, Vec<String>>,
+    /// The revisions of the line that have such names; only where the whole course is shown.
+    pub landmarks: Vec<Landmark>,
+    /// The branch that this one left, if it is another one and is shown.
+    pub target: Option<String>,
     /// Points that lie on no revision of the line, or on none at all.
     pub gone: usize,
     /// Whole sentences about the line.
@@ -38,6 +42,23 @@ pub struct SeriesTrend {
     /// Circumstances that changed from one point to the next of the same machine, by the index of the later one; only where
     /// the whole course is shown.
     pub circumstances: BTreeMap<usize, Vec<Difference>>,
+    /// Sessions in which the case failed, so that they have no point; only where the whole course is shown.
+    pub failures: Vec<Landmark>,
+    /// How the branch went on that this one left. Positions are counted on from where the two part.
+    pub continuation: Vec<TrendPoint>,
+}
+
+/// A place on the line, whether or not it has a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landmark {
+    /// Place of the revision on the line.
+    pub position: u32,
+    /// When it was committed, in milliseconds since the Unix epoch.
+    pub committed_unix_ms: Option<i64>,
+    /// The id of the revision.
+    pub revision: String,
+    /// The number of the session, where it is about one.
+    pub session: Option<i64>,
 }
 
 /// Two levels that differ by no more than this share may be those of one case under two names.

@@ -4,7 +4,7 @@
 //! what the store holds, so a search that was killed is resumed from there. Start at [`plans`], then [`search`].
 
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
-use crate::confirm::Suspect;
+use crate::confirm::{Suspect, keep_cases};
 use crate::{header, reference, revisions, warn, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_analysis::bisect::{self, Block, Phase, RUNS_PER_BLOCK, State, Step};
@@ -65,7 +65,7 @@ pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Pla
         .collect();
     let mut plans = Plans::read(&measuring, listener)?;
     if let Some(suspect) = &request.suspect {
-        suspect.keep_case(&mut plans)?;
+        keep_cases(std::slice::from_ref(suspect), &mut plans)?;
     }
     let plan = &mut plans.plan;
     check_case(plan)?;

@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 use speedwell_harness::Job;
 use speedwell_harness::plan::Plan;
-use speedwell_model::{Change, Purpose, SeriesKey, Variant};
-use speedwell_results::store::Store;
+use speedwell_model::{Change, Machine, Purpose, SeriesKey, Variant};
+use speedwell_results::store::{Store, StoredSeries};
+use std::collections::BTreeSet;
 
 /// A change of the store that is measured again.
 #[derive(Debug, Clone)]
@@ -18,23 +19,78 @@ pub struct Suspect {
     pub change: Change,
     /// Its series.
     pub series: SeriesKey,
+    /// The machines that have points of it.
+    pub machines: Vec<Machine>,
 }
 
 impl Suspect {
-    /// Keeps nothing of the plans but the case of the change.
-    ///
-    /// # Errors
-    /// They do not have it.
-    pub fn keep_case(&self, plans: &mut Plans) -> Result<()> {
-        plans.plan.jobs.retain(|job| is_of(job, &self.series));
-        ensure!(
-            !plans.plan.jobs.is_empty(),
-            "the revisions of change {} have no case '{}' any more",
-            self.change.number,
-            self.series.case
-        );
-        Ok(())
+    fn new(store: &Store, change: Change, series: StoredSeries) -> Result<Suspect> {
+        let points = store.points(series.number)?;
+        let machines: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
+        let machines = machines.into_iter().map(|number| store.machine(number));
+        Ok(Suspect {
+            change,
+            series: series.key,
+            machines: machines.collect::<Result<_>>()?,
+        })
     }
+
+    /// Whether it is a change of this case and metric, by their names.
+    pub fn is_of(&self, case: &str, metric: &str) -> bool {
+        self.series.case == case && self.series.metric.name == metric
+    }
+}
+
+/// Changes between the same revisions of one target, and the session in which they are measured again.
+#[derive(Debug, Clone)]
+pub struct Suspects {
+    /// The changes.
+    pub suspects: Vec<Suspect>,
+    /// What is measured for them.
+    pub request: MeasureRequest,
+}
+
+impl Suspects {
+    /// Whether another change can be measured in the same session.
+    fn takes(&self, suspect: &Suspect, request: &MeasureRequest) -> bool {
+        let same = |own: &Suspect| {
+            own.change.before == suspect.change.before && own.change.after == suspect.change.after
+        };
+        self.suspects.iter().all(same)
+            && self.request.targets == request.targets
+            && self.request.variants.given == request.variants.given
+    }
+
+    /// Also measures what another change asks for.
+    fn add(&mut self, suspect: Suspect, request: MeasureRequest) {
+        let own = &mut self.request.selection;
+        own.filters.extend(request.selection.filters);
+        own.sets.extend(request.selection.sets);
+        own.sets.sort();
+        own.sets.dedup();
+        self.suspects.push(suspect);
+    }
+}
+
+/// Keeps nothing of the plans but the cases of these changes.
+///
+/// # Errors
+/// They do not have them all.
+pub fn keep_cases(suspects: &[Suspect], plans: &mut Plans) -> Result<()> {
+    for Suspect { change, series, .. } in suspects {
+        ensure!(
+            plans.plan.jobs.iter().any(|job| is_of(job, series)),
+            "the revisions of change {} have no case '{}' any more",
+            change.number,
+            series.case
+        );
+    }
+    let of = suspects.iter().map(|suspect| &suspect.series);
+    plans
+        .plan
+        .jobs
+        .retain(|job| of.clone().any(|series| is_of(job, series)));
+    Ok(())
 }
 
 fn is_of(job: &Job, series: &SeriesKey) -> bool {
@@ -49,6 +105,51 @@ pub fn are_identical(plans: &Plans) -> bool {
     revisions::are_identical(&plans.plan)
 }
 
+/// The changes of those numbers, with what is measured to confirm them; `request` says how.
+///
+/// # Errors
+/// No such change, or no session knows the target of its case.
+pub fn of_changes(
+    store: &Store,
+    numbers: &[i64],
+    request: &MeasureRequest,
+) -> Result<Vec<Suspects>> {
+    let mut all: Vec<Suspects> = Vec::new();
+    for number in numbers {
+        let (suspect, request) = of_change(store, *number, request)?;
+        match all.iter_mut().find(|own| own.takes(&suspect, &request)) {
+            Some(own) => own.add(suspect, request),
+            None => all.push(Suspects {
+                suspects: vec![suspect],
+                request,
+            }),
+        }
+    }
+    Ok(all)
+}
+
+/// The changes of the store that a session measures again which was interrupted.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn of_plan(store: &Store, plan: &Plan) -> Result<Vec<Suspect>> {
+    let commit = |at: usize| Some(plan.variants.get(at)?.worktree.as_ref()?.revision.as_str());
+    let (Some(before), Some(after)) = (commit(0), commit(1)) else {
+        return Ok(Vec::new());
+    };
+    let mut all = Vec::new();
+    for series in store.series()? {
+        if !plan.jobs.iter().any(|job| is_of(job, &series.key)) {
+            continue;
+        }
+        for number in store.changes_between(series.number, before, after)? {
+            let change = store.change_numbered(number)?.change;
+            all.push(Suspect::new(store, change, series.clone())?);
+        }
+    }
+    Ok(all)
+}
+
 /// The change of that number, and what is measured to confirm it; `request` says how.
 ///
 /// # Errors
@@ -61,14 +162,14 @@ pub fn of_change(
     let stored = store.change_numbered(number)?;
     let all = store.series()?;
     let series = all.into_iter().find(|known| known.number == stored.series);
-    let series = series.context("the series of the change is gone")?.key;
+    let series = series.context("the series of the change is gone")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
         "change {number} is a drift: it has no two revisions between which it lies\nhint: --old rev:OLD --new rev:NEW \
          compares any two"
     );
-    let (job, variant) = job_of(store, stored.series, &series)?;
+    let (job, variant) = job_of(store, &series)?;
     let mut request = request.clone();
     request.targets = vec![job.source.operand()];
     let case = job.case.as_ref();
@@ -101,12 +202,13 @@ pub fn of_change(
     request.variants.given = vec![own("before"), own("after")];
     request.variants.revisions = vec![old, new];
     request.plan.purpose = Purpose::Confirm;
-    Ok((Suspect { change, series }, request))
+    Ok((Suspect::new(store, change, series)?, request))
 }
 
 /// The job of a case, and the variant that performed it, from the newest session with a plan that has it.
-fn job_of(store: &Store, series: i64, key: &SeriesKey) -> Result<(Job, Variant)> {
-    for point in store.points(series)?.iter().rev() {
+fn job_of(store: &Store, series: &StoredSeries) -> Result<(Job, Variant)> {
+    let key = &series.key;
+    for point in store.points(series.number)?.iter().rev() {
         let Some(text) = store.plan(point.session)? else {
             continue;
         };

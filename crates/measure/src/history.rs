@@ -7,7 +7,7 @@ use crate::reference;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis as analysis;
-use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_analysis::history::{History, Landmark, SeriesTrend};
 use speedwell_analysis::trend::{Trend, TrendPoint, trend};
 use speedwell_environment::Git;
 use speedwell_model::{Change, Revision, SeriesKey};
@@ -42,8 +42,9 @@ pub struct HistoryRequest {
     pub threshold: f64,
     /// A change of the benchmark itself begins nothing new.
     pub same_work: bool,
-    /// Look for changes of circumstances along the whole course, not only near changes.
-    pub with_circumstances: bool,
+    /// Also what else can be said of the whole course: changes of circumstances, names of revisions, failures, and how the
+    /// branch went on that this one left.
+    pub whole_course: bool,
 }
 
 /// Every series that is wanted, along its line, searched. Changes get their numbers and are kept.
@@ -59,13 +60,23 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     };
     history.line = line(store, &git, request.branch.as_deref(), &mut history.notes)?;
     history.labels = labels(store, &git)?;
-    let mut reading = Reading {
-        line: history.line.clone(),
-        request,
-        revisions: HashMap::new(),
-        circumstances: HashMap::new(),
-        gone: 0,
-    };
+    let mut reading = Reading::new(history.line.clone(), request);
+    if request.whole_course {
+        let named = history.labels.keys().map(String::as_str);
+        let places = store.positions(&history.line, named)?;
+        history.landmarks = places
+            .into_iter()
+            .map(|(position, committed_unix_ms, id)| Landmark {
+                position,
+                committed_unix_ms,
+                revision: id.to_owned(),
+                session: None,
+            })
+            .collect();
+        reading.target = target(store, &git, &history.line, request)?;
+        let target = reading.target.as_ref();
+        history.target = target.map(|target| target.reading.line.clone());
+    }
     for (key, members) in wanted(store, request)? {
         if let Some(series) = reading.series(store, key, &members)? {
             history.series.push(series);
@@ -117,6 +128,36 @@ pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
         None => None,
     };
     place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
+}
+
+/// The branch that the line left, if it is not the usual one, and where.
+fn target<'a>(
+    store: &mut Store,
+    git: &Git,
+    line: &str,
+    request: &'a HistoryRequest,
+) -> Result<Option<Target<'a>>> {
+    let Some(name) = usual_branch(git)?.filter(|name| name != line) else {
+        return Ok(None);
+    };
+    let (Some(own), Some(other)) = (tip(git, line), tip(git, &name)) else {
+        return Ok(None);
+    };
+    let Some(fork) = git.merge_base(&own, &other) else {
+        return Ok(None);
+    };
+    follow(store, git, &name, &other, &mut Vec::new())?;
+    let places = [line, &name].map(|line| store.position(line, &fork));
+    let [Some(here), Some(there)] =
+        [places[0].as_ref(), places[1].as_ref()].map(|place| *place.ok()?)
+    else {
+        return Ok(None);
+    };
+    Ok(Some(Target {
+        reading: Box::new(Reading::new(name, request)),
+        here,
+        there,
+    }))
 }
 
 /// Sessions that ended since somebody last looked get their points.
@@ -361,13 +402,46 @@ type Facts = Arc<Vec<(String, String)>>;
 struct Reading<'a> {
     line: String,
     request: &'a HistoryRequest,
+    target: Option<Target<'a>>,
     /// Revisions by number, with their places; `None` for those that are gone.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     circumstances: HashMap<i64, Facts>,
     gone: usize,
 }
 
-impl Reading<'_> {
+/// The branch that the line left.
+struct Target<'a> {
+    reading: Box<Reading<'a>>,
+    /// Where the line parts from it: the place on the line.
+    here: u32,
+    /// The same revision's place on the branch.
+    there: u32,
+}
+
+impl Target<'_> {
+    /// How a series went on there.
+    fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
+        let mut points = self.reading.points(store, members)?;
+        points.retain(|point| point.is_searched() && point.position >= self.there);
+        for point in &mut points {
+            point.position = point.position - self.there + self.here;
+        }
+        Ok(points)
+    }
+}
+
+impl<'a> Reading<'a> {
+    fn new(line: String, request: &'a HistoryRequest) -> Reading<'a> {
+        Reading {
+            line,
+            request,
+            target: None,
+            revisions: HashMap::new(),
+            circumstances: HashMap::new(),
+            gone: 0,
+        }
+    }
+
     /// A series with its course; `None` where none of its points is on the line.
     fn series(
         &mut self,
@@ -412,18 +486,55 @@ impl Reading<'_> {
             }
             causes.push(found);
         }
-        let circumstances = if self.request.with_circumstances {
-            self.differences(store, &trend, trend.successions())?
-        } else {
-            BTreeMap::new()
-        };
-        Ok(Some(SeriesTrend {
+        let mut series = SeriesTrend {
             number,
             key,
             trend,
             causes,
-            circumstances,
-        }))
+            circumstances: BTreeMap::new(),
+            failures: Vec::new(),
+            continuation: Vec::new(),
+        };
+        if self.request.whole_course {
+            let successions = series.trend.successions();
+            series.circumstances = self.differences(store, &series.trend, successions)?;
+            series.failures = self.failures(store, &series, members)?;
+            if let Some(target) = self
+                .target
+                .as_mut()
+                .filter(|_| self.request.relative.is_none())
+            {
+                series.continuation = target.continuation(store, members)?;
+            }
+        }
+        Ok(Some(series))
+    }
+
+    /// Sessions of the line in which the case failed and that have no point of it.
+    fn failures(
+        &self,
+        store: &Store,
+        series: &SeriesTrend,
+        members: &[StoredSeries],
+    ) -> Result<Vec<Landmark>> {
+        let mut failures = Vec::new();
+        for member in members {
+            let SeriesKey { case, variant, .. } = &member.key;
+            for (position, committed_unix_ms, revision, session) in
+                store.failures_on(&self.line, case, variant)?
+            {
+                let has_point = |point: &TrendPoint| point.session == session;
+                if !series.trend.points.iter().any(has_point) {
+                    failures.push(Landmark {
+                        position,
+                        committed_unix_ms,
+                        revision,
+                        session: Some(session),
+                    });
+                }
+            }
+        }
+        Ok(failures)
     }
 
     fn points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {

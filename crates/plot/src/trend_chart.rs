@@ -105,11 +105,14 @@ impl TrendChart {
         let further = self.continuation.iter().flat_map(|series| &series.points);
         let further = further.map(|point| point.x);
         let levels = self.levels.iter().flat_map(|level| [level.from, level.to]);
+        let failures = self.notes.iter();
+        let failures = failures.filter(|note| note.kind == TrendNoteKind::Failure);
         let places = shown
             .iter()
             .map(|point| point.at.x)
             .chain(further)
-            .chain(levels);
+            .chain(levels)
+            .chain(failures.map(|note| note.x));
         Extent::of_values(&Scale::Linear, places)
     }
 

@@ -8,7 +8,7 @@ use crate::figure::{change_with_interval, count, good_and_bad};
 use crate::table::{Cell, Column, Columns, Emphasis, Kind};
 use crate::validity::validity;
 use speedwell_analysis::Findings;
-use speedwell_analysis::confirm::{Confirmation, confirmations};
+use speedwell_analysis::confirm::{Confirmation, IsMore, confirmations};
 use speedwell_model::{Better, Metric};
 
 /// A case with what measuring it again came to.
@@ -22,7 +22,7 @@ struct Line {
 }
 
 /// The report; `is_more` is the direction that was suspected, if one was.
-pub fn confirm(findings: &Findings, is_more: Option<bool>, output: &Output) -> Document {
+pub fn confirm(findings: &Findings, is_more: IsMore<'_>, output: &Output) -> Document {
     let lines: Vec<Line> = confirmations(findings, is_more)
         .into_iter()
         .map(|(found, row, outcome)| Line {

@@ -1,13 +1,16 @@
-//! A history for programs of others: the table of points over time that Otava reads.
+//! A history for programs of others: the table of points over time that Otava reads, and the `data.js` that the pages of
+//! github-action-benchmark show.
 //!
-//! Decides on columns and on which points go in. What our own programs read is JSON of `trend`. Start at [`otava`].
+//! Decides on columns and keys, and on which points go in. What our own programs read is JSON of `trend`. Start at
+//! [`otava`] and [`data_js`].
 
 use crate::changes::words::title;
 use crate::format::quoted;
 use jiff::Timestamp;
+use serde_json::{Value, json};
 use speedwell_analysis::history::History;
 use speedwell_analysis::trend::TrendPoint;
-use speedwell_model::Machine;
+use speedwell_model::{Better, Machine, Point};
 use std::collections::BTreeMap;
 
 /// A table for another program.
@@ -23,21 +26,6 @@ pub struct Exported {
 /// Comma-separated values with a row for each session along the line that changes are looked for in: `time`, `commit` and
 /// `machine`, and a column for each series. The time is that of the commit where it is known, else that of the measurement.
 pub fn otava(history: &History) -> Exported {
-    let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
-    for (at, series) in history.series.iter().enumerate() {
-        for point in series
-            .trend
-            .points
-            .iter()
-            .filter(|point| point.is_searched())
-        {
-            let key = (point.position, point.at_unix_ms, point.session);
-            let row = rows
-                .entry(key)
-                .or_insert_with(|| vec![None; history.series.len()]);
-            row[at] = Some(point);
-        }
-    }
     let names = history.series.iter().map(|series| quoted(&title(series)));
     let header: Vec<String> = ["time", "commit", "machine"]
         .map(str::to_owned)
@@ -46,7 +34,7 @@ pub fn otava(history: &History) -> Exported {
         .collect();
     let mut text = header.join(",") + "\n";
     let mut left_out = 0;
-    for row in rows.into_values() {
+    for row in sessions(history) {
         match row.into_iter().collect::<Option<Vec<&TrendPoint>>>() {
             Some(points) => text += &line(&points, history),
             None => left_out += 1,
@@ -55,20 +43,112 @@ pub fn otava(history: &History) -> Exported {
     Exported { text, left_out }
 }
 
+/// `window.BENCHMARK_DATA` with an entry for each session along the line that changes are looked for in: a suite of what
+/// should be small, and one of what should be large, as an entry has one direction.
+pub fn data_js(history: &History) -> String {
+    let mut entries = serde_json::Map::new();
+    let directions = [
+        ("Benchmark", Better::Lower, "customSmallerIsBetter"),
+        (
+            "Benchmark, higher is better",
+            Better::Higher,
+            "customBiggerIsBetter",
+        ),
+    ];
+    let rows = sessions(history);
+    for (suite, better, tool) in directions {
+        let all: Vec<Value> = rows
+            .iter()
+            .filter_map(|row| entry(row, history, better, tool))
+            .collect();
+        if !all.is_empty() {
+            entries.insert(suite.into(), all.into());
+        }
+    }
+    let points = history
+        .series
+        .iter()
+        .flat_map(|series| &series.trend.points);
+    let newest = points.map(|point| point.at_unix_ms).max();
+    let data = json!({"lastUpdate": newest.unwrap_or(0), "repoUrl": "", "entries": entries});
+    format!("window.BENCHMARK_DATA = {data:#}")
+}
+
+/// The figures of a session of one direction.
+fn entry(
+    row: &[Option<&TrendPoint>],
+    history: &History,
+    better: Better,
+    tool: &str,
+) -> Option<Value> {
+    let of_direction = history.series.iter().zip(row);
+    let benches: Vec<Value> = of_direction
+        .filter(|(series, _)| series.key.metric.better == better)
+        .filter_map(|(series, point)| {
+            let Point {
+                value,
+                interval,
+                runs,
+                ..
+            } = point.as_ref()?.point;
+            let mut bench = json!({
+                "name": title(series), "value": value, "unit": series.key.metric.unit,
+                "extra": format!("runs: {runs}"),
+            });
+            if let Some((low, high)) = interval {
+                bench["range"] = format!("± {}", (high - low) / 2.0).into();
+            }
+            Some(bench)
+        })
+        .collect();
+    let point = row
+        .iter()
+        .flatten()
+        .next()
+        .filter(|_| !benches.is_empty())?;
+    let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
+    let nobody = json!({"name": "", "email": "", "username": ""});
+    Some(json!({
+        "commit": {
+            "id": point.revision.id, "message": point.revision.subject, "timestamp": timestamp(time),
+            "author": nobody, "committer": nobody, "url": "",
+        },
+        "date": point.at_unix_ms, "tool": tool, "benches": benches,
+    }))
+}
+
+/// The points in which changes are looked for, session by session along the line; in each the series in their order.
+fn sessions(history: &History) -> Vec<Vec<Option<&TrendPoint>>> {
+    let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
+    for (at, series) in history.series.iter().enumerate() {
+        let points = series.trend.points.iter();
+        for point in points.filter(|point| point.is_searched()) {
+            let key = (point.position, point.at_unix_ms, point.session);
+            let row = rows.entry(key);
+            row.or_insert_with(|| vec![None; history.series.len()])[at] = Some(point);
+        }
+    }
+    rows.into_values().collect()
+}
+
+/// `2026-01-31T12:00:00Z`; empty for times that no calendar has.
+fn timestamp(unix_ms: i64) -> String {
+    Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| time.to_string())
+}
+
 /// The points of one session as a line.
 fn line(points: &[&TrendPoint], history: &History) -> String {
     let Some(first) = points.first() else {
         return String::new();
     };
     let unix_ms = first.revision.committed_unix_ms.unwrap_or(first.at_unix_ms);
-    let time = Timestamp::from_millisecond(unix_ms).map(|time| time.to_string());
     let machine = history
         .machines
         .get(&first.machine)
         .map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
     let own = [
-        time.unwrap_or_default(),
+        timestamp(unix_ms),
         quoted(&first.revision.id),
         quoted(machine),
     ];

@@ -51,7 +51,7 @@ pub use doctor::{
 };
 pub use document::{Answer, Block, CaseView, Chart, Document};
 pub use experiment::experiment;
-pub use exported::{Exported, otava};
+pub use exported::{Exported, data_js, otava};
 pub use failures::failures;
 pub use figure::{
     Uncertainty, change, change_interval, change_with_interval, count, duration, moment, quantity,

@@ -11,7 +11,7 @@
 #![allow(clippy::expect_used)]
 
 use speedwell_harness::discover::{Selection, read, sources};
-use speedwell_harness::{self as harness, Job, RunLayout, Setting};
+use speedwell_harness::{self as harness, Job, Known, RunLayout, Setting};
 use speedwell_model::{Samples, Variant, median};
 use speedwell_process::{Ended, Spec, run};
 use std::path::{Path, PathBuf};
@@ -180,7 +180,7 @@ fn job(file: &Path, sets: &[(&str, &str)]) -> Job {
     };
     let target = file.to_string_lossy().into_owned();
     let here = std::env::current_dir().expect("there is a current folder");
-    let sources = sources(&target, &here).expect("the file is there");
+    let sources = sources(&target, &here, &Known::default()).expect("the file is there");
     let suite = read(sources, &selection, &Variant::plain("bench"), &|_, _| ())
         .expect("the file is a benchmark");
     suite.jobs.into_iter().next().expect("it has a case")

@@ -3,8 +3,8 @@
 //! Decides on the options; `measure::backfill` measures. Start at [`run`].
 
 use super::options::{
-    ExecutionArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs,
-    parse,
+    BuildArgs, ExecutionArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
+    VariantArgs, parse,
 };
 use super::progress::Progress;
 use super::{Status, status};
@@ -47,12 +47,8 @@ pub struct BackfillArgs {
     /// The program that is built from each revision and performs the targets, from the current folder
     #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
     program: Option<PathBuf>,
-    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
-    #[arg(long, value_name = "COMMAND", help_heading = "Search")]
-    build: Option<String>,
-    /// Time limit of building a revision
-    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration, help_heading = "Search")]
-    build_timeout: Duration,
+    #[command(flatten, next_help_heading = "Search")]
+    build: BuildArgs,
     /// The time that everything may take, builds included; no revision is begun after it
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
@@ -151,10 +147,6 @@ fn lines(found: &Backfilled) -> Vec<BackfillLine> {
 
 impl BackfillArgs {
     fn request(&self) -> anyhow::Result<BackfillRequest> {
-        let variants = VariantArgs {
-            build_timeout: self.build_timeout,
-            ..VariantArgs::default()
-        };
         let plan = PlanRequest {
             sampling: self.sampling.request(),
             pin: self.pin.clone(),
@@ -167,11 +159,11 @@ impl BackfillArgs {
         let mut measuring = self.selection.request(
             &self.targets,
             &self.arguments,
-            &variants,
+            &VariantArgs::default(),
             &ExecutionArgs::default(),
             plan,
         )?;
-        measuring.variants.build.command.clone_from(&self.build);
+        measuring.variants.build = self.build.request();
         Ok(BackfillRequest {
             range: self.range.clone(),
             points: self.points,

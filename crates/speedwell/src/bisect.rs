@@ -3,7 +3,8 @@
 //! Decides on the options; `measure::bisect` measures what `analysis::bisect` says. Start at [`run`].
 
 use super::options::{
-    ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs, parse,
+    BuildArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs,
+    parse,
 };
 use super::progress::Progress;
 use super::{Status, status};
@@ -63,12 +64,8 @@ pub struct BisectArgs {
     /// The program that is built from each revision and performs the targets, from the current folder
     #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
     program: Option<PathBuf>,
-    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
-    #[arg(long, value_name = "COMMAND", help_heading = "Search")]
-    build: Option<String>,
-    /// Time limit of building a revision
-    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration, help_heading = "Search")]
-    build_timeout: Duration,
+    #[command(flatten, next_help_heading = "Search")]
+    build: BuildArgs,
     /// The smallest change that matters: ends that differ by less are not searched
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
     threshold: f64,
@@ -168,10 +165,6 @@ impl BisectArgs {
             self.selection.metric.names.len() < 2,
             "a bisection follows one metric\nhint: --metric once"
         );
-        let variants = VariantArgs {
-            build_timeout: self.build_timeout,
-            ..VariantArgs::default()
-        };
         let plan = PlanRequest {
             sampling: self.sampling.request(),
             seed: self.seed,
@@ -183,7 +176,7 @@ impl BisectArgs {
         let mut measuring = self.selection.request(
             &self.targets,
             &self.arguments,
-            &variants,
+            &VariantArgs::default(),
             &ExecutionArgs::default(),
             plan,
         )?;
@@ -202,8 +195,7 @@ impl BisectArgs {
             request.suspect = Some(suspect);
             measuring = of_change;
         }
-        measuring.variants.build.command.clone_from(&self.build);
-        measuring.variants.build.limit = self.build_timeout;
+        measuring.variants.build = self.build.request();
         request.measuring = measuring;
         Ok(request)
     }

@@ -4,16 +4,16 @@
 
 use super::options::{RunArgs, Task};
 use super::{Status, run as measuring, status};
-use anyhow::{bail, ensure};
-use clap::{Args, FromArgMatches};
+use anyhow::{anyhow, ensure};
+use clap::Args;
 use speedwell_analysis::confirm::{Confirmation, confirmations};
-use speedwell_analysis::{self as analysis, Correction, Settings};
-use speedwell_measure::confirm::{self, Suspect};
+use speedwell_analysis::{self as analysis, Correction, Settings, machine};
+use speedwell_measure::confirm::{self, Suspect, Suspects};
 use speedwell_measure::{self as measure, MeasureRequest, Plans};
-use speedwell_model::{Change, ChangeState, Estimate, Order, Purpose, Session};
-use speedwell_report::{self as report, Document, Subject};
+use speedwell_model::{Change, ChangeState, Estimate, Machine, Order, Purpose, Session};
+use speedwell_report::{self as report, Block, Document, Subject};
 use speedwell_results::store::Store;
-use std::ffi::OsString;
+use std::collections::BTreeSet;
 
 /// Measure a suspected change again, before and after, and say whether it is there
 ///
@@ -39,19 +39,6 @@ pub struct ConfirmArgs {
     measuring: RunArgs,
 }
 
-impl ConfirmArgs {
-    /// What words would ask for, for commands that confirm on their own.
-    ///
-    /// # Errors
-    /// They make no sense.
-    pub fn of_words(words: Vec<OsString>) -> anyhow::Result<ConfirmArgs> {
-        let command = ConfirmArgs::augment_args(clap::Command::new("confirm"));
-        Ok(ConfirmArgs::from_arg_matches(
-            &command.try_get_matches_from(words)?,
-        )?)
-    }
-}
-
 /// Measures again, and says what came of it.
 ///
 /// # Errors
@@ -59,7 +46,7 @@ impl ConfirmArgs {
 pub fn run(args: ConfirmArgs) -> anyhow::Result<Status> {
     let args = args.measuring;
     check(&args)?;
-    let task = task(&args);
+    let task = confirming(args.task());
     task.output.check(Subject::Confirmation)?;
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
@@ -68,25 +55,52 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<Status> {
             plans.plan.design.purpose == Purpose::Confirm,
             "session {session} was not measured to confirm anything\nhint: speedwell run --resume {session}"
         );
-        let (session, ended) = measuring::measure(plans, &mut store, &task)?;
-        return Ok(ended.or(conclude(&session, None, &task)?.0));
+        let suspects = confirm::of_plan(&store, &plans.plan)?;
+        return answered(plans, &suspects, &mut store, &task);
     }
     if args.variants.is_any() {
         let mut request = args.request()?;
         request.plan.purpose = Purpose::Confirm;
-        return Ok(measured(&request, None, &mut store, &task)?.0);
+        return measured(&request, &[], &mut store, &task);
     }
+    let mut request = MeasureRequest {
+        plan: args.plan()?,
+        ..MeasureRequest::default()
+    };
+    let own = &mut request.variants;
+    own.build = args.variants.build.request();
+    own.arguments.clone_from(&args.arguments);
+    changes(&numbers(&args.targets)?, &request, &mut store, &task)
+}
+
+/// Measures changes of the store again, those between the same revisions of one target in one session, and keeps what
+/// came of it.
+///
+/// # Errors
+/// Changes that are not known, sides that cannot be built, a store that cannot be written.
+pub fn changes(
+    numbers: &[i64],
+    request: &MeasureRequest,
+    store: &mut Store,
+    task: &Task,
+) -> anyhow::Result<Status> {
     let mut status = Status::DONE;
-    for word in &args.targets {
-        let Ok(number) = word.parse() else {
-            bail!(
-                "'{word}' is no number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
-                 rev:NEW measures '{word}' at two revisions"
-            );
-        };
-        status = status.or(change(number, &args, &mut store, &task)?);
+    for Suspects { suspects, request } in confirm::of_changes(store, numbers, request)? {
+        status = status.or(measured(&request, &suspects, store, task)?);
     }
     Ok(status)
+}
+
+fn numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
+    let number = |word: &String| {
+        word.parse().map_err(|_| {
+            anyhow!(
+                "'{word}' is no number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
+                 rev:NEW measures '{word}' at two revisions"
+            )
+        })
+    };
+    words.iter().map(number).collect()
 }
 
 fn check(args: &RunArgs) -> anyhow::Result<()> {
@@ -105,8 +119,8 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn task(args: &RunArgs) -> Task {
-    let task = args.task();
+/// What is done with a confirmation.
+pub fn confirming(task: Task) -> Task {
     Task {
         settings: Settings {
             correction: Correction::Holm,
@@ -119,111 +133,119 @@ fn task(args: &RunArgs) -> Task {
     }
 }
 
-/// Measures a change of the store again, and keeps what came of it.
-fn change(number: i64, args: &RunArgs, store: &mut Store, task: &Task) -> anyhow::Result<Status> {
-    let request = MeasureRequest {
-        plan: args.plan()?,
-        ..MeasureRequest::default()
-    };
-    let (suspect, mut request) = confirm::of_change(store, number, &request)?;
-    request
-        .variants
-        .build
-        .command
-        .clone_from(&args.variants.build);
-    request.variants.build.limit = args.variants.build_timeout;
-    request.variants.arguments.clone_from(&args.arguments);
-    let (status, outcome) = measured(&request, Some(&suspect), store, task)?;
-    let Some((session, confirmation)) = outcome else {
-        return Ok(status);
-    };
-    let by = |share: f64| 1.0 + share;
-    let known = suspect.change;
-    let (state, ratio) = match confirmation {
-        Some(confirmation) => {
-            let Estimate { value, low, high } = confirmation.change();
-            let ratio = Estimate {
-                value: by(value),
-                low: by(low),
-                high: by(high),
-            };
-            let is_there = matches!(confirmation, Confirmation::Confirmed(_));
-            let states = [ChangeState::Refuted, ChangeState::Confirmed];
-            (states[usize::from(is_there)], ratio)
-        }
-        None => (ChangeState::Refuted, known.ratio),
-    };
-    store.settle(&Change {
-        state,
-        ratio,
-        confirmed_by: session,
-        ..known
-    })?;
-    status::note(&format!("change {number} is {state}"));
-    Ok(status)
-}
-
-/// The session of an answer, and the answer; none where both sides are the same program.
-type Outcome = (Option<i64>, Option<Confirmation>);
-
-/// Measures, unless both sides are the same; the status, and the answer if there is one.
+/// Measures, unless both sides are the same program, and keeps what came of it.
 fn measured(
     request: &MeasureRequest,
-    suspect: Option<&Suspect>,
+    suspects: &[Suspect],
     store: &mut Store,
     task: &Task,
-) -> anyhow::Result<(Status, Option<Outcome>)> {
+) -> anyhow::Result<Status> {
     let mut plans = Plans::read(request, &mut task.progress())?;
-    if let Some(suspect) = suspect {
-        suspect.keep_case(&mut plans)?;
+    if !suspects.is_empty() {
+        confirm::keep_cases(suspects, &mut plans)?;
     }
     ensure!(
         plans.plan.variants.len() == 2,
         "a confirmation has two sides\nhint: --old and --new"
     );
     if task.execution.list || task.execution.test {
-        return Ok((measuring::execute(plans, store, task)?, None));
+        return measuring::execute(plans, store, task);
     }
     if confirm::are_identical(&plans) {
         task.output.print(&report::identical())?;
-        return Ok((Status::NO, Some((None, None))));
+        for suspect in suspects {
+            settle(suspect, None, None, store)?;
+        }
+        return Ok(Status::NO);
     }
-    let (session, ended) = measuring::measure(plans, store, task)?;
-    let (status, confirmation) = conclude(&session, suspect, task)?;
-    let outcome = confirmation.map(|confirmation| (session.number, Some(confirmation)));
-    Ok((ended.or(status), outcome))
+    answered(plans, suspects, store, task)
 }
 
-/// Reports what came of a session, and says it.
-fn conclude(
-    session: &Session,
-    suspect: Option<&Suspect>,
+/// Measures, reports what came of it, and keeps it.
+fn answered(
+    plans: Plans,
+    suspects: &[Suspect],
+    store: &mut Store,
     task: &Task,
-) -> anyhow::Result<(Status, Option<Confirmation>)> {
-    let metrics = suspect.map(|suspect| suspect.series.metric.name.clone());
-    let settings = Settings {
-        metrics: match metrics {
-            Some(metric) if task.settings.metrics.is_empty() => vec![metric],
-            _ => task.settings.metrics.clone(),
-        },
-        ..task.settings.clone()
+) -> anyhow::Result<Status> {
+    let (session, ended) = measuring::measure(plans, store, task)?;
+    let named: BTreeSet<&String> = suspects.iter().map(|own| &own.series.metric.name).collect();
+    let mut settings = task.settings.clone();
+    if settings.metrics.is_empty() {
+        settings.metrics = named.into_iter().cloned().collect();
+    }
+    let findings = analysis::analyse(&session, &settings);
+    let is_more = |case: &str, metric: &str| {
+        let own = suspects.iter().find(|own| own.is_of(case, metric))?;
+        Some(own.change.ratio.value > 1.0)
     };
-    let is_more = suspect.map(|suspect| suspect.change.ratio.value > 1.0);
-    let findings = analysis::analyse(session, &settings);
-    let mut document: Document = report::confirm(&findings, is_more, &task.output.settings());
-    document.append(report::circumstances(&[(None, session)], &findings));
+    let mut document: Document = report::confirm(&findings, &is_more, &task.output.settings());
+    if let Some(note) = elsewhere(&session, suspects) {
+        document.push(Block::Note(note));
+    }
+    document.append(report::circumstances(&[(None, &session)], &findings));
     task.output.print(&document)?;
-    let outcomes: Vec<Option<Confirmation>> = confirmations(&findings, is_more)
-        .into_iter()
-        .map(|(_, _, outcome)| outcome)
+    let mut answer = Status::DONE;
+    let all = confirmations(&findings, &is_more);
+    for (comparison, row, outcome) in &all {
+        if !matches!(outcome, Some(Confirmation::Confirmed(_))) {
+            answer = Status::NO;
+        }
+        let (case, metric) = (row.case.id(), &comparison.metric.name);
+        if outcome.is_some()
+            && let Some(own) = suspects.iter().find(|own| own.is_of(&case, metric))
+        {
+            settle(own, session.number, *outcome, store)?;
+        }
+    }
+    if all.is_empty() {
+        answer = Status::NO;
+    }
+    Ok(ended.or(answer).or(status::of_failures(&findings.failures)))
+}
+
+/// Which machines the history knows that did not measure again.
+fn elsewhere(session: &Session, suspects: &[Suspect]) -> Option<String> {
+    let own = machine(&session.environment, session.origin.as_ref());
+    let known: BTreeSet<&str> = (suspects.iter())
+        .filter(|suspect| !suspect.machines.iter().any(|machine| machine.id == own.id))
+        .flat_map(|suspect| suspect.machines.iter().map(Machine::title))
         .collect();
-    let is_confirmed =
-        |outcome: &Option<Confirmation>| matches!(outcome, Some(Confirmation::Confirmed(_)));
-    let answer = if outcomes.iter().all(is_confirmed) && !outcomes.is_empty() {
-        Status::DONE
-    } else {
-        Status::NO
+    (!known.is_empty()).then(|| {
+        let known: Vec<&str> = known.into_iter().collect();
+        format!(
+            "Measured again on {}; the history was measured on {}: what only that machine shows is not seen here.",
+            own.title(),
+            known.join(", ")
+        )
+    })
+}
+
+/// Keeps what came of a change in the store, and says it. Without an outcome both sides are the same program.
+fn settle(
+    suspect: &Suspect,
+    session: Option<i64>,
+    outcome: Option<Confirmation>,
+    store: &mut Store,
+) -> anyhow::Result<()> {
+    let known = suspect.change.clone();
+    let ratio = outcome.map_or(known.ratio, |outcome| {
+        let Estimate { value, low, high } = outcome.change();
+        Estimate {
+            value: 1.0 + value,
+            low: 1.0 + low,
+            high: 1.0 + high,
+        }
+    });
+    let state = match outcome {
+        Some(Confirmation::Confirmed(_)) => ChangeState::Confirmed,
+        _ => ChangeState::Refuted,
     };
-    let status = answer.or(status::of_failures(&findings.failures));
-    Ok((status, outcomes.first().copied().flatten()))
+    status::note(&format!("change {} is {state}", known.number));
+    store.settle(&Change {
+        state,
+        ratio,
+        confirmed_by: session,
+        ..known
+    })
 }

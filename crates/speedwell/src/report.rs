@@ -187,7 +187,7 @@ pub fn document_of(
         return Ok(report::bisect(&found, &session.failures, output));
     }
     if session.design.purpose == Purpose::Confirm && is_whole {
-        return Ok(report::confirm(findings, None, output));
+        return Ok(report::confirm(findings, &|_, _| None, output));
     }
     match &study.x_axis {
         Some(x_axis) => {

@@ -272,7 +272,7 @@ pub(crate) fn read_tables(top: &Part) -> Result<Vec<Adapter>> {
 fn check(part: &Part, keys: &AdapterKeys) -> Result<()> {
     if keys.build.is_none() {
         let needed = [("list", keys.list.is_empty()), ("run", keys.run.is_empty())];
-        for (key, _) in needed.iter().filter(|(_, is_missing)| *is_missing) {
+        if let Some((key, _)) = needed.iter().find(|(_, is_missing)| *is_missing) {
             let hint = format!("{key} = [\"{{program}}\", \"--{key}\"]");
             return Err(part.missing(key, &hint));
         }

@@ -51,7 +51,13 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            Ok(program_source(&path, shipped("google-benchmark"), here))
+            // What a script starts is not known; that it is a program of google/benchmark is the usual case.
+            let suite = known.recognise(&path);
+            Ok(program_source(
+                &path,
+                suite.or_else(|| shipped("google-benchmark")),
+                here,
+            ))
         } else {
             source_of(&path, here, known)
         };

@@ -15,7 +15,7 @@ use crate::attempt::{not_described, start_reason};
 use crate::compile::Failed;
 use crate::job::{Description, Job, Parameter, Request, Setting, Source, SuiteCase};
 use crate::protocol::draft;
-use crate::{Attempt, Harness};
+use crate::{Attempt, Harness, Observation};
 use build::Built;
 use command::{Filling, PIPE, with_places};
 use read::Listed;
@@ -426,16 +426,23 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         .unwrap_or_else(|| Case::new(name, Vec::new()));
     let written = place.written(&collected, scratch, &output);
     let is_tried = job.test && keys.trial.is_some();
+    let mut said = None;
     let (seen, fault) = match read::observation(adapter, name, &case, &written) {
         // Suites that only try a case write no results of it.
-        (None, Some(_)) if is_tried => (None, None),
+        (None, Some(_)) if is_tried => (Some(Observation::new(case, Vec::new())), None),
+        (Some(seen), Some(cause)) if seen.samples.is_empty() => {
+            said = Some(cause.clone());
+            (None, Some(cause))
+        }
         read => read,
     };
-    let said = fault.clone().filter(|_| seen.is_some());
     let seen = seen.into_iter().collect();
     let mut attempt = Attempt::new(&plain, &outcome, seen, fault, job, setting);
     if place == Place::Stdout {
         attempt.stdout = String::from_utf8_lossy(&collected.0).into_owned();
+    }
+    if attempt.failure.is_some() {
+        attempt.observations.retain(|seen| !seen.samples.is_empty());
     }
     explain(&mut attempt, said);
     attempt
@@ -534,9 +541,10 @@ pub mod stored {
     ) -> Result<S::Ok, S::Error> {
         let stored = adapter.as_ref().map(|adapter| {
             let is_shipped = shipped(&adapter.name).is_some_and(|own| own == *adapter);
-            match is_shipped {
-                true => Stored::Name(adapter.name.clone()),
-                false => Stored::Whole(adapter.clone()),
+            if is_shipped {
+                Stored::Name(adapter.name.clone())
+            } else {
+                Stored::Whole(adapter.clone())
             }
         });
         stored.serialize(to)

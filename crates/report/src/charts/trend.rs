@@ -49,7 +49,7 @@ struct Course<'a> {
     history: &'a History,
     axis: CourseAxis,
     scale: Scale,
-    /// Where each position that has a point stands on the axis.
+    /// Where each position that has a point or something to say stands on the axis.
     places: BTreeMap<u32, f64>,
     /// Numbers of machines in the order of their first point.
     machines: Vec<u32>,
@@ -72,7 +72,7 @@ impl<'a> Course<'a> {
         }
         Course {
             scale: Scale::typical(&series.key.metric.unit, values, unit),
-            places: places(points, axis),
+            places: places(&stops(series, history), axis),
             series,
             history,
             axis,
@@ -125,7 +125,7 @@ impl<'a> Course<'a> {
                 .filter_map(|line| self.change(line))
                 .collect(),
             notes: self.notes(),
-            continuation: None,
+            continuation: self.continuation(),
             is_terse: false,
         }
     }
@@ -147,6 +147,25 @@ impl<'a> Course<'a> {
             subject: subject.chars().take(SUBJECT_LETTERS).collect(),
             runs: point.point.runs as usize,
             session: format!("@{}", point.session),
+        })
+    }
+
+    /// The branch that this one left, after that.
+    fn continuation(&self) -> Option<plot::PointSeries> {
+        let name = self.history.target.clone()?;
+        let points = self.series.continuation.iter().filter_map(|point| {
+            Some(plot::Point {
+                x: *self.places.get(&point.position)?,
+                y: self.scale.shown(point.point.value),
+                low: None,
+                high: None,
+            })
+        });
+        let points: Vec<_> = points.collect();
+        (!points.is_empty()).then_some(plot::PointSeries {
+            name,
+            points,
+            colour: None,
         })
     }
 
@@ -216,20 +235,33 @@ impl<'a> Course<'a> {
     fn notes(&self) -> Vec<plot::TrendNote> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();
-        let mut last = None;
-        for point in &trend.points {
-            let Some(x) = self.places.get(&point.position) else {
-                continue;
-            };
-            if last.replace(point.position) == Some(point.position) {
-                continue;
-            }
-            let labels = self.history.labels.get(&point.revision.id);
-            notes.extend(labels.into_iter().flatten().map(|label| plot::TrendNote {
+        for landmark in &self.history.landmarks {
+            let x = self.places.get(&landmark.position);
+            let labels = self.history.labels.get(&landmark.revision);
+            let named = x.into_iter().zip(labels);
+            notes.extend(named.flat_map(|(x, labels)| {
+                labels.iter().map(|label| plot::TrendNote {
+                    x: *x,
+                    kind: plot::TrendNoteKind::Tag,
+                    label: label.clone(),
+                    description: String::new(),
+                })
+            }));
+        }
+        for failure in &self.series.failures {
+            let x = self.places.get(&failure.position);
+            let session = failure
+                .session
+                .map(|session| format!(" in session @{session}"));
+            notes.extend(x.map(|x| plot::TrendNote {
                 x: *x,
-                kind: plot::TrendNoteKind::Tag,
-                label: label.clone(),
-                description: String::new(),
+                kind: plot::TrendNoteKind::Failure,
+                label: String::new(),
+                description: format!(
+                    "{} failed{}",
+                    short_revision(&failure.revision),
+                    session.unwrap_or_default()
+                ),
             }));
         }
         // Where several machines got the same, one label says it.
@@ -281,23 +313,46 @@ fn aside(point: &TrendPoint) -> &'static str {
     }
 }
 
+/// The positions of everything that a chart shows, with their times, in the order of the line. What has no point is shown
+/// if it lies between points.
+fn stops(series: &SeriesTrend, history: &History) -> BTreeMap<u32, Option<i64>> {
+    let points = series.trend.points.iter();
+    let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
+    let mut stops: BTreeMap<u32, Option<i64>> = BTreeMap::new();
+    for point in points.chain(&series.continuation) {
+        stops.entry(point.position).or_insert_with(|| time(point));
+    }
+    let ends = stops.first_key_value().zip(stops.last_key_value());
+    let ends = ends.map(|((first, _), (last, _))| *first..=*last);
+    for landmark in history.landmarks.iter().chain(&series.failures) {
+        let position = landmark.position;
+        if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))
+        {
+            stops.entry(position).or_insert(landmark.committed_unix_ms);
+        }
+    }
+    stops
+}
+
 /// The places of all positions. In time, a revision stands no earlier than the one before it on the line, whatever its
 /// date says.
-fn places(points: &[TrendPoint], axis: CourseAxis) -> BTreeMap<u32, f64> {
+fn places(stops: &BTreeMap<u32, Option<i64>>, axis: CourseAxis) -> BTreeMap<u32, f64> {
     let mut newest = f64::NEG_INFINITY;
-    let mut places = BTreeMap::new();
-    for point in points {
+    let place = |(position, time): (&u32, &Option<i64>)| {
         let place = match axis {
-            CourseAxis::Revision => f64::from(point.position),
+            CourseAxis::Revision => f64::from(*position),
             CourseAxis::Time => {
-                let known = point.revision.committed_unix_ms;
-                newest = newest.max(known.unwrap_or(point.at_unix_ms) as f64);
+                newest = newest.max(time.map_or(newest, |time| time as f64));
                 newest
             }
         };
-        places.entry(point.position).or_insert(place);
-    }
-    places
+        (*position, place)
+    };
+    stops
+        .iter()
+        .map(place)
+        .filter(|(_, place)| place.is_finite())
+        .collect()
 }
 
 /// What changed, in a few words: without those that both sides begin with.
@@ -325,14 +380,11 @@ mod tests {
     use speedwell_model::{Point, PointKind, Revision};
     use std::sync::Arc;
 
-    fn point(position: u32, committed_unix_ms: Option<i64>) -> TrendPoint {
+    fn point(position: u32) -> TrendPoint {
         TrendPoint {
             session: 1,
             at_unix_ms: 500,
-            revision: Arc::new(Revision {
-                committed_unix_ms,
-                ..Revision::default()
-            }),
+            revision: Arc::new(Revision::default()),
             position,
             machine: 1,
             point: Point {
@@ -349,9 +401,17 @@ mod tests {
 
     #[test]
     fn in_time_a_revision_is_never_before_the_one_that_it_follows() {
-        let points = [(0, Some(100)), (1, Some(300)), (4, Some(200)), (6, None)];
-        let points = points.map(|(position, committed)| point(position, committed));
-        let stand = |axis| places(&points, axis).into_values().collect::<Vec<_>>();
+        let stops = [
+            (0, Some(100)),
+            (1, Some(300)),
+            (4, Some(200)),
+            (6, Some(500)),
+        ];
+        let stand = |axis| {
+            places(&BTreeMap::from(stops), axis)
+                .into_values()
+                .collect::<Vec<_>>()
+        };
         assert_eq!(stand(CourseAxis::Time), [100.0, 300.0, 300.0, 500.0]);
         assert_eq!(stand(CourseAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
     }
@@ -371,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_point_in_which_nothing_is_looked_for_says_why() {
-        let mut session = point(0, None);
+        let mut session = point(0);
         assert_eq!(aside(&session), "");
         session.point.kind = PointKind::Confirm;
         assert_eq!(aside(&session), "measured again");

@@ -38,6 +38,22 @@ impl Store {
         Ok(stored.into_iter().map(|stored| stored.change).collect())
     }
 
+    /// The numbers of the changes of a series, on any line, between two commits.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn changes_between(
+        &self,
+        series: i64,
+        before: &str,
+        after: &str,
+    ) -> anyhow::Result<Vec<i64>> {
+        let sql = "SELECT change.number FROM change JOIN revision AS old ON old.number = before
+             JOIN revision AS new ON new.number = after
+             WHERE series = ?1 AND old.id = ?2 AND new.id = ?3 ORDER BY change.number";
+        self.rows(sql, params![series, before, after], |row| row.get(0))
+    }
+
     /// A change by its number.
     ///
     /// # Errors

@@ -64,6 +64,28 @@ impl Store {
         self.first_row(sql, params![PROJECT, branch, id], |row| row.get(0))
     }
 
+    /// The position and the time of each of these revisions that is on a line.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn positions<'a>(
+        &self,
+        branch: &str,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> anyhow::Result<Vec<(u32, Option<i64>, &'a str)>> {
+        let sql = "SELECT position, committed_unix_ms FROM line JOIN revision ON number = revision
+                   WHERE line.project = ?1 AND branch = ?2 AND id = ?3";
+        let mut found = Vec::new();
+        for id in ids {
+            let place = self.first_row(sql, params![PROJECT, branch, id], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+            found.extend(place.map(|(position, committed)| (position, committed, id)));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// All measured revisions, or those of sessions of `branch`, in the order of their first sessions.
     ///
     /// # Errors

@@ -119,6 +119,31 @@ impl Store {
         self.rows(sql, [machine], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
+    /// The sessions on a line in which a case of a variant failed, with the position of their revision, its time and its id.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn failures_on(
+        &self,
+        branch: &str,
+        case: &str,
+        variant: &str,
+    ) -> anyhow::Result<Vec<(u32, Option<i64>, String, i64)>> {
+        let sql =
+            "SELECT DISTINCT position, committed_unix_ms, revision.id, session.number FROM failure
+                   JOIN session ON session.number = failure.session
+                   JOIN origin ON origin.session = failure.session AND NOT origin.dirty
+                   JOIN revision ON revision.id = origin.revision AND revision.project = ?1
+                   JOIN line ON line.revision = revision.number AND line.branch = ?2
+                   WHERE NOT skipped AND (failure.detail ->> '$.case' = ?3 OR failure.detail ->> '$.step' = 'build')
+                   AND coalesce(failure.detail ->> '$.variant', ?4) = ?4
+                   AND coalesce(design ->> '$.purpose', '') NOT IN ('confirm', 'bisect')
+                   ORDER BY position, session.number";
+        self.rows(sql, params![PROJECT, branch, case, variant], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+    }
+
     /// Revisions that could not be built when their points were to be measured later, with the command and the session.
     ///
     /// # Errors

@@ -1,18 +1,20 @@
 //! `speedwell history changes`: what changed, since when, and how sure that is; and the gate over time.
 
 use crate::Status;
-use crate::confirm::{self, ConfirmArgs};
-use crate::options::{FailOn, OutputArgs, SeriesArgs, StoreArgs};
+use crate::confirm;
+use crate::options::{BuildArgs, FailOn, OutputArgs, SeriesArgs, StoreArgs, Task};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_measure::MeasureRequest;
 use speedwell_measure::history::{self, position};
 use speedwell_model::{Change, ChangeState, Verdict};
 use speedwell_report::{self as report, Subject};
-use std::ffi::OsString;
+use speedwell_results::store::Store;
 
 /// List what changed along a line of revisions, since when, and how sure that is
 #[derive(Debug, Args)]
+#[command(mut_arg("build", |arg| arg.requires("confirm")))]
 pub struct ChangesArgs {
     #[command(flatten)]
     series: SeriesArgs,
@@ -28,9 +30,8 @@ pub struct ChangesArgs {
     /// First measure again, on this machine, what is open and worse; the gate counts only what was confirmed
     #[arg(long, conflicts_with_all = ["format", "no_save"])]
     confirm: bool,
-    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
-    #[arg(long, value_name = "COMMAND", requires = "confirm")]
-    build: Option<String>,
+    #[command(flatten)]
+    build: BuildArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -61,7 +62,7 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     };
     let mut measured = Status::DONE;
     if args.confirm {
-        measured = confirmed(&args, &history, &is_shown)?;
+        measured = confirmed(&args, &mut store, &history, &is_shown)?;
         history = history::history(&mut store, &request)?;
     }
     let document = report::changes(&history, &is_shown, &args.output.settings());
@@ -72,29 +73,27 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
 /// Measures again what is open and worse, and whose both sides can be named. That something was refuted is no failure.
 fn confirmed(
     args: &ChangesArgs,
+    store: &mut Store,
     history: &History,
     is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
 ) -> anyhow::Result<Status> {
-    let mut words: Vec<OsString> = vec!["confirm".into()];
+    let mut numbers = Vec::new();
     for series in &history.series {
         let is_wanted = |change: &&Change| {
             let is_settled = change.state == ChangeState::Confirmed || change.is_drift;
             let is_worse = series.verdict(change, history.threshold) == Verdict::Worse;
             is_shown(series, change) && change.is_open() && is_worse && !is_settled
         };
-        let numbers = series.trend.changes.iter().filter(is_wanted);
-        words.extend(numbers.map(|change| change.number.to_string().into()));
+        let wanted = series.trend.changes.iter().filter(is_wanted);
+        numbers.extend(wanted.map(|change| change.number));
     }
-    if words.len() == 1 {
-        return Ok(Status::DONE);
-    }
-    if let Some(build) = &args.build {
-        words.extend(["--build".into(), build.into()]);
-    }
-    if let Some(file) = &args.store.db {
-        words.extend(["--db".into(), file.into()]);
-    }
-    let status = confirm::run(ConfirmArgs::of_words(words)?)?;
+    let task = confirm::confirming(Task {
+        store: args.store.clone(),
+        ..Task::default()
+    });
+    let mut request = MeasureRequest::default();
+    request.variants.build = args.build.request();
+    let status = confirm::changes(&numbers, &request, store, &task)?;
     Ok(if status == Status::NO {
         Status::DONE
     } else {

@@ -34,6 +34,9 @@ pub struct TrendArgs {
 enum Export {
     /// CSV for Otava: time, commit and machine, and a column for each series.
     Otava,
+    /// The data.js that the pages of github-action-benchmark show.
+    #[value(name = "data.js")]
+    DataJs,
 }
 
 /// The bottom axis of charts.
@@ -52,12 +55,18 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
     let mut store = args.store.open_to_derive()?;
     let request = HistoryRequest {
         relative: args.relative.clone(),
-        with_circumstances: true,
+        whole_course: true,
         ..args.series.request()?
     };
     let history = history(&mut store, &request)?;
-    if args.export == Some(Export::Otava) {
-        return export(&history);
+    match args.export {
+        Some(Export::Otava) => return export_table(&history),
+        Some(Export::DataJs) => {
+            let text = report::data_js(&history);
+            std::io::stdout().lock().write_all(text.as_bytes())?;
+            return Ok(Status::DONE);
+        }
+        None => {}
     }
     let axis = match args.x_axis {
         XAxis::Revision => CourseAxis::Revision,
@@ -69,7 +78,7 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
 }
 
 /// Writes the points of all series as one table.
-fn export(history: &History) -> anyhow::Result<Status> {
+fn export_table(history: &History) -> anyhow::Result<Status> {
     let Exported { text, left_out } = report::otava(history);
     ensure!(
         text.lines().count() > 1,

@@ -4,11 +4,13 @@
 //! kind of file has a module that gives its text, and `written.rs` puts texts into files. With `--schema` it prints what
 //! editors need to know about definition files.
 
+mod adapter;
 mod overhead;
 mod servers;
 mod suite;
 mod written;
 
+pub use adapter::AdapterArgs;
 pub use overhead::OverheadArgs;
 pub use servers::{ServersArgs, TopologyArgs};
 pub use suite::SuiteArgs;
@@ -18,7 +20,7 @@ use super::status;
 use clap::{Args, Subcommand};
 use written::write;
 
-/// Create starter files: an experiment, or benchmarks
+/// Create starter files: an experiment, benchmarks, or an adapter for a suite
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct NewArgs {
@@ -35,6 +37,7 @@ enum What {
     Topology(TopologyArgs),
     Servers(ServersArgs),
     Suite(SuiteArgs),
+    Adapter(AdapterArgs),
 }
 
 /// Writes, and says what to do next. Returns what was written if a first look at it is wanted.
@@ -59,6 +62,7 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
         ),
         What::Servers(args) => (servers::files(args)?, args.place.force, !args.place.no_look),
         What::Suite(args) => (suite::files(args)?, args.force, false),
+        What::Adapter(args) => (adapter::files(args)?, args.force, args.looks()),
     };
     write(&written, force)?;
     for (path, _) in &written.files {

@@ -74,6 +74,7 @@ pub fn files(args: &OverheadArgs) -> Result<Written> {
     Ok(Written {
         files,
         target: file,
+        beside: None,
         shortened: &[],
     })
 }

@@ -76,6 +76,7 @@ pub fn files(args: &ServersArgs) -> Result<Written> {
     Ok(Written {
         files: vec![(file.clone(), text)],
         target: file,
+        beside: None,
         shortened: &[],
     })
 }
@@ -129,6 +130,7 @@ pub fn topology_files(args: &TopologyArgs) -> Written {
         ],
         target: file,
         // Six variants of it twice are a look already.
+        beside: None,
         shortened: &["--set", "requests=500"],
     }
 }

@@ -52,6 +52,7 @@ pub fn files(args: &SuiteArgs) -> Result<Written> {
     Ok(Written {
         files,
         target: args.folder.clone(),
+        beside: None,
         shortened: &[],
     })
 }

@@ -40,6 +40,8 @@ impl PlaceArgs {
 pub struct Written {
     /// Files with their texts.
     pub files: Vec<(PathBuf, String)>,
+    /// A file that is named before the target: it describes the suite of the target.
+    pub beside: Option<PathBuf>,
     /// What is measured afterwards: one of the files, or their folder.
     pub target: PathBuf,
     /// Words that make the first look at it short.
@@ -49,13 +51,15 @@ pub struct Written {
 impl Written {
     /// What is measured afterwards, as a shell takes it.
     pub fn quoted_target(&self) -> String {
-        shell_words::quote(&self.target.to_string_lossy()).into_owned()
+        let targets = self.beside.iter().chain([&self.target]);
+        shell_words::join(targets.map(|path| path.to_string_lossy()))
     }
 
     /// The command line that measures it, with these options.
     pub fn run_words(&self, options: &[&str]) -> Vec<OsString> {
         let mut words: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
-        words.push(self.target.as_os_str().to_owned());
+        let targets = self.beside.iter().chain([&self.target]);
+        words.extend(targets.map(|path| path.as_os_str().to_owned()));
         words.extend(options.iter().map(OsString::from));
         words
     }

@@ -26,4 +26,4 @@ pub use run::{RunArgs, Task};
 pub use search::{Concurrency, RateChoice, SearchArgs};
 pub use selection::{MetricArgs, SelectionArgs, StudyArgs};
 pub use store::{OriginArgs, StoreArgs};
-pub use variants::VariantArgs;
+pub use variants::{BuildArgs, VariantArgs};

@@ -29,15 +29,32 @@ pub struct VariantArgs {
     /// The program to compare with it
     #[arg(long, value_name = "PROGRAM", requires = "old")]
     pub new: Option<PathBuf>,
+    #[command(flatten)]
+    pub build: BuildArgs,
+    /// The reference variant [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+}
+
+/// How revisions are built.
+#[derive(Debug, Clone, Default, Args)]
+pub struct BuildArgs {
     /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
     /// Time limit of building a revision
     #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
     pub build_timeout: Duration,
-    /// The reference variant [default: the first]
-    #[arg(long, value_name = "NAME")]
-    pub baseline: Option<String>,
+}
+
+impl BuildArgs {
+    /// The same for measuring.
+    pub fn request(&self) -> BuildRequest {
+        BuildRequest {
+            command: self.build.clone(),
+            limit: self.build_timeout,
+        }
+    }
 }
 
 impl VariantArgs {
@@ -65,16 +82,13 @@ impl VariantArgs {
             .filter_map(|(variant, place)| Some(place?.request(variant, self.old.is_some())))
             .collect();
         ensure!(
-            self.build.is_none() || !revisions.is_empty(),
+            self.build.build.is_none() || !revisions.is_empty(),
             "--build builds revisions, and none is measured\nhint: --old rev:main --new rev:HEAD"
         );
         Ok(VariantRequest {
             given,
             revisions,
-            build: BuildRequest {
-                command: self.build.clone(),
-                limit: self.build_timeout,
-            },
+            build: self.build.request(),
             baseline: self.baseline.clone(),
             arguments: arguments.to_vec(),
         })

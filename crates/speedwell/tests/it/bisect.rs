@@ -2,16 +2,12 @@
 
 use super::programs::PROGRAM;
 use super::project::Answer;
-use super::repository::{BENCH, Repository};
+use super::repository::{BENCH, COUNTED, Repository};
 use std::ops::Deref;
 
 /// Makes the program `bench` with the time that stands in `cost`; fails where `broken` is not empty.
 const BUILD: &str = "test ! -s broken || { echo nothing to link >&2; exit 1; }
 sed \"s/TIME/$(cat cost)/g\" bench.in > bench && chmod +x bench";
-
-/// Counts the starts of the program in the file `$LOG`, and sends a signal to who has started it at some of them.
-const COUNTED: &str = "echo start >> \"$LOG\"
-case \" $AT \" in *\" $(wc -l < \"$LOG\") \"*) kill -$SIGNAL $PPID; sleep 100 ;; esac";
 
 /// A repository of some commits, each with the time in microseconds that its program takes.
 struct Line {
@@ -73,13 +69,6 @@ impl Line {
 
     fn bisect(&self, range: &str, more: &[&str]) -> Answer {
         self.run(&[&["bisect", range], &BENCH[..], more].concat())
-    }
-
-    /// Runs the command, with a signal to it from these starts of the program.
-    fn with_signal(&self, words: &[&str], signal: &str, at: &str) -> Answer {
-        let mut command = self.command(words);
-        command.env("SIGNAL", signal).env("AT", at);
-        Answer::from(command.output().unwrap())
     }
 }
 

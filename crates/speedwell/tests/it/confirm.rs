@@ -66,8 +66,9 @@ fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
     assert_eq!(sessions.lines().count(), 1, "{sessions}");
 }
 
-/// Measures the program of both revisions, and suspects a change by 10 % between them; its number.
-fn suspected(repository: &Repository) -> String {
+/// Measures the program of both revisions on the machine `lab`, and suspects a change by 10 % between them in each of these
+/// cases; their numbers.
+fn suspected<const N: usize>(repository: &Repository, cases: [&str; N]) -> [String; N] {
     for revision in ["HEAD~1", "main"] {
         repository.checkout(revision);
         let mut build = repository.command(&[]);
@@ -81,16 +82,13 @@ fn suspected(repository: &Repository) -> String {
                 .filter_map(|(name, value)| Some((name, value?))),
         );
         assert!(shell.status().unwrap().success());
-        build.args(["run", "--runs", "1", "--branch", "main", "./bench"]);
+        build.args(["run", "--runs", "1", "--branch", "main", "--machine", "lab"]);
+        build.arg("./bench");
         Answer::from(build.output().unwrap()).expect_status(0);
     }
     repository.run(&["history", "changes"]).expect_status(0);
     let mut store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
     let series = store.series().unwrap();
-    let is_first = |name: &str| name.ends_with("BM_copy/8") || name.contains("BM_copy/8 ");
-    let series = series
-        .iter()
-        .find(|own| own.is_primary && is_first(&own.key.case));
     let change = Change {
         number: 0,
         before: repository.id("HEAD~1"),
@@ -109,10 +107,20 @@ fn suspected(repository: &Repository) -> String {
         judged_by: None,
         judged_unix_ms: None,
     };
-    let kept = store
-        .keep_changes(series.unwrap().number, "main", &[change])
-        .unwrap();
-    kept[0].number.to_string()
+    cases.map(|case| {
+        let is_of = |name: &str| name.ends_with(case) || name.contains(&format!("{case} "));
+        let mut all = series.iter();
+        let own = all.find(|own| own.is_primary && is_of(&own.key.case));
+        let own = own.unwrap().number;
+        let kept = store.keep_changes(own, "main", std::slice::from_ref(&change));
+        kept.unwrap()[0].number.to_string()
+    })
+}
+
+fn known(repository: &Repository, number: &str) -> Change {
+    let store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
+    let found = store.change_numbered(number.parse().unwrap());
+    found.unwrap().change
 }
 
 #[test]
@@ -124,15 +132,13 @@ fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
         let Some(repository) = repository(after, "# another text\n") else {
             return;
         };
-        let number = suspected(&repository);
+        let [number] = suspected(&repository, ["BM_copy/8"]);
         let words = ["confirm", &number, "--build", "sh build.sh"];
         let answer = repository.run(&words).expect_status(status);
-        answer.expect_stderr(&[&format!("change {number} is {state}")]);
-        let store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
-        let known = store
-            .change_numbered(number.parse().unwrap())
-            .unwrap()
-            .change;
+        answer
+            .expect_stderr(&[&format!("change {number} is {state}")])
+            .expect_stdout(&["the history was measured on lab"]);
+        let known = known(&repository, &number);
         assert_eq!((known.state, known.confirmed_by), (state, Some(3)));
         let expected = if status == 0 { 1.1 } else { 1.0 };
         assert!((known.ratio.value - expected).abs() < 0.01, "{known:?}");
@@ -143,6 +149,33 @@ fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
         } else {
             "the ends do not differ"
         }]);
+    }
+}
+
+#[test]
+fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted() {
+    let Some(repository) = repository("110", "# another text\n") else {
+        return;
+    };
+    let numbers = suspected(&repository, ["BM_copy/8", "BM_copy/64"]);
+    let [first, second] = &numbers;
+    let words = ["confirm", first, second, "--build", "sh build.sh"];
+    repository
+        .with_signal(&words, "INT", "20")
+        .expect_status(130);
+    for number in &numbers {
+        assert_eq!(known(&repository, number).state, ChangeState::Suspected);
+    }
+    let resumed = repository.run(&["confirm", "--resume", "@latest"]);
+    resumed
+        .expect_status(0)
+        .expect_stdout(&["confirmed in 2 of 2 cases"]);
+    for number in &numbers {
+        let known = known(&repository, number);
+        assert_eq!(
+            (known.state, known.confirmed_by),
+            (ChangeState::Confirmed, Some(3))
+        );
     }
 }
 

@@ -336,6 +336,80 @@ fn another_program_gets_a_table_without_gaps() {
     );
 }
 
+#[test]
+fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
+    let Some(repository) = measured(every) else {
+        return;
+    };
+    let words = ["history", "trend", "--export", "data.js"];
+    let text = repository.run(&words).expect_status(0).stdout;
+    let data = text.strip_prefix("window.BENCHMARK_DATA = ").unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let entries = data["entries"]["Benchmark, higher is better"]
+        .as_array()
+        .unwrap();
+    assert_eq!(entries.len() as u32, COMMITS);
+    let (first, tip) = (&entries[0], repository.id("main"));
+    assert_eq!(first["commit"]["message"], "commit 1");
+    assert_eq!(first["commit"]["timestamp"], "2033-05-18T03:16:40Z");
+    assert_eq!(entries[39]["commit"]["id"], *tip);
+    assert_eq!(first["tool"], "customBiggerIsBetter");
+    let mut figures = figures(1);
+    figures.sort_by(f64::total_cmp);
+    let bench = &first["benches"][0];
+    assert_eq!(
+        (&bench["value"], &bench["extra"]),
+        (&figures[1].into(), &"runs: 3".into()),
+        "{bench}"
+    );
+
+    let other = Project::new();
+    std::fs::write(other.path("data.js"), &text).unwrap();
+    other.run(&["import", "data.js", "-q"]).expect_status(0);
+    let sessions = other.run(&["history", "--format", "csv"]).stdout;
+    assert_eq!(sessions.lines().count() as u32, 1 + COMMITS);
+}
+
+#[test]
+fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_left() {
+    let Some(repository) = measured(|commit, _| commit != 12) else {
+        return;
+    };
+    repository.git(&["tag", "v1.0", "main~28"]);
+    let page = |words: &[&str]| {
+        let words = [&["history", "trend", "--format", "html"], words].concat();
+        repository.run(&words).expect_status(0).stdout
+    };
+    let whole = page(&[]);
+    assert!(whole.contains("v1.0"), "the twelfth commit has no point");
+    assert!(!whole.contains("class=\"failure\"") && !whole.contains("class=\"continuation\""));
+
+    repository.write("g/parse.fake", "case n=1\n* exit:3\n");
+    let broken = repository.commit("broken");
+    repository
+        .run(&["run", "g", "--runs", "3"])
+        .expect_status(2);
+    let failed = page(&[]);
+    // Each course is drawn twice, for wide screens and for narrow ones.
+    assert_eq!(failed.matches("class=\"failure\"").count(), 2);
+    assert!(failed.contains(&format!("{} failed in session @40", &broken[..10])));
+
+    repository.git(&["checkout", "-q", "-b", "topic", "main~10"]);
+    repository.write("g/parse.fake", "case n=1\n* 1000\n");
+    repository.commit("own way");
+    repository
+        .run(&["run", "g", "--runs", "3"])
+        .expect_status(0);
+    std::fs::write(
+        repository.project.path("speedwell.toml"),
+        "[history]\nbranch = \"main\"\n",
+    )
+    .unwrap();
+    let topic = page(&["--branch", "topic"]);
+    assert_eq!(topic.matches("class=\"continuation\"").count(), 2);
+    assert!(topic.contains("<title>main</title>"));
+}
+
 /// Backfills the line of [`made`] with its program, each revision with two runs.
 fn backfill(repository: &Repository, words: &[&str]) -> Answer {
     let own = ["backfill", "--runs", "2"];

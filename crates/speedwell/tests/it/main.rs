@@ -103,6 +103,7 @@ mod store;
 mod style;
 mod suite_projects;
 mod suite_readers;
+mod suites;
 mod tune;
 mod validity;
 mod warmup;

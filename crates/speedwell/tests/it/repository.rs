@@ -13,6 +13,13 @@ const BUILD: &str =
     "sed \"s/TIME/$(cat cost)/; s/TIME/$(cat cost)/; s/TIME/$(cat cost)/\" bench.in > bench &&
 chmod +x bench && echo $SPEEDWELL_REVISION >> \"$LOG\"";
 
+/// What a program of a test does first: it counts its starts beside `$LOG`, and sends a signal to who has started it at
+/// those that [`Repository::with_signal`] names.
+pub const COUNTED: &str = "test -z \"$AT\" || {
+    echo start >> \"$LOG.starts\"
+    case \" $AT \" in *\" $(wc -l < \"$LOG.starts\") \"*) kill -$SIGNAL $PPID; sleep 100 ;; esac
+}";
+
 /// The words that measure the program of [`Repository::with_program`].
 pub const BENCH: [&str; 3] = ["--build", "sh build.sh", "./bench"];
 
@@ -49,7 +56,7 @@ impl Repository {
     pub fn with_program(cost: &str) -> Option<Repository> {
         let text = PROGRAM
             .replace("NAMES", "BM_copy/8 BM_copy/64")
-            .replace("BEFORE", "")
+            .replace("BEFORE", COUNTED)
             .replace("BUILD", "release");
         let repository = Repository::new()?
             .with(".gitignore", "bench\n")
@@ -90,6 +97,13 @@ impl Repository {
             .env("LOG", self.outside("log"))
             .env("FLAG", self.outside("flag"));
         command
+    }
+
+    /// Runs the command, with a signal to it from these starts of the program.
+    pub fn with_signal(&self, words: &[&str], signal: &str, at: &str) -> Answer {
+        let mut command = self.command(words);
+        command.env("SIGNAL", signal).env("AT", at);
+        Answer::from(command.output().unwrap())
     }
 
     /// Runs the command in the checkout.

@@ -225,7 +225,7 @@ fn catch2() -> Option<Suite> {
         project,
         target: "./sums",
         path: None,
-        short: &["-n", "5", "-w", "1ms"],
+        short: &["-w", "1ms"],
     })
 }
 
@@ -261,7 +261,8 @@ fn benchmarks_of_jmh_are_listed_with_their_parameters_and_measured_one_by_one() 
         "tiny.Sums.fails size=1000",
     ]);
     // The options of the user come last.
-    let runs = suite.measures("total size=1000", &["--", "-i", "2", "-prof", "gc"]);
+    let chosen = ["--set", "size=1000", "--", "-i", "2", "-prof", "gc"];
+    let runs = suite.measures("total", &chosen);
     assert_eq!(runs.len(), 1, "{runs:?}");
     let samples = samples(&runs[0]);
     assert_eq!(
@@ -277,7 +278,7 @@ fn benchmarks_of_jmh_are_listed_with_their_parameters_and_measured_one_by_one() 
             .any(|(metric, _)| metric == "gc.alloc.rate.norm"),
         "{samples:?}"
     );
-    suite.fails("fails size=1000", "bad luck");
+    suite.fails("fails", "bad luck");
     let refused = suite.run(&["-r", "1", "--", "-rf", "csv"]).expect_status(2);
     refused.expect_stdout(&["'-rf'"]);
 }
@@ -355,7 +356,7 @@ fn benchmarks_of_vitest_are_measured_one_by_one() {
 #[test]
 fn a_factor_of_two_is_found_in_java_python_cpp_and_javascript() {
     let suites = [
-        (jmh(), "total size=1000"),
+        (jmh(), "total"),
         (python("test_sums.py"), "test_total"),
         (python("sums.py"), "of 20000"),
         (catch2(), "large"),

@@ -35,3 +35,31 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     }
     Ok(vec![reported])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_its_time_divided_by_its_iterations() {
+        let read = |text: &str| read(text.as_bytes());
+        let found =
+            read(r#"{"sampling_mode":"Linear","iters":[10.0,20.0],"times":[50.0,90.0]}"#).unwrap();
+        let samples = &found[0].samples;
+        assert_eq!((samples[0].value, samples[1].value), (5.0, 4.5));
+        assert_eq!(
+            (samples[1].iterations, samples[1].elapsed_ns),
+            (Some(20.0), Some(90))
+        );
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            told(r#"{"iters":[1],"times":[]}"#),
+            "'iters' has 1 elements and 'times' 0"
+        );
+        assert_eq!(
+            told(r#"{"iters":[0],"times":[1]}"#),
+            "'iters[0]' is 0, not a number of iterations"
+        );
+        assert_eq!(told("{}"), "the key 'iters' is missing");
+    }
+}

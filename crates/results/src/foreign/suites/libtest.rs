@@ -5,7 +5,7 @@
 use super::{Reported, nanoseconds};
 use crate::foreign::utf8;
 use anyhow::{Context, Result};
-use speedwell_model::{Case, Cause};
+use speedwell_model::Cause;
 
 /// Reads what a benchmark program printed.
 ///
@@ -19,7 +19,6 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         else {
             continue;
         };
-        // '<- benchmark' and the like are no part of the name.
         let mut reported = Reported::new(Some(name.trim().to_owned()));
         let said = said.trim();
         if let Some(figures) = said.strip_prefix("bench:") {
@@ -45,10 +44,25 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     Ok(found)
 }
 
-/// The benchmarks in a list: `NAME: benchmark`, one a line. Criterion writes its list in the same way.
-pub fn list(text: &str) -> Vec<Case> {
-    let names = text
-        .lines()
-        .filter_map(|line| line.strip_suffix(": benchmark"));
-    names.map(|name| Case::new(name, Vec::new())).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_medians_and_failures_are_named() {
+        let text = "\nrunning 3 tests\ntest fold   ... bench:       1,383.17 ns/iter (+/- 361.32)\n\
+                    test old ... bench:          12 ns/iter (+/- 0)\ntest panics ... FAILED\n\
+                    test slow ... ignored, takes a day\n\ntest result: FAILED. 0 passed\n";
+        let read = read(text.as_bytes()).unwrap();
+        let names: Vec<&str> = read.iter().filter_map(|one| one.name.as_deref()).collect();
+        assert_eq!(names, ["fold", "old", "panics", "slow"]);
+        assert_eq!(read[0].samples[0].value, 1383.17);
+        assert_eq!(read[1].samples[0].value, 12.0);
+        assert!(matches!(read[2].cause, Some(Cause::Invalid { .. })));
+        let skipped = Cause::Skipped {
+            reason: "takes a day".to_owned(),
+        };
+        assert_eq!(read[3].cause, Some(skipped));
+        assert!(super::read(b"test fold ... bench: many ns/iter").is_err());
+    }
 }

@@ -1,0 +1,499 @@
+//! Benchmarks of other suites: one that a user describes himself, with exact figures, and real ones of Go and Rust.
+
+use super::project::{Answer, Project};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A benchmark tool with options of its own: `copy` takes 100 us a byte of its size and a little more with every start,
+/// twice as much with `SLOW=2`. It notes how it was started, and kills Speedwell at the start that `die` names.
+const TOOL: &str = r#"#!/bin/sh
+# mine-bench 3
+only= size=1 repeat=3
+for word in "$@"; do
+  case $word in
+    --list) printf 'copy size=8\ncopy size=64\nfill\nbroken\nodd\n'; exit 0 ;;
+    --only=*) only=${word#*=} ;;
+    --size=*) size=${word#*=} ;;
+    --out=*) out=${word#*=} ;;
+    --repeat=*) repeat=${word#*=} ;;
+    --min-time=*|--fast) ;;
+    *) echo "unknown option $word" >&2; exit 64 ;;
+  esac
+done
+echo "$*" >> starts
+count=$(wc -l < starts)
+if [ "$(cat die 2> /dev/null)" = "$count" ]; then rm die; kill -9 $PPID; exit 1; fi
+if [ $only = broken ]; then echo 'disk on fire' >&2; exit 3; fi
+if [ $only = odd ]; then echo '{"results": [{"name": "odd", "times": "many"}]}' > "$out"; exit 0; fi
+{
+  printf '{"results": [{"name": "%s", "times": [' $only
+  at=1
+  while [ $at -le $repeat ]; do
+    [ $at = 1 ] || printf ', '
+    printf '%d.%02d' $((size * 100 * ${SLOW:-1})) $((count % 10))
+    at=$((at + 1))
+  done
+  printf ']}]}'
+} > "$out"
+"#;
+
+/// What describes it.
+const TABLE: &str = r#"
+[suite.mine]
+recognise = { content = "mine-bench 3", kind = "text" }
+list = ["{program}", "--list"]
+case = '^(?P<name>\S+)(?: (?P<params>.*))?$'
+run = ["{program}", "--only={name}", "{parameters}", "--out={output}"]
+parameters = ["--{key}={value}"]
+read = "json"
+results = "results[*]"
+name = "name"
+samples = "times"
+unit = "us"
+refuse = ["--only", "--out"]
+version = 'mine-bench (\d+)'
+[suite.mine.options]
+time = ["--min-time={seconds}"]
+samples = ["--repeat={count}"]
+"#;
+
+fn project() -> Project {
+    let project = Project::new().with("speedwell.toml", TABLE);
+    project.with_program("bench-tool", TOOL)
+}
+
+fn starts(project: &Project) -> Vec<String> {
+    let text = fs::read_to_string(project.path("starts")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The runs that were kept.
+fn runs(project: &Project) -> Vec<serde_json::Value> {
+    let exported = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0);
+    let lines = exported.stdout.lines();
+    let run = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line.get("run").cloned()
+    };
+    lines.filter_map(run).collect()
+}
+
+#[test]
+fn a_suite_that_a_table_describes_is_listed_and_its_cases_are_run() {
+    let project = project();
+    let listed = project
+        .run(&["run", "--list", "./bench-tool"])
+        .expect_status(0);
+    listed.expect_stdout(&["copy size=8 ", "copy size=64", "fill", "broken"]);
+    assert_eq!(starts(&project), [""; 0], "listing executes no case");
+    let words = [
+        "run",
+        "./bench-tool",
+        "-f",
+        "copy",
+        "--set",
+        "size=64",
+        "-r",
+        "2",
+    ];
+    project
+        .run(&words)
+        .expect_status(0)
+        .expect_stdout(&["6.40"]);
+    for start in starts(&project) {
+        assert!(
+            start.starts_with("--only=copy --size=64 --out=/"),
+            "{start}"
+        );
+    }
+    let runs = runs(&project);
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    assert_eq!(
+        runs[0]["samples"].as_array().unwrap().len(),
+        3,
+        "{}",
+        runs[0]
+    );
+    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert!(exported.contains("\"suite mine\":\"3\""), "{exported}");
+}
+
+#[test]
+fn our_options_are_the_suites_own_and_those_of_the_user_come_last() {
+    let project = project();
+    let words = [
+        "run",
+        "./bench-tool",
+        "-f",
+        "fill",
+        "-r",
+        "1",
+        "-t",
+        "5ms",
+        "-n",
+        "2",
+        "--",
+        "--repeat=4",
+        "--fast",
+    ];
+    project.run(&words).expect_status(0);
+    let start = starts(&project).remove(0);
+    assert!(
+        start.ends_with("--min-time=0.005 --repeat=2 --repeat=4 --fast"),
+        "{start}"
+    );
+    assert_eq!(runs(&project)[0]["samples"].as_array().unwrap().len(), 4);
+    let told = project.run(&["run", "./bench-tool", "-f", "fill", "-r", "1", "-w", "1ms"]);
+    told.expect_status(0)
+        .expect_stderr(&["has no option for --warmup"]);
+    let told = project.run(&["run", "./bench-tool", "-r", "1", "--", "--only=copy"]);
+    told.expect_status(2)
+        .expect_stdout(&["does not take '--only' of mine"]);
+}
+
+#[test]
+fn variants_of_a_suite_are_compared() {
+    let project = project();
+    let words = [
+        "compare",
+        "./bench-tool",
+        "-f",
+        "copy",
+        "--variant",
+        "now=SLOW=2",
+        "--variant",
+        "then=",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    answer.expect_stdout(&["then is faster than now in both cases"]);
+    let same = [
+        "compare",
+        "mine:./bench-tool",
+        "mine:./bench-tool",
+        "-f",
+        "fill",
+    ];
+    project.run(&same).expect_status(0).expect_stdout(&["same"]);
+    let both = [
+        "compare",
+        "./bench-tool::copy",
+        "./bench-tool::fill",
+        "-r",
+        "2",
+    ];
+    let answer = project.run(&both);
+    assert!(answer.stderr.contains("nothing to compare"), "{answer:?}");
+}
+
+#[test]
+fn a_case_that_fails_is_data_and_unreadable_results_are_errors() {
+    let project = project();
+    let answer = project
+        .run(&["run", "./bench-tool", "-r", "2"])
+        .expect_status(2);
+    let answer =
+        answer.expect_stdout(&["exited with status 3", "disk on fire", "--out=/dev/stdout"]);
+    let answer = answer.expect_stdout(&[
+        "its results cannot be read: 'results[0].times' is \"many\", not a number",
+    ]);
+    assert!(answer.stdout.contains("fill"), "{answer:?}");
+    let tried = project.run(&["run", "./bench-tool", "--test", "-x", "broken|odd"]);
+    tried.expect_status(0);
+}
+
+#[test]
+fn a_session_of_a_suite_is_resumed_after_it_was_killed() {
+    let project = project().with("die", "5");
+    let words = [
+        "run",
+        "./bench-tool",
+        "-f",
+        "copy",
+        "-r",
+        "3",
+        "--variant",
+        "a=",
+        "--variant",
+        "b=SLOW=2",
+    ];
+    let killed = project.run(&words);
+    assert_eq!(killed.status, -1, "{killed:?}");
+    let kept = runs(&project).len();
+    assert!((1..5).contains(&kept), "{kept} runs");
+    // The table is that of the session, whatever the file says now.
+    let project = project.with("speedwell.toml", "");
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    let mut slots: Vec<u64> = runs(&project)
+        .iter()
+        .map(|run| run["slot"].as_u64().unwrap())
+        .collect();
+    slots.sort_unstable();
+    assert_eq!(slots, (0..12).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_target_belongs_to_a_suite_by_name_or_by_a_file_beside_it() {
+    let nameless = TABLE.replace(
+        "recognise = { content = \"mine-bench 3\", kind = \"text\" }\n",
+        "",
+    );
+    let project = Project::new()
+        .with_program("bench-tool", TOOL)
+        .with("company.toml", &nameless);
+    let words = ["run", "--list", "company.toml", "mine:./bench-tool"];
+    project
+        .run(&words)
+        .expect_status(0)
+        .expect_stdout(&["copy size=8"]);
+    let told = project.run(&["run", "company.toml", "mien:./bench-tool"]);
+    told.expect_status(2)
+        .expect_stderr(&["hint: did you mean 'mine:./bench-tool'?"]);
+    let told = project.run(&["run", "company.toml", "mine:./bench-tol"]);
+    told.expect_status(2)
+        .expect_stderr(&["cannot resolve the path './bench-tol'"]);
+    let project = project.with("company.toml", &nameless.replace("unit =", "unitt ="));
+    let told = project.run(&["run", "company.toml", "mine:./bench-tool"]);
+    told.expect_status(2)
+        .expect_stderr(&["company.toml': line ", "did you mean 'unit'?"]);
+}
+
+#[test]
+fn a_new_adapter_is_written_and_tried() {
+    let tool = TOOL.replace(
+        "--only=*) only=${word#*=} ;;",
+        "--only=*) only=${word#*=}; out=/dev/stdout ;;",
+    );
+    let project = Project::new().with_program("bench-tool", &tool.replace("\\nbroken\\nodd", ""));
+    let words = ["new", "adapter", "mine", "./bench-tool", "--no-look"];
+    project
+        .run(&words)
+        .expect_status(0)
+        .expect_stderr(&["speedwell run mine.toml mine:./bench-tool --test"]);
+    let text = fs::read_to_string(project.path("mine.toml")).unwrap();
+    assert!(
+        text.contains("[suite.mine]") && text.contains("# "),
+        "{text}"
+    );
+    let words = ["run", "mine.toml", "mine:./bench-tool", "--list"];
+    project
+        .run(&words)
+        .expect_status(0)
+        .expect_stdout(&["copy"]);
+    let again = project.run(&["new", "adapter", "mine"]);
+    again.expect_status(2).expect_stderr(&["is there already"]);
+    let told = project.run(&["new", "adapter", "a b"]);
+    told.expect_status(2)
+        .expect_stderr(&["letters, digits and hyphens"]);
+}
+
+/// The folder of a real project.
+fn of_suite(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/suites")
+        .join(name)
+}
+
+/// Whether a program is there.
+fn has(program: &str, word: &str) -> bool {
+    let is_there = Command::new(program)
+        .arg(word)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !is_there {
+        eprintln!("skipped: there is no {program}");
+    }
+    is_there
+}
+
+#[test]
+fn a_go_package_is_built_listed_and_run() {
+    if !has("go", "version") {
+        return;
+    }
+    let project = Project::new();
+    let folder = of_suite("go").to_string_lossy().into_owned();
+    let listed = project.run(&["run", "--list", &folder]).expect_status(0);
+    listed.expect_stdout(&[
+        "example.com/tiny/Sum",
+        "times=1 ",
+        "times=4 ",
+        "BenchmarkPanics",
+    ]);
+    let answer = project.run(&[
+        "run", &folder, "-r", "1", "-n", "2", "-i", "10", "--metric", "all",
+    ]);
+    let answer = answer.expect_status(2);
+    let answer = answer.expect_stdout(&["bytes_per_op", "allocs_per_op", "steps/op", "4,000"]);
+    answer.expect_stdout(&[
+        "failed: tiny_test.go:",
+        "no luck",
+        "worse luck",
+        "not on this machine",
+    ]);
+    let runs = runs(&project);
+    let time =
+        |sample: &&serde_json::Value| sample["metric"] == "time" && sample["iterations"] == 10.0;
+    let samples = runs[0]["samples"].as_array().unwrap();
+    assert_eq!(samples.iter().filter(time).count(), 2, "{samples:?}");
+    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert!(
+        exported.contains("\"suite go\":\"go1."),
+        "the version is a fact"
+    );
+    let words = [
+        "run",
+        &folder,
+        "-r",
+        "1",
+        "-f",
+        "Sum",
+        "--set",
+        "times=4",
+        "--",
+        "-test.bench=.",
+    ];
+    project
+        .run(&words)
+        .expect_status(2)
+        .expect_stderr(&["does not take '-test.bench' of go"]);
+}
+
+#[test]
+fn a_go_test_binary_is_run_by_the_revision_of_the_folder_that_it_is_in() {
+    if !has("go", "version") {
+        return;
+    }
+    let project = Project::new();
+    let binary = project.path("tiny.test").to_string_lossy().into_owned();
+    let mut build = Command::new("go");
+    build
+        .args(["test", "-c", "-o", &binary, "."])
+        .current_dir(of_suite("go"));
+    assert!(build.status().unwrap().success());
+    let words = [
+        "compare",
+        "./tiny.test",
+        "./tiny.test",
+        "-f",
+        "Sum",
+        "-r",
+        "2",
+        "-n",
+        "1",
+        "-i",
+        "5",
+    ];
+    project
+        .run(&words)
+        .expect_status(0)
+        .expect_stdout(&["times=1", "times=4"]);
+}
+
+/// A command over the Rust package, whose registry crates are compiled once for all tests and executions.
+fn rust(project: &Project, words: &[&str]) -> Answer {
+    let mut command = project.command(words);
+    command.env(
+        "CARGO_TARGET_DIR",
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites"),
+    );
+    // Benchmarks of Rust's own harness are not stable.
+    command
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUST_BACKTRACE", "0");
+    Answer::from(command.output().unwrap())
+}
+
+fn has_rust() -> bool {
+    let mut fetch = Command::new("cargo");
+    fetch
+        .args(["fetch", "--locked"])
+        .current_dir(of_suite("rust"));
+    let is_there = fetch.output().is_ok_and(|output| output.status.success());
+    if !is_there {
+        eprintln!("skipped: the crates criterion and divan cannot be had here");
+    }
+    is_there
+}
+
+#[test]
+fn every_bench_target_of_a_cargo_package_is_built_listed_and_run() {
+    if !has_rust() {
+        return;
+    }
+    let project = Project::new();
+    let folder = of_suite("rust").to_string_lossy().into_owned();
+    let listed = rust(&project, &["run", "--list", &folder]).expect_status(0);
+    listed.expect_stdout(&[
+        "with_criterion/fold/times/1",
+        "with_criterion/fold/times/4",
+        "with_divan/with_divan::fold::1",
+        "with_divan/with_divan::fold::4",
+        "with_libtest/fold",
+    ]);
+    let words = [
+        "run", &folder, "-f", "fold", "-r", "1", "-t", "1ms", "-n", "10", "-w", "1ms",
+    ];
+    let answer = rust(&project, &words).expect_status(0);
+    answer.expect_stdout(&["with_criterion/fold/times/4", "with_libtest/fold"]);
+    let counts: Vec<(String, usize)> = (runs(&project).iter())
+        .map(|run| {
+            let name = run["case"].as_str().unwrap_or_default().to_owned();
+            (name, run["samples"].as_array().unwrap().len())
+        })
+        .collect();
+    for (name, count) in &counts {
+        let expected = if name.contains("criterion") { 10 } else { 1 };
+        assert_eq!(*count, expected, "{name} of {counts:?}");
+    }
+    assert_eq!(counts.len(), 5, "{counts:?}");
+    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
+    assert!(
+        exported.contains("\"suite criterion\":\"0.5."),
+        "the version is a fact"
+    );
+    let tried = rust(&project, &["run", &folder, "--test"]).expect_status(2);
+    tried.expect_stdout(&["5 cases tried well, 3 failed", "no luck"]);
+}
+
+#[test]
+fn a_factor_of_two_is_found_in_every_suite() {
+    let project = Project::new();
+    let words = |folder: &str, filter: &'static str| -> Vec<String> {
+        let words = [
+            "compare",
+            folder,
+            "-f",
+            filter,
+            "--variant",
+            "twice=WORK=40000",
+            "--variant",
+            "once=WORK=20000",
+            "-t",
+            "2ms",
+            "-n",
+            "10",
+            "-w",
+            "10ms",
+            "-r",
+            "8",
+        ];
+        words.map(str::to_owned).to_vec()
+    };
+    let compare = |name: &str, filter: &'static str| {
+        let words = words(&of_suite(name).to_string_lossy(), filter);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let answer = rust(&project, &words).expect_status(0);
+        answer.expect_stdout(&["once is faster than twice"]);
+    };
+    if has("go", "version") {
+        compare("go", "Sum");
+    }
+    if has_rust() {
+        compare("rust", "fold/times/1|fold::1|libtest/fold");
+    }
+}

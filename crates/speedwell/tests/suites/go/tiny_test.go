@@ -1,0 +1,40 @@
+package tiny
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+)
+
+var sink int
+
+// work is how much one operation does; variants of a comparison set it.
+func work() int {
+	if n, err := strconv.Atoi(os.Getenv("WORK")); err == nil {
+		return n
+	}
+	return 1000
+}
+
+func add(n int) {
+	for i := 0; i < n; i++ {
+		sink += i ^ sink
+	}
+}
+
+func BenchmarkSum(b *testing.B) {
+	for _, times := range []int{1, 4} {
+		b.Run(fmt.Sprintf("times=%d", times), func(b *testing.B) {
+			n := work() * times
+			for i := 0; i < b.N; i++ {
+				add(n)
+			}
+			b.ReportMetric(float64(n), "steps/op")
+		})
+	}
+}
+
+func BenchmarkFails(b *testing.B)  { b.Fatal("no luck") }
+func BenchmarkPanics(b *testing.B) { panic("worse luck") }
+func BenchmarkSkips(b *testing.B)  { b.Skip("not on this machine") }

@@ -1,0 +1,14 @@
+#![no_main]
+
+use speedwell_results::foreign::suites::json_path::Paths;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let paths = Paths {
+        results: "results[*]",
+        name: Some("name"),
+        samples: "times",
+        unit: "us",
+        better: None,
+    };
+    speedwell_fuzz::check_suite(paths.read(bytes))
+});
