@@ -14,12 +14,13 @@ use std::path::Path;
 
 /// Placeholders that texts of an adapter may have. `options`, `arguments` and `parameters` are whole words that become
 /// several or none.
-const PLACEHOLDERS: [&str; 20] = [
+const PLACEHOLDERS: [&str; 21] = [
     "program",
     "file",
     "folder",
     "name",
     "pattern",
+    "escaped",
     "levels",
     "output",
     "scratch",

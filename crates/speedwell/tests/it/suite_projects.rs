@@ -145,7 +145,7 @@ fn jmh() -> Option<Suite> {
         project,
         target: "benchmarks.jar",
         path: None,
-        short: &["-t", "5ms", "-n", "3", "-w", "50ms"],
+        short: &["-t", "20ms", "-n", "3", "-w", "100ms"],
     })
 }
 

@@ -14,8 +14,8 @@ public class Sums {
 
   @Benchmark
   public long total() {
-    long sum = 0;
-    for (int i = 0; i < Double.parseDouble(size) * 20 * WORK; i++) sum += i ^ (sum << 1);
+    long sum = 0, end = (long) (Double.parseDouble(size) * 20 * WORK);
+    for (long i = 0; i < end; i++) sum += i ^ (sum << 1);
     return sum;
   }
 
