@@ -267,7 +267,12 @@ mod tests {
         let words = filling.fill(&with_places(&go.keys.run, &["options"]));
         assert_eq!(
             words[2..],
-            [r"-test.bench=^BenchmarkA$/^n=8\.5$", "-test.benchmem", "-o"]
+            [
+                r"-test.bench=^BenchmarkA$/^n=8\.5$",
+                "-test.benchmem",
+                "-test.v",
+                "-o"
+            ]
         );
     }
 

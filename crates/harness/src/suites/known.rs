@@ -76,7 +76,7 @@ impl Known {
         Some((self.named(name)?.clone(), path))
     }
 
-    /// A hint for `mein:./bench-tool`.
+    /// A hint for `mien:./bench-tool`.
     pub fn hint(&self, operand: &str) -> Option<String> {
         let (name, path) = operand
             .split_once(':')
@@ -293,7 +293,7 @@ mod tests {
         }
         assert_eq!(known.split("mine:./tool").unwrap().1, "./tool");
         assert!(known.split("./mine:tool").is_none());
-        let hint = known.hint("mein:./tool").unwrap();
+        let hint = known.hint("mien:./tool").unwrap();
         assert!(hint.ends_with("did you mean 'mine:./tool'?"), "{hint}");
     }
 }

@@ -36,10 +36,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         if name.is_empty() || depth > path.len() {
             continue;
         }
-        let (name, is_ignored) = match name.strip_suffix("(ignored)") {
-            Some(name) => (name.trim_end(), true),
-            None => (name, false),
-        };
+        let is_ignored = line.trim_end().ends_with("(ignored)");
+        let name = name.trim_end_matches("(ignored)").trim_end();
         path.truncate(depth);
         path.push(name.to_owned());
         // What has something below itself is no case.

@@ -111,3 +111,52 @@ fn failed(reason: &str) -> Cause {
         reason: reason.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "goos: linux\npkg: x.y/tiny\nBenchmarkSum\nBenchmarkSum/n=8\n\
+        BenchmarkSum/n=8-2 \t 1000\t 29.68 ns/op\t 100.0 items/op\t 16 B/op\n\
+        BenchmarkSum/n=8-2 \t 1000\t 30.5 ns/op\t 100.0 items/op\t 16 B/op\n\
+        BenchmarkFails\n    tiny_test.go:23: no luck\n--- FAIL: BenchmarkFails\n\
+        BenchmarkSkips\n    tiny_test.go:25: not here\n--- SKIP: BenchmarkSkips\nPASS\n";
+
+    #[test]
+    fn lines_of_one_name_are_samples_and_every_unit_is_a_metric() {
+        let read = read(TEXT.as_bytes()).unwrap();
+        let sum = &read[0];
+        assert_eq!(sum.name.as_deref(), Some("BenchmarkSum/n=8"));
+        let case = sum.case.as_ref().unwrap();
+        assert_eq!(case.id(), "x.y/tiny/Sum gomaxprocs=2 n=8");
+        let metrics: Vec<&str> = sum.metrics.iter().map(|metric| &*metric.name).collect();
+        assert_eq!(metrics, ["time", "items/op", "bytes_per_op"]);
+        let times = sum
+            .samples
+            .iter()
+            .filter(|sample| &*sample.metric == "time");
+        let times: Vec<_> = times
+            .map(|sample| (sample.value, sample.iterations))
+            .collect();
+        assert_eq!(times, [(29.68, Some(1000.0)), (30.5, Some(1000.0))]);
+    }
+
+    #[test]
+    fn what_stops_a_benchmark_is_said_whether_it_stands_before_or_behind() {
+        for text in [
+            TEXT.to_owned(),
+            TEXT.replace(
+                "    tiny_test.go:23: no luck\n--- FAIL: BenchmarkFails\n",
+                "--- FAIL: BenchmarkFails\n    tiny_test.go:23: no luck\n",
+            ),
+        ] {
+            let read = read(text.as_bytes()).unwrap();
+            assert_eq!(
+                read[1].cause,
+                Some(failed("failed: tiny_test.go:23: no luck"))
+            );
+            let reason = "tiny_test.go:25: not here".to_owned();
+            assert_eq!(read[2].cause, Some(Cause::Skipped { reason }));
+        }
+    }
+}
