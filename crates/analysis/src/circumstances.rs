@@ -2,8 +2,23 @@
 //!
 //! Decides which facts can move figures. Start at [`facts`].
 
-use speedwell_model::Environment;
+use speedwell_model::{Environment, Figure, Session};
+use speedwell_stats::describe::median;
 use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Facts about one session, as names and values.
+pub type Facts = Arc<Vec<(String, String)>>;
+
+/// How busy a machine was.
+const ACTIVITY: [(&str, Figure); 2] =
+    [("cpu pressure", Figure::Pressure), ("steal", Figure::Steal)];
+
+/// So many sessions at either side of a change say how busy a machine was there.
+const LEAST_SESSIONS: usize = 3;
+
+/// A smaller shift of the time that is waited or stolen, in percentage points, is no news.
+const LEAST_SHIFT_PERCENT: f64 = 10.0;
 
 /// A fact that two sessions do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +60,44 @@ pub fn facts(environment: &Environment) -> Vec<(String, String)> {
         .collect()
 }
 
+/// What the kernel says of how busy the machine was: medians over the runs of a session, in percent. They differ between any
+/// two sessions, so they are compared over many: see [`shifts`].
+pub(crate) fn activity(session: &Session) -> impl Iterator<Item = (String, String)> {
+    let median_of = |figure: Figure| {
+        let values: Vec<f64> = session
+            .runs
+            .iter()
+            .filter_map(|run| figure.of(run))
+            .collect();
+        (!values.is_empty()).then(|| median(&values))
+    };
+    ACTIVITY.into_iter().filter_map(move |(name, figure)| {
+        Some((name.to_owned(), format!("{:.0} %", median_of(figure)?)))
+    })
+}
+
+/// What the machine did more of, or less, in the sessions after a change than in those before it, by so much that it may be
+/// why figures moved.
+pub fn shifts(before: &[Facts], after: &[Facts]) -> Vec<Difference> {
+    let typical = |sessions: &[Facts], name: &str| {
+        let percent = |facts: &Facts| {
+            let (_, value) = facts.iter().find(|(own, _)| own == name)?;
+            value.strip_suffix(" %")?.parse::<f64>().ok()
+        };
+        let values: Vec<f64> = sessions.iter().filter_map(percent).collect();
+        (values.len() >= LEAST_SESSIONS).then(|| median(&values))
+    };
+    let shift = |(name, _): (&str, Figure)| {
+        let (before, after) = (typical(before, name)?, typical(after, name)?);
+        ((after - before).abs() >= LEAST_SHIFT_PERCENT).then(|| Difference {
+            name: name.to_owned(),
+            before: format!("{before:.0} %"),
+            after: format!("{after:.0} %"),
+        })
+    };
+    ACTIVITY.into_iter().filter_map(shift).collect()
+}
+
 /// The facts that both know and that are not the same.
 pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> Vec<Difference> {
     let later: HashMap<&str, &str> = after
@@ -54,7 +107,10 @@ pub fn differences(before: &[(String, String)], after: &[(String, String)]) -> V
     before
         .iter()
         .filter_map(|(name, value)| {
-            let other = later.get(&**name).filter(|other| **other != value)?;
+            let is_activity = ACTIVITY.iter().any(|(own, _)| own == name);
+            let other = later
+                .get(&**name)
+                .filter(|other| **other != value && !is_activity)?;
             Some(Difference {
                 name: name.clone(),
                 before: value.clone(),
@@ -76,4 +132,38 @@ fn tuned(environment: &Environment) -> Option<String> {
 /// What changes from minute to minute, such as the memory that is free: it differs between any two sessions.
 fn is_of_the_moment(fact: &str) -> bool {
     fact.starts_with("now_") || fact == "mhz_per_cpu"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions(percents: &[&str]) -> Vec<Facts> {
+        let facts = |percent: &&str| {
+            let pressure = ("cpu pressure".to_owned(), format!("{percent} %"));
+            Arc::new(vec![("kernel".to_owned(), "6.1".to_owned()), pressure])
+        };
+        percents.iter().map(facts).collect()
+    }
+
+    #[test]
+    fn a_machine_that_became_busy_is_said_once_for_many_sessions() {
+        let (quiet, busy) = (
+            sessions(&["0", "2", "60"]),
+            sessions(&["50", "3", "71", "64"]),
+        );
+        let expected = Difference {
+            name: "cpu pressure".into(),
+            before: "2 %".into(),
+            after: "57 %".into(),
+        };
+        assert_eq!(shifts(&quiet, &busy), [expected]);
+        assert_eq!(shifts(&quiet, &quiet), []);
+        assert_eq!(shifts(&quiet, &busy[..2]), [], "two sessions say little");
+        assert_eq!(
+            differences(&quiet[0], &busy[0]),
+            [],
+            "any two sessions differ"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::circumstances::Difference;
 use crate::trend::{SAME_BORDER, Trend, TrendPoint, verdict_of_change};
-use speedwell_model::{Change, Machine, SeriesKey, Verdict};
+use speedwell_model::{Change, Landmark, Machine, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a project knows along a line of revisions.
@@ -48,18 +48,8 @@ pub struct SeriesTrend {
     pub continuation: Vec<TrendPoint>,
 }
 
-/// A place on the line, whether or not it has a point.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Landmark {
-    /// Place of the revision on the line.
-    pub position: u32,
-    /// When it was committed, in milliseconds since the Unix epoch.
-    pub committed_unix_ms: Option<i64>,
-    /// The id of the revision.
-    pub revision: String,
-    /// The number of the session, where it is about one.
-    pub session: Option<i64>,
-}
+/// So many points at either side of a change say what it was like there.
+const AROUND_CHANGE: usize = 10;
 
 /// Two levels that differ by no more than this share may be those of one case under two names.
 const ALIKE: f64 = 0.1;
@@ -142,6 +132,20 @@ impl Trend {
             is_near(&self.points[*other]) || (is_near(&self.points[*one]) && one < other)
         });
         successions
+    }
+
+    /// The points in which changes are looked for just before a change and just after it, as many of either as
+    /// [`AROUND_CHANGE`].
+    pub fn around(&self, change: &Change) -> Option<[Vec<&TrendPoint>; 2]> {
+        let border = self.position(&change.after)?;
+        let is_of_side = |is_after: bool| {
+            let points = self.points.iter().filter(|point| point.is_searched());
+            points.filter(move |point| (point.position >= border) == is_after)
+        };
+        Some([
+            is_of_side(false).rev().take(AROUND_CHANGE).collect(),
+            is_of_side(true).take(AROUND_CHANGE).collect(),
+        ])
     }
 
     /// How many revisions of the line lie between the border's two, the newer one included.

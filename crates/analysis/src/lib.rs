@@ -48,7 +48,7 @@ mod tests;
 pub use between_sessions::compare_sources;
 pub use builds::{KnownSpread, LayoutSpread, layout_spreads, mark_layout};
 pub use calibration::{calibrate, compare_spreads};
-pub use circumstances::{Difference, differences};
+pub use circumstances::{Difference, Facts, differences, shifts};
 pub use disturbed::Exposure;
 pub use evidence::mann_whitney_p;
 pub use findings::*;

@@ -4,7 +4,7 @@
 //! Start at [`points`].
 
 use crate::builds::independent_values;
-use crate::circumstances::facts;
+use crate::circumstances::{activity, facts};
 use crate::grid::Grid;
 use speedwell_model::{
     Environment, Machine, Metric, Origin, OriginSource, Point, PointKind, Revision, Run, SeriesKey,
@@ -24,6 +24,7 @@ pub fn points(session: &Session) -> SessionPoints {
     let mut circumstances = facts(&session.environment);
     circumstances.retain(|(name, _)| name != "host");
     circumstances.extend(programs(session));
+    circumstances.extend(activity(session));
     SessionPoints {
         machine: machine(&session.environment, session.origin.as_ref()),
         circumstances,

@@ -6,11 +6,11 @@
 use crate::reference;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
-use speedwell_analysis as analysis;
-use speedwell_analysis::history::{History, Landmark, SeriesTrend};
+use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::{Trend, TrendPoint, trend};
+use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
-use speedwell_model::{Change, Revision, SeriesKey};
+use speedwell_model::{Change, Landmark, Revision, SeriesKey};
 use speedwell_results::store::{PlacedRevision, Store, StoredSeries};
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, HashMap};
@@ -62,17 +62,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     history.labels = labels(store, &git)?;
     let mut reading = Reading::new(history.line.clone(), request);
     if request.whole_course {
-        let named = history.labels.keys().map(String::as_str);
-        let places = store.positions(&history.line, named)?;
-        history.landmarks = places
-            .into_iter()
-            .map(|(position, committed_unix_ms, id)| Landmark {
-                position,
-                committed_unix_ms,
-                revision: id.to_owned(),
-                session: None,
-            })
-            .collect();
+        history.landmarks = store.landmarks(&history.line, history.labels.keys())?;
         reading.target = target(store, &git, &history.line, request)?;
         let target = reading.target.as_ref();
         history.target = target.map(|target| target.reading.line.clone());
@@ -395,9 +385,6 @@ fn relate(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     });
 }
 
-/// Circumstances of a session, as the store has them.
-type Facts = Arc<Vec<(String, String)>>;
-
 /// What was read for one series and is there for the next.
 struct Reading<'a> {
     line: String,
@@ -474,18 +461,9 @@ impl<'a> Reading<'a> {
             }
             trend.changes = store.keep_changes(number, &self.line, &trend.changes)?;
         }
-        let mut causes = Vec::new();
-        for change in &trend.changes {
-            let mut found = Vec::new();
-            for (_, differences) in self.differences(store, &trend, trend.near(change))? {
-                for difference in differences {
-                    if !found.contains(&difference) {
-                        found.push(difference);
-                    }
-                }
-            }
-            causes.push(found);
-        }
+        let causes = trend.changes.iter();
+        let causes = causes.map(|change| self.causes(store, &trend, change));
+        let causes = causes.collect::<Result<_>>()?;
         let mut series = SeriesTrend {
             number,
             key,
@@ -510,6 +488,30 @@ impl<'a> Reading<'a> {
         Ok(Some(series))
     }
 
+    /// What changed near a change: circumstances of sessions that follow one another, and how busy the machine was.
+    fn causes(
+        &mut self,
+        store: &Store,
+        trend: &Trend,
+        change: &Change,
+    ) -> Result<Vec<analysis::Difference>> {
+        let mut found: Vec<analysis::Difference> = Vec::new();
+        let near = self.differences(store, trend, trend.near(change))?;
+        for difference in near.into_values().flatten() {
+            if !found.contains(&difference) {
+                found.push(difference);
+            }
+        }
+        if let Some(sides) = trend.around(change) {
+            let [before, after] = sides.map(|points| {
+                let facts = points.iter().map(|point| self.facts(store, point.session));
+                facts.collect::<Result<Vec<Facts>>>()
+            });
+            found.extend(analysis::shifts(&before?, &after?));
+        }
+        Ok(found)
+    }
+
     /// Sessions of the line in which the case failed and that have no point of it.
     fn failures(
         &self,
@@ -520,19 +522,12 @@ impl<'a> Reading<'a> {
         let mut failures = Vec::new();
         for member in members {
             let SeriesKey { case, variant, .. } = &member.key;
-            for (position, committed_unix_ms, revision, session) in
-                store.failures_on(&self.line, case, variant)?
-            {
-                let has_point = |point: &TrendPoint| point.session == session;
-                if !series.trend.points.iter().any(has_point) {
-                    failures.push(Landmark {
-                        position,
-                        committed_unix_ms,
-                        revision,
-                        session: Some(session),
-                    });
-                }
-            }
+            let mut own = store.failures_on(&self.line, case, variant)?;
+            own.retain(|failure| {
+                let mut points = series.trend.points.iter();
+                !points.any(|point| Some(point.session) == failure.session)
+            });
+            failures.extend(own);
         }
         Ok(failures)
     }

@@ -33,7 +33,9 @@ pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
-pub use point::{Machine, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
+pub use point::{
+    Landmark, Machine, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints,
+};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{
     Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,

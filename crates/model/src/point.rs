@@ -102,6 +102,19 @@ pub struct Revision {
     pub subject: Option<String>,
 }
 
+/// A place on the line, whether or not it has a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landmark {
+    /// Place of the revision on the line.
+    pub position: u32,
+    /// When it was committed, in milliseconds since the Unix epoch.
+    pub committed_unix_ms: Option<i64>,
+    /// The id of the revision.
+    pub revision: String,
+    /// The number of the session, where it is about one.
+    pub session: Option<i64>,
+}
+
 /// What tells a machine from others over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {

@@ -4,7 +4,7 @@ use super::Store;
 use super::points::{PROJECT, keep_revision};
 use super::read::from_json;
 use rusqlite::{Row, params};
-use speedwell_model::Revision;
+use speedwell_model::{Landmark, Revision};
 
 /// A revision with its place on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,25 +64,30 @@ impl Store {
         self.first_row(sql, params![PROJECT, branch, id], |row| row.get(0))
     }
 
-    /// The position and the time of each of these revisions that is on a line.
+    /// Those of these revisions that are on a line, in its order.
     ///
     /// # Errors
     /// The file fails.
-    pub fn positions<'a>(
+    pub fn landmarks<'a>(
         &self,
         branch: &str,
-        ids: impl Iterator<Item = &'a str>,
-    ) -> anyhow::Result<Vec<(u32, Option<i64>, &'a str)>> {
+        ids: impl Iterator<Item = &'a String>,
+    ) -> anyhow::Result<Vec<Landmark>> {
         let sql = "SELECT position, committed_unix_ms FROM line JOIN revision ON number = revision
                    WHERE line.project = ?1 AND branch = ?2 AND id = ?3";
         let mut found = Vec::new();
         for id in ids {
-            let place = self.first_row(sql, params![PROJECT, branch, id], |row| {
-                Ok((row.get(0)?, row.get(1)?))
+            let known = self.first_row(sql, params![PROJECT, branch, id], |row| {
+                Ok(Landmark {
+                    position: row.get(0)?,
+                    committed_unix_ms: row.get(1)?,
+                    revision: id.clone(),
+                    session: None,
+                })
             })?;
-            found.extend(place.map(|(position, committed)| (position, committed, id)));
+            found.extend(known);
         }
-        found.sort_unstable();
+        found.sort_by_key(|landmark| landmark.position);
         Ok(found)
     }
 

@@ -7,7 +7,9 @@ use super::read::{better_of, from_json};
 use super::session_writer::better_name;
 use anyhow::Context;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use speedwell_model::{Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints};
+use speedwell_model::{
+    Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints,
+};
 use std::collections::HashMap;
 
 /// The project that a local file is about.
@@ -119,7 +121,7 @@ impl Store {
         self.rows(sql, [machine], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// The sessions on a line in which a case of a variant failed, with the position of their revision, its time and its id.
+    /// The sessions on a line in which a case of a variant failed.
     ///
     /// # Errors
     /// The file fails.
@@ -128,7 +130,7 @@ impl Store {
         branch: &str,
         case: &str,
         variant: &str,
-    ) -> anyhow::Result<Vec<(u32, Option<i64>, String, i64)>> {
+    ) -> anyhow::Result<Vec<Landmark>> {
         let sql =
             "SELECT DISTINCT position, committed_unix_ms, revision.id, session.number FROM failure
                    JOIN session ON session.number = failure.session
@@ -140,7 +142,12 @@ impl Store {
                    AND coalesce(design ->> '$.purpose', '') NOT IN ('confirm', 'bisect')
                    ORDER BY position, session.number";
         self.rows(sql, params![PROJECT, branch, case, variant], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok(Landmark {
+                position: row.get(0)?,
+                committed_unix_ms: row.get(1)?,
+                revision: row.get(2)?,
+                session: row.get(3)?,
+            })
         })
     }
 
