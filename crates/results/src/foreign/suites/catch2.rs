@@ -30,9 +30,16 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
             .descendants()
             .filter(|node| node.has_tag_name("BenchmarkResults"))
         {
-            let mut reported = benchmark(name, test, node)?;
-            reported.cause = reported.cause.or_else(|| failure.clone());
-            found.push(reported);
+            let reported = benchmark(name, test, node)?;
+            // The time of something that computes a wrong answer is no result.
+            found.push(match &failure {
+                Some(cause) => Reported {
+                    case: reported.case,
+                    cause: reported.cause.or_else(|| Some(cause.clone())),
+                    ..Reported::new(reported.name)
+                },
+                None => reported,
+            });
         }
     }
     Ok(found)
@@ -155,6 +162,8 @@ mod tests {
         let wrong = "<Expression success=\"false\" line=\"17\"><Original> sum(3) == 4 </Original>\
                      <Expanded> 3 == 4 </Expanded></Expression>";
         let told = cause(&format!("{ONE}{wrong}"));
+        let read = read(document(&format!("{ONE}{wrong}")).as_bytes()).unwrap();
+        assert!(read[0].samples.is_empty(), "{read:?}");
         assert!(
             told.ends_with("sum(3) == 4 does not hold: 3 == 4 (line 17)"),
             "{told}"
