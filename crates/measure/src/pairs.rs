@@ -151,6 +151,7 @@ fn once(plan: &Plan) -> anyhow::Result<Vec<Tried>> {
     let (looks, is_over) = (Looks::default(), AtomicBool::new(false));
     let mut tries = Tries {
         looks: &looks,
+        slot: 0,
         tried: Vec::new(),
     };
     std::thread::scope(|scope| {
@@ -195,23 +196,31 @@ impl Looks {
     }
 }
 
-/// Collects finished runs.
+/// Collects runs that did not fail.
 struct Tries<'a> {
     looks: &'a Looks,
+    /// The slot that is being tried.
+    slot: u32,
     tried: Vec<Tried>,
 }
 
 impl Observer for Tries<'_> {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
-        if let Event::RunFinished(run) = event {
-            // One process may report several runs.
-            let same = self.tried.last().filter(|last| last.run.slot == run.slot);
-            let busy = same.map_or_else(
-                || busy_share(run.usage.as_ref(), run.wall_ns, self.looks.take_share()),
-                |last| last.busy,
-            );
-            let run = (*run).clone();
-            self.tried.push(Tried { run, busy });
+        match event {
+            Event::RunStarted { slot, .. } => self.slot = *slot,
+            Event::RunFinished(run) => {
+                // One process may report several runs.
+                let same = self.tried.last().filter(|last| last.run.slot == run.slot);
+                let busy = same.map_or_else(
+                    || busy_share(run.usage.as_ref(), run.wall_ns, self.looks.take_share()),
+                    |last| last.busy,
+                );
+                let run = (*run).clone();
+                self.tried.push(Tried { run, busy });
+            }
+            // What it reported before it failed says nothing of what it is like; measuring will tell the failure.
+            Event::Failed(_) => self.tried.retain(|tried| tried.run.slot != self.slot),
+            _ => {}
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ mod warmup;
 
 pub use status::Status;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
 use speedwell_runner::load::WORKER_COMMAND;
@@ -58,22 +58,22 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(options::RunArgs),
-    Eval(Box<options::EvalArgs>),
-    Iterations(iterations::IterationsArgs),
-    Warmup(Box<warmup::WarmupArgs>),
-    Load(Box<options::LoadArgs>),
-    Compare(compare::CompareArgs),
-    Confirm(Box<confirm::ConfirmArgs>),
-    Bisect(Box<bisect::BisectArgs>),
-    Report(report::ReportArgs),
-    History(history::HistoryArgs),
-    Backfill(Box<backfill::BackfillArgs>),
-    Import(import::ImportArgs),
-    Doctor(doctor::DoctorArgs),
-    Tune(Box<tune::TuneArgs>),
-    New(new::NewArgs),
-    As(as_tool::AsArgs),
+    Run(Typed<options::RunArgs>),
+    Eval(Typed<options::EvalArgs>),
+    Iterations(Typed<iterations::IterationsArgs>),
+    Warmup(Typed<warmup::WarmupArgs>),
+    Load(Typed<options::LoadArgs>),
+    Compare(Typed<compare::CompareArgs>),
+    Confirm(Typed<confirm::ConfirmArgs>),
+    Bisect(Typed<bisect::BisectArgs>),
+    Report(Typed<report::ReportArgs>),
+    History(Typed<history::HistoryArgs>),
+    Backfill(Typed<backfill::BackfillArgs>),
+    Import(Typed<import::ImportArgs>),
+    Doctor(Typed<doctor::DoctorArgs>),
+    Tune(Typed<tune::TuneArgs>),
+    New(Typed<new::NewArgs>),
+    As(Typed<as_tool::AsArgs>),
     /// Generates one part of a load.
     #[command(name = WORKER_COMMAND, hide = true)]
     LoadWorker,
@@ -96,6 +96,31 @@ enum Command {
     },
 }
 
+/// The arguments of a command, which are described only once it is the one that was typed: describing those of all
+/// commands took most of the time that starting took.
+#[derive(Debug)]
+struct Typed<T>(Box<T>);
+
+impl<T: Args> Args for Typed<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args_for_update)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Typed<T> {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Typed<T>, clap::Error> {
+        Ok(Typed(Box::new(T::from_arg_matches(matches)?)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
 /// Does what the words ask for.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     let words = match parse(words) {
@@ -110,24 +135,24 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         }
     };
     let done = match words.command {
-        Command::Run(args) => run::run(args),
-        Command::Eval(args) => eval::run(*args),
-        Command::Iterations(args) => iterations::run(args),
-        Command::Warmup(args) => warmup::run(*args),
-        Command::Load(args) => load::run(&args),
-        Command::Compare(args) => compare::run(args),
-        Command::Confirm(args) => confirm::run(*args),
-        Command::Bisect(args) => bisect::run(*args),
-        Command::Report(args) => report::run(args),
-        Command::History(args) => history::run(args),
-        Command::Backfill(args) => backfill::run(*args),
-        Command::Import(args) => import::run(args),
-        Command::Doctor(args) => doctor::run(args),
-        Command::Tune(args) => tune::run(*args),
+        Command::Run(args) => run::run(*args.0),
+        Command::Eval(args) => eval::run(*args.0),
+        Command::Iterations(args) => iterations::run(*args.0),
+        Command::Warmup(args) => warmup::run(*args.0),
+        Command::Load(args) => load::run(&args.0),
+        Command::Compare(args) => compare::run(*args.0),
+        Command::Confirm(args) => confirm::run(*args.0),
+        Command::Bisect(args) => bisect::run(*args.0),
+        Command::Report(args) => report::run(*args.0),
+        Command::History(args) => history::run(*args.0),
+        Command::Backfill(args) => backfill::run(*args.0),
+        Command::Import(args) => import::run(*args.0),
+        Command::Doctor(args) => doctor::run(*args.0),
+        Command::Tune(args) => tune::run(*args.0),
         Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
-        Command::New(args) => new::run(args)
+        Command::New(args) => new::run(*args.0)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
-        Command::As(args) => as_tool::run(args),
+        Command::As(args) => as_tool::run(*args.0),
         Command::LoadWorker => load::work(),
         Command::PerformRun => perform_run::run(),
         Command::HarnessSh { shell } => {
@@ -172,12 +197,22 @@ fn first_look(written: &new::Written) -> Status {
 }
 
 fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
+    let words: Vec<OsString> = words.into_iter().collect();
     let mut grammar = CommandLine::command();
+    let lists_all = words.get(1).is_none_or(|word| {
+        grammar.find_subcommand(word).is_none() && word != "--version" && word != "-V"
+    });
+    if lists_all {
+        // The list of all commands says what each of them does.
+        grammar.build();
+    }
     let matches = grammar.try_get_matches_from_mut(words)?;
     CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
 }
 
 /// The grammar, for the tests that hold it together.
 pub fn grammar() -> clap::Command {
-    CommandLine::command()
+    let mut grammar = CommandLine::command();
+    grammar.build();
+    grammar
 }

@@ -54,6 +54,16 @@ fn a_program_that_reports_no_processor_time_is_refused() {
 }
 
 #[test]
+fn a_side_that_fails_is_a_failure_and_no_lack_of_processor_time() {
+    let words = [
+        "eval", "sh", "exit 3", ":", "--order", "paired", "--runs", "1",
+    ];
+    let answer = Project::new().run(&words);
+    assert_ne!(answer.status, 0);
+    answer.expect_stdout(&["exited with status 3"]);
+}
+
+#[test]
 fn what_cannot_be_paired_is_refused_with_the_reason() {
     let one = ["--variant", "old=true"];
     run(FAKE, &one)
