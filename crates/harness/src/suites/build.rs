@@ -5,10 +5,11 @@
 //! replaced. Start at [`programs`].
 
 use super::command::Filling;
-use super::known::Known;
+use super::known::{Known, shipped};
+use super::place::Collected;
 use crate::cache::{self, cache_folder};
 use crate::compile::{Failed, call, remove_unused};
-use crate::suites::known::shipped;
+use crate::job::Source;
 use serde::Deserialize;
 use speedwell_model::{Cause, Variant};
 use speedwell_process::{Ended, Scratch, Spec, replay, resolve, run};
@@ -34,6 +35,36 @@ pub struct Built {
     pub target: Option<String>,
     /// The folder that its tool would start it in.
     pub folder: PathBuf,
+}
+
+impl Built {
+    /// What fills its commands.
+    pub fn filling(&self, source: &Source, variant: &Variant) -> Filling {
+        let folder = source.file.parent().unwrap_or(Path::new("/"));
+        let folder = if source.file.is_dir() {
+            &source.file
+        } else {
+            folder
+        };
+        Filling::default()
+            .path("program", &self.program)
+            .path("file", &source.file)
+            .path("folder", folder)
+            .words("arguments", variant.arguments.clone())
+    }
+
+    /// The process of a command.
+    pub fn process(&self, command: &[String], filling: &Filling, variant: &Variant) -> Spec {
+        let mut words = filling.fill(command).into_iter();
+        let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);
+        let own = self.adapter.keys.environment.iter();
+        spec.environment = own
+            .map(|(name, value)| (name.clone(), filling.fill_text(value)))
+            .collect();
+        spec.environment.extend(variant.environment.iter().cloned());
+        spec.directory = Some(self.folder.clone());
+        spec
+    }
 }
 
 type Outcome = Result<Vec<Built>, Failed>;
@@ -159,7 +190,7 @@ fn by_cargo(mut spec: Spec) -> Outcome {
         .args(words)
         .args(["--message-format=json-render-diagnostics"]);
     spec.channel = speedwell_process::Channel::Stdout;
-    let mut output = super::Collected::default();
+    let mut output = Collected::default();
     let failed = |cause, output: String, interrupted| Failed {
         cause,
         output,

@@ -10,6 +10,7 @@ use speedwell_suite::experiment::{Form, form};
 use speedwell_suite::project::Project;
 use std::cell::OnceCell;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -25,6 +26,24 @@ static OWN: LazyLock<Vec<Arc<Adapter>>> = LazyLock::new(|| {
 /// A shipped adapter.
 pub fn shipped(name: &str) -> Option<Arc<Adapter>> {
     OWN.iter().find(|own| own.name == name).cloned()
+}
+
+/// Whether the file is a program or library of this system.
+pub fn is_elf(file: &Path) -> bool {
+    begins_with(file, b"\x7fELF")
+}
+
+/// Whether the file may be executed and is a script, which may start a program of google/benchmark.
+pub fn is_wrapper(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata().map_or(0, |data| data.permissions().mode());
+    mode & 0o111 != 0 && begins_with(file, b"#!")
+}
+
+fn begins_with(file: &Path, magic: &[u8]) -> bool {
+    let mut beginning = vec![0; magic.len()];
+    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut beginning));
+    read.is_ok() && beginning == magic
 }
 
 /// Any of these in a folder makes it the root of a project.
@@ -143,8 +162,8 @@ impl<'a> Look<'a> {
     fn begins(&self, how: &Recognise) -> bool {
         match how.kind {
             None => true,
-            Some(FileKind::Elf) => super::begins_with(self.path, b"\x7fELF"),
-            Some(FileKind::Zip) => super::begins_with(self.path, b"PK\x03\x04"),
+            Some(FileKind::Elf) => begins_with(self.path, b"\x7fELF"),
+            Some(FileKind::Zip) => begins_with(self.path, b"PK\x03\x04"),
             Some(FileKind::Text) => !self.content().contains(&0),
         }
     }

@@ -7,50 +7,28 @@
 mod build;
 mod command;
 mod known;
+mod list;
+mod place;
 mod read;
+pub mod stored;
 
-pub use known::{Known, shipped};
+pub use known::{Known, is_elf, is_wrapper, shipped};
 
-use crate::attempt::{not_described, start_reason};
 use crate::compile::Failed;
-use crate::job::{Description, Job, Parameter, Request, Setting, Source, SuiteCase};
-use crate::protocol::draft;
+use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use build::Built;
 use command::{Filling, PIPE, with_places};
-use read::Listed;
-use speedwell_model::{Case, Cause, Failure, Step, Value, Variant};
-use speedwell_process::{Channel, Conversation, Ended, Next, Scratch, Spec, run};
-use speedwell_suite::adapter::{Adapter, Version};
-use std::fs;
-use std::io::Read as _;
+use list::{Asking, parameters, select};
+use place::{Collected, Place};
+use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
+use speedwell_process::{Scratch, Spec, run};
+use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Learning the cases within a case executes it.
-const EXPANDING: Duration = Duration::from_secs(120);
 
 /// The harness for all of them.
 pub struct Suites;
-
-/// Whether the file is a program or library of this system.
-pub fn is_elf(file: &Path) -> bool {
-    begins_with(file, b"\x7fELF")
-}
-
-/// Whether the file may be executed and is a script, which may start a program of google/benchmark.
-pub fn is_wrapper(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata().map_or(0, |data| data.permissions().mode());
-    mode & 0o111 != 0 && begins_with(file, b"#!")
-}
-
-fn begins_with(file: &Path, magic: &[u8]) -> bool {
-    let mut beginning = vec![0; magic.len()];
-    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut beginning));
-    read.is_ok() && beginning == magic
-}
 
 impl Harness for Suites {
     fn describe(&self, source: &Source, request: &Request) -> Description {
@@ -132,10 +110,7 @@ impl Harness for Suites {
 }
 
 /// Of what was asked for, the option that means nothing to the suite of a file.
-pub fn meaningless_option(
-    source: &Source,
-    asked: speedwell_model::Division,
-) -> Option<&'static str> {
+pub fn meaningless_option(source: &Source, asked: Division) -> Option<&'static str> {
     command::without_meaning(source.adapter()?, asked)
 }
 
@@ -190,203 +165,6 @@ fn not_built(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) 
     }
 }
 
-/// What fills commands of every kind.
-fn filling(built: &Built, source: &Source, variant: &Variant) -> Filling {
-    let folder = source.file.parent().unwrap_or(Path::new("/"));
-    Filling::default()
-        .path("program", &built.program)
-        .path("file", &source.file)
-        .path(
-            "folder",
-            if source.file.is_dir() {
-                &source.file
-            } else {
-                folder
-            },
-        )
-        .words("arguments", variant.arguments.clone())
-}
-
-/// The process of a command.
-fn process(built: &Built, command: &[String], filling: &Filling, variant: &Variant) -> Spec {
-    let mut words = filling.fill(command).into_iter();
-    let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);
-    let own = built.adapter.keys.environment.iter();
-    spec.environment = own
-        .map(|(name, value)| (name.clone(), filling.fill_text(value)))
-        .collect();
-    spec.environment.extend(variant.environment.iter().cloned());
-    spec.directory = Some(built.folder.clone());
-    spec
-}
-
-/// One program that is asked for its cases.
-struct Asking<'a> {
-    source: &'a Source,
-    request: &'a Request,
-    built: &'a Built,
-}
-
-impl Asking<'_> {
-    fn describe(&self) -> Description {
-        let keys = &self.built.adapter.keys;
-        let spec = self.spec(&keys.list, &Filling::default(), self.request.limit);
-        let mut cases = match self.ask(&spec) {
-            Ok(cases) => cases,
-            Err(description) => return *description,
-        };
-        if !keys.expand.is_empty() {
-            cases = cases
-                .into_iter()
-                .flat_map(|case| self.expanded(case))
-                .collect();
-        }
-        if cases.is_empty() {
-            let how = speedwell_process::replay(&Spec {
-                directory: None,
-                environment: Vec::new(),
-                ..spec.clone()
-            });
-            let reason = format!("lists no benchmarks; it was asked with: {how}");
-            return not_described(self.source, Cause::Invalid { reason }, &spec, None);
-        }
-        let version = self
-            .version()
-            .map(|version| (self.built.adapter.name.clone(), version));
-        Description {
-            jobs: cases.into_iter().map(|case| self.job(case)).collect(),
-            suites: version.into_iter().collect(),
-            ..Description::default()
-        }
-    }
-
-    fn spec(&self, command: &[String], more: &Filling, limit: Duration) -> Spec {
-        let variant = &self.request.variant;
-        let filling = filling(self.built, self.source, variant).and(more);
-        Spec {
-            limit,
-            channel: Channel::Stdout,
-            ..process(self.built, command, &filling, variant)
-        }
-    }
-
-    fn ask(&self, spec: &Spec) -> Result<Vec<Listed>, Box<Description>> {
-        let mut output = Collected::default();
-        let outcome = match run(spec, &mut output) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                let reason = start_reason(spec, &error);
-                return Err(Box::new(not_described(
-                    self.source,
-                    Cause::Start { reason },
-                    spec,
-                    None,
-                )));
-            }
-        };
-        let read = read::cases(&self.built.adapter, &output.0);
-        let unread = |error: &anyhow::Error| Cause::Invalid {
-            reason: format!("its list of benchmarks cannot be read: {error:#}"),
-        };
-        let cause = outcome
-            .cause(spec.limit)
-            .or_else(|| read.as_ref().err().map(unread));
-        match (cause, read) {
-            (None, Ok(cases)) => Ok(cases),
-            (cause, _) => {
-                let cause = cause.unwrap_or(Cause::Silent);
-                Err(Box::new(not_described(
-                    self.source,
-                    cause,
-                    spec,
-                    Some(&outcome),
-                )))
-            }
-        }
-    }
-
-    /// The cases in a listed one. One that fails stays as it is listed: executing it shows how it fails.
-    fn expanded(&self, listed: Listed) -> Vec<Listed> {
-        let adapter = &self.built.adapter;
-        let own = Filling::default().case(&listed.name, Some(&listed.case), &adapter.keys);
-        let spec = self.spec(&adapter.keys.expand, &own, EXPANDING);
-        let mut output = Collected::default();
-        let is_over = run(&spec, &mut output).is_ok_and(|outcome| outcome.ended == Ended::Exit(0));
-        let results = read::results(adapter, &output.0).unwrap_or_default();
-        let inner: Vec<Listed> = results.into_iter().filter_map(read::listed).collect();
-        // Of a benchmark that panicked, some of its own may be missing.
-        if inner.is_empty() || !is_over {
-            vec![listed]
-        } else {
-            inner
-        }
-    }
-
-    fn version(&self) -> Option<String> {
-        match self.built.adapter.keys.version.as_ref()? {
-            Version::Content(pattern) => known::version_in(&self.built.program, pattern)
-                .ok()
-                .flatten(),
-            Version::Command(command) => {
-                let mut output = Collected::default();
-                let spec = self.spec(command, &Filling::default(), self.request.limit);
-                run(&spec, &mut output).ok()?;
-                let text = String::from_utf8_lossy(&output.0).into_owned();
-                let version = regex::Regex::new(r"\d+(?:\.\w+)+").ok()?;
-                version.find(&text).map(|found| found.as_str().to_owned())
-            }
-        }
-    }
-
-    fn job(&self, listed: Listed) -> Job {
-        let Listed { name, mut case } = listed;
-        if let Some(target) = &self.built.target {
-            case.benchmark = format!("{target}/{}", case.benchmark);
-        }
-        Job {
-            label: case.id(),
-            arguments: (case.values.iter())
-                .map(|(name, value)| format!("{name}={}", value.plain()))
-                .collect(),
-            case: Some(case),
-            in_suite: Some(SuiteCase {
-                name,
-                target: self.built.target.clone(),
-            }),
-            ..draft(self.source, self.request)
-        }
-    }
-}
-
-/// The parameters of all cases with the values that occur.
-fn parameters(jobs: &[Job]) -> Vec<Parameter> {
-    let mut found: Vec<Parameter> = Vec::new();
-    let cases = jobs.iter().filter_map(|job| job.case.as_ref());
-    for (name, value) in cases.flat_map(|case| &case.values) {
-        match found.iter_mut().find(|known| known.name == *name) {
-            Some(known) if known.values.contains(value) => {}
-            Some(known) => known.values.push(value.clone()),
-            None => found.push(Parameter {
-                name: name.clone(),
-                values: vec![value.clone()],
-            }),
-        }
-    }
-    found
-}
-
-/// Keeps the cases with the values that were asked for: a suite decides itself which ones there are.
-fn select(description: &mut Description, sets: &[(String, String)]) {
-    let fits = |name: &str, value: &Value| {
-        let mut wanted = sets.iter().filter(|(known, _)| known == name).peekable();
-        wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
-    };
-    description.jobs.retain(|job| {
-        let values = job.case.iter().flat_map(|case| &case.values);
-        values.into_iter().all(|(name, value)| fits(name, value))
-    });
-}
-
 /// One case in a fresh process.
 fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -> Attempt {
     let (adapter, keys) = (&built.adapter, &built.adapter.keys);
@@ -395,7 +173,8 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         Some(words) if job.test => words.clone(),
         _ => command::options(adapter, setting.asked),
     };
-    let common = filling(built, &job.source, setting.variant)
+    let common = built
+        .filling(&job.source, setting.variant)
         .case(name, job.case.as_ref(), keys)
         .words(
             "options",
@@ -404,7 +183,7 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
     let command = with_places(&keys.run, &["options", "arguments"]);
     let spec_of = |filling: &Filling| Spec {
         limit: setting.limit,
-        ..process(built, &command, filling, setting.variant)
+        ..built.process(&command, filling, setting.variant)
     };
     let plain = spec_of(&read::by_hand(common.clone()));
     let output = scratch.path("results");
@@ -463,110 +242,5 @@ fn explain(attempt: &mut Attempt, said: Option<Cause>) {
     if failure.stderr_tail.is_empty() {
         let lines: Vec<&str> = stdout.trim_end().lines().collect();
         failure.stderr_tail = lines[lines.len().saturating_sub(20)..].join("\n");
-    }
-}
-
-/// Where the results of a process come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    Stdout,
-    Pipe,
-    File,
-    /// A file below the folder of the run.
-    Like(String),
-}
-
-impl Place {
-    fn of(adapter: &Adapter) -> Place {
-        let has = |place: &str| adapter.keys.run.iter().any(|word| word.contains(place));
-        match &adapter.keys.output {
-            Some(glob) => Place::Like(glob.clone()),
-            None if has("{output}") => Place::File,
-            None if has("{pipe}") => Place::Pipe,
-            None => Place::Stdout,
-        }
-    }
-
-    fn channel(&self) -> Channel {
-        match self {
-            Place::Stdout => Channel::Stdout,
-            Place::Pipe => Channel::Pipe("SPEEDWELL_RESULTS"),
-            Place::File | Place::Like(_) => Channel::None,
-        }
-    }
-
-    fn written(&self, collected: &Collected, scratch: &Scratch, output: &Path) -> Vec<u8> {
-        match self {
-            Place::Stdout | Place::Pipe => collected.0.clone(),
-            Place::File => fs::read(output).unwrap_or_default(),
-            Place::Like(glob) => {
-                let found = known::files_like(scratch.folder(), glob);
-                found
-                    .first()
-                    .and_then(|file| fs::read(file).ok())
-                    .unwrap_or_default()
-            }
-        }
-    }
-}
-
-/// Everything that came over the line.
-#[derive(Default)]
-struct Collected(Vec<u8>);
-
-impl Conversation for Collected {
-    fn received(&mut self, line: &[u8]) -> Next {
-        self.0.extend_from_slice(line);
-        self.0.push(b'\n');
-        Next::Wait
-    }
-}
-
-/// How a plan keeps an adapter: a shipped one by its name, any other one whole.
-pub mod stored {
-    use super::{Adapter, Arc, shipped};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(untagged)]
-    enum Stored {
-        Name(String),
-        Whole(Arc<Adapter>),
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// Those of the serialiser.
-    pub fn serialize<S: Serializer>(
-        adapter: &Option<Arc<Adapter>>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        let stored = adapter.as_ref().map(|adapter| {
-            let is_shipped = shipped(&adapter.name).is_some_and(|own| own == *adapter);
-            if is_shipped {
-                Stored::Name(adapter.name.clone())
-            } else {
-                Stored::Whole(adapter.clone())
-            }
-        });
-        stored.serialize(to)
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// No adapter of that name is shipped.
-    pub fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Arc<Adapter>>, D::Error> {
-        match Option::<Stored>::deserialize(from)? {
-            Some(Stored::Name(name)) => {
-                let unknown = || serde::de::Error::custom(format!("there is no suite '{name}'"));
-                shipped(&name).map(Some).ok_or_else(unknown)
-            }
-            Some(Stored::Whole(adapter)) => Ok(Some(adapter)),
-            None => Ok(None),
-        }
     }
 }

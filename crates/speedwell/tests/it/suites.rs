@@ -442,7 +442,7 @@ fn every_bench_target_of_a_cargo_package_is_built_listed_and_run() {
     answer.expect_stdout(&["with_criterion/fold/times/4", "with_libtest/fold"]);
     let counts: Vec<(String, usize)> = (runs(&project).iter())
         .map(|run| {
-            let name = run["case"].to_string();
+            let name = run["benchmark"].to_string();
             (name, run["samples"].as_array().unwrap().len())
         })
         .collect();

@@ -1,0 +1,188 @@
+//! The cases of one program: listed by it, and where its list says too little, by executing each once. Start at [`Asking`].
+
+use super::build::Built;
+use super::command::Filling;
+use super::known;
+use super::place::Collected;
+use super::read::{self, Listed};
+use crate::attempt::{not_described, start_reason};
+use crate::job::{Description, Job, Parameter, Request, Source, SuiteCase};
+use crate::protocol::draft;
+use speedwell_model::{Cause, Value};
+use speedwell_process::{Channel, Ended, Spec, run};
+use speedwell_suite::adapter::Version;
+use std::time::Duration;
+
+/// Learning the cases within a case executes it.
+const EXPANDING: Duration = Duration::from_secs(120);
+
+/// One program that is asked for its cases.
+pub struct Asking<'a> {
+    /// The target.
+    pub source: &'a Source,
+    /// What is asked for.
+    pub request: &'a Request,
+    /// Its program.
+    pub built: &'a Built,
+}
+
+impl Asking<'_> {
+    /// Its cases.
+    pub fn describe(&self) -> Description {
+        let keys = &self.built.adapter.keys;
+        let spec = self.spec(&keys.list, &Filling::default(), self.request.limit);
+        let mut cases = match self.ask(&spec) {
+            Ok(cases) => cases,
+            Err(description) => return *description,
+        };
+        if !keys.expand.is_empty() {
+            cases = cases
+                .into_iter()
+                .flat_map(|case| self.expanded(case))
+                .collect();
+        }
+        if cases.is_empty() {
+            let how = speedwell_process::replay(&Spec {
+                directory: None,
+                environment: Vec::new(),
+                ..spec.clone()
+            });
+            let reason = format!("lists no benchmarks; it was asked with: {how}");
+            return not_described(self.source, Cause::Invalid { reason }, &spec, None);
+        }
+        let version = self
+            .version()
+            .map(|version| (self.built.adapter.name.clone(), version));
+        Description {
+            jobs: cases.into_iter().map(|case| self.job(case)).collect(),
+            suites: version.into_iter().collect(),
+            ..Description::default()
+        }
+    }
+
+    fn spec(&self, command: &[String], more: &Filling, limit: Duration) -> Spec {
+        let variant = &self.request.variant;
+        let filling = self.built.filling(self.source, variant).and(more);
+        Spec {
+            limit,
+            channel: Channel::Stdout,
+            ..self.built.process(command, &filling, variant)
+        }
+    }
+
+    fn ask(&self, spec: &Spec) -> Result<Vec<Listed>, Box<Description>> {
+        let mut output = Collected::default();
+        let outcome = match run(spec, &mut output) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let reason = start_reason(spec, &error);
+                return Err(Box::new(not_described(
+                    self.source,
+                    Cause::Start { reason },
+                    spec,
+                    None,
+                )));
+            }
+        };
+        let read = read::cases(&self.built.adapter, &output.0);
+        let unread = |error: &anyhow::Error| Cause::Invalid {
+            reason: format!("its list of benchmarks cannot be read: {error:#}"),
+        };
+        let cause = outcome
+            .cause(spec.limit)
+            .or_else(|| read.as_ref().err().map(unread));
+        match (cause, read) {
+            (None, Ok(cases)) => Ok(cases),
+            (cause, _) => {
+                let cause = cause.unwrap_or(Cause::Silent);
+                Err(Box::new(not_described(
+                    self.source,
+                    cause,
+                    spec,
+                    Some(&outcome),
+                )))
+            }
+        }
+    }
+
+    /// The cases in a listed one. One that fails stays as it is listed: executing it shows how it fails.
+    fn expanded(&self, listed: Listed) -> Vec<Listed> {
+        let adapter = &self.built.adapter;
+        let own = Filling::default().case(&listed.name, Some(&listed.case), &adapter.keys);
+        let spec = self.spec(&adapter.keys.expand, &own, EXPANDING);
+        let mut output = Collected::default();
+        let is_over = run(&spec, &mut output).is_ok_and(|outcome| outcome.ended == Ended::Exit(0));
+        let results = read::results(adapter, &output.0).unwrap_or_default();
+        let inner: Vec<Listed> = results.into_iter().filter_map(read::listed).collect();
+        // Of a benchmark that panicked, some of its own may be missing.
+        if inner.is_empty() || !is_over {
+            vec![listed]
+        } else {
+            inner
+        }
+    }
+
+    fn version(&self) -> Option<String> {
+        match self.built.adapter.keys.version.as_ref()? {
+            Version::Content(pattern) => known::version_in(&self.built.program, pattern)
+                .ok()
+                .flatten(),
+            Version::Command(command) => {
+                let mut output = Collected::default();
+                let spec = self.spec(command, &Filling::default(), self.request.limit);
+                run(&spec, &mut output).ok()?;
+                let text = String::from_utf8_lossy(&output.0).into_owned();
+                let version = regex::Regex::new(r"\d+(?:\.\w+)+").ok()?;
+                version.find(&text).map(|found| found.as_str().to_owned())
+            }
+        }
+    }
+
+    fn job(&self, listed: Listed) -> Job {
+        let Listed { name, mut case } = listed;
+        if let Some(target) = &self.built.target {
+            case.benchmark = format!("{target}/{}", case.benchmark);
+        }
+        Job {
+            label: case.id(),
+            arguments: (case.values.iter())
+                .map(|(name, value)| format!("{name}={}", value.plain()))
+                .collect(),
+            case: Some(case),
+            in_suite: Some(SuiteCase {
+                name,
+                target: self.built.target.clone(),
+            }),
+            ..draft(self.source, self.request)
+        }
+    }
+}
+
+/// The parameters of all cases with the values that occur.
+pub fn parameters(jobs: &[Job]) -> Vec<Parameter> {
+    let mut found: Vec<Parameter> = Vec::new();
+    let cases = jobs.iter().filter_map(|job| job.case.as_ref());
+    for (name, value) in cases.flat_map(|case| &case.values) {
+        match found.iter_mut().find(|known| known.name == *name) {
+            Some(known) if known.values.contains(value) => {}
+            Some(known) => known.values.push(value.clone()),
+            None => found.push(Parameter {
+                name: name.clone(),
+                values: vec![value.clone()],
+            }),
+        }
+    }
+    found
+}
+
+/// Keeps the cases with the values that were asked for: a suite decides itself which ones there are.
+pub fn select(description: &mut Description, sets: &[(String, String)]) {
+    let fits = |name: &str, value: &Value| {
+        let mut wanted = sets.iter().filter(|(known, _)| known == name).peekable();
+        wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
+    };
+    description.jobs.retain(|job| {
+        let values = job.case.iter().flat_map(|case| &case.values);
+        values.into_iter().all(|(name, value)| fits(name, value))
+    });
+}

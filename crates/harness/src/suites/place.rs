@@ -1,0 +1,69 @@
+//! Where the results of a process come from: stdout, a pipe, or a file. It must not know what they mean. Start at [`Place`].
+
+use super::known::files_like;
+use speedwell_process::{Channel, Conversation, Next, Scratch};
+use speedwell_suite::adapter::Adapter;
+use std::fs;
+use std::path::Path;
+
+/// Where the results of a process come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Its standard output.
+    Stdout,
+    /// Descriptor 3.
+    Pipe,
+    /// The file `{output}`.
+    File,
+    /// A file below the folder of the run.
+    Like(String),
+}
+
+impl Place {
+    /// That of an adapter's command.
+    pub fn of(adapter: &Adapter) -> Place {
+        let has = |place: &str| adapter.keys.run.iter().any(|word| word.contains(place));
+        match &adapter.keys.output {
+            Some(glob) => Place::Like(glob.clone()),
+            None if has("{output}") => Place::File,
+            None if has("{pipe}") => Place::Pipe,
+            None => Place::Stdout,
+        }
+    }
+
+    /// The channel that it needs.
+    pub fn channel(&self) -> Channel {
+        match self {
+            Place::Stdout => Channel::Stdout,
+            Place::Pipe => Channel::Pipe("SPEEDWELL_RESULTS"),
+            Place::File | Place::Like(_) => Channel::None,
+        }
+    }
+
+    /// What was written there.
+    pub fn written(&self, collected: &Collected, scratch: &Scratch, output: &Path) -> Vec<u8> {
+        match self {
+            Place::Stdout | Place::Pipe => collected.0.clone(),
+            Place::File => fs::read(output).unwrap_or_default(),
+            Place::Like(glob) => {
+                let found = files_like(scratch.folder(), glob);
+                found
+                    .first()
+                    .and_then(|file| fs::read(file).ok())
+                    .unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// Everything that came over the line.
+#[derive(Default)]
+pub struct Collected(pub Vec<u8>);
+
+impl Conversation for Collected {
+    fn received(&mut self, line: &[u8]) -> Next {
+        self.0.extend_from_slice(line);
+        self.0.push(b'\n');
+        Next::Wait
+    }
+}
