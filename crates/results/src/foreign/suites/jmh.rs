@@ -112,6 +112,9 @@ fn of_profiler(name: &str, unit: &str) -> Measure {
     }
 }
 
+/// The name of a parameter and all its values.
+type Parameter<'a> = (&'a str, Vec<&'a str>);
+
 /// Reads what `-lp` prints: names, and under each its parameters with all their values. Each combination is a case.
 fn list(text: &str) -> Result<Vec<Reported>> {
     let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
@@ -119,7 +122,7 @@ fn list(text: &str) -> Result<Vec<Reported>> {
         let first = super::first_line(text);
         format!("it is neither JSON of JMH nor its list of benchmarks; the first line is '{first}'")
     })?;
-    let mut found: Vec<(&str, Vec<(&str, Vec<&str>)>)> = Vec::new();
+    let mut found: Vec<(&str, Vec<Parameter<'_>>)> = Vec::new();
     for line in lines.filter(|line| !line.trim().is_empty()) {
         let parameter = line
             .strip_prefix("  param \"")
@@ -142,7 +145,7 @@ fn list(text: &str) -> Result<Vec<Reported>> {
         .collect())
 }
 
-fn combinations(name: &str, parameters: &[(&str, Vec<&str>)]) -> Vec<Reported> {
+fn combinations(name: &str, parameters: &[Parameter<'_>]) -> Vec<Reported> {
     let mut all: Vec<Vec<(String, Value)>> = vec![Vec::new()];
     for (key, values) in parameters {
         let with = |known: &Vec<(String, Value)>, value: &&str| {
