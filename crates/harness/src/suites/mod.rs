@@ -25,7 +25,6 @@ use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
 use speedwell_process::{Scratch, Spec, run};
 use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The harness for all of them.
 pub struct Suites;
