@@ -151,7 +151,7 @@ fn jmh() -> Option<Suite> {
         project,
         target: "benchmarks.jar",
         path: None,
-        short: &["-t", "20ms", "-n", "3", "-w", "300ms"],
+        short: &["-t", "20ms", "-n", "3", "-w", "800ms"],
     })
 }
 
