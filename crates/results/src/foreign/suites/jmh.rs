@@ -7,7 +7,7 @@ use super::{Reported, alike};
 use crate::foreign::json::{self, Node};
 use crate::foreign::unit::Measure;
 use crate::foreign::utf8;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use speedwell_model::{Better, Case, Metric, Value};
 
 /// Reads the results of a process, or the list of benchmarks that `-lp` prints.
@@ -112,6 +112,9 @@ fn of_profiler(name: &str, unit: &str) -> Measure {
     }
 }
 
+/// More combinations than anybody measures; a broken list may seem to have any number.
+const MOST_CASES: f64 = 1e5;
+
 /// The name of a parameter and all its values.
 type Parameter<'a> = (&'a str, Vec<&'a str>);
 
@@ -139,10 +142,19 @@ fn list(text: &str) -> Result<Vec<Reported>> {
             ),
         }
     }
-    Ok(found
-        .into_iter()
-        .flat_map(|(name, parameters)| combinations(name, &parameters))
-        .collect())
+    let mut cases = Vec::new();
+    for (name, parameters) in found {
+        let count = parameters
+            .iter()
+            .map(|(_, values)| values.len() as f64)
+            .product::<f64>();
+        ensure!(
+            count <= MOST_CASES,
+            "'{name}' has {count} combinations of parameters, and {MOST_CASES} at most are listed"
+        );
+        cases.extend(combinations(name, &parameters));
+    }
+    Ok(cases)
 }
 
 fn combinations(name: &str, parameters: &[Parameter<'_>]) -> Vec<Reported> {
@@ -246,5 +258,10 @@ mod tests {
                 || told("[{}]").contains("missing")
         );
         assert!(read(b"Benchmarks:\n\xff\n").is_err());
+        let many = format!(
+            "Benchmarks:\na.B\n{}",
+            "  param \"n\" = {1, 2}\n".repeat(400)
+        );
+        assert!(told(&many).contains("100000 at most"));
     }
 }
