@@ -39,6 +39,8 @@ pub struct SnippetFigures {
     /// Processor time of an iteration in user mode and in the kernel, in nanoseconds, where an iteration is a
     /// process.
     pub cpu_ns: Option<(f64, f64)>,
+    /// Processor time of an iteration without that of the shell, in nanoseconds, where that can be told.
+    pub own_cpu_ns: Option<f64>,
     /// What the shell alone takes of every execution, in nanoseconds, where one executes the command.
     pub shell_ns: Option<f64>,
     /// Whether the compiler has probably removed the snippet.
@@ -252,6 +254,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
         per_s: median(&mut rates),
         disturbance: median(&mut disturbances),
         cpu_ns: typical("user_time").zip(typical("system_time")),
+        own_cpu_ns: typical(Metric::OWN_CPU_TIME),
         shell_ns: typical(Metric::SHELL_TIME),
         is_folded: is_folded(runs.iter().copied()),
     }
@@ -342,6 +345,7 @@ mod tests {
             per_s: None,
             disturbance: Some(3.0),
             cpu_ns: None,
+            own_cpu_ns: None,
             shell_ns: Some(shell_ns),
             is_folded: false,
         }

@@ -67,6 +67,14 @@ pub(super) fn ordered(session: &Session) -> Vec<Group<'_>> {
     groups
 }
 
+/// ` size=10`: the parameters of the snippet's text, which tell cases of one snippet apart.
+fn values(case: &Case) -> String {
+    let own = case.values.iter();
+    let own = own.filter(|(name, _)| !matches!(name.as_str(), "code" | "concurrency"));
+    own.map(|(name, value)| format!(" {name}={value}"))
+        .collect()
+}
+
 pub(super) fn groups(session: &Session) -> Vec<Group<'_>> {
     let several = session.variants.len() > 1;
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -76,10 +84,11 @@ pub(super) fn groups(session: &Session) -> Vec<Group<'_>> {
             Some(Value::Text(snippet)) => Some(snippet.clone()),
             _ => None,
         };
+        let values = values(&run.case);
         let label = match (snippet, several) {
-            (Some(snippet), true) => format!("{snippet} ({})", run.variant),
-            (Some(snippet), false) => snippet,
-            (None, _) => run.variant.to_string(),
+            (Some(snippet), true) => format!("{snippet}{values} ({})", run.variant),
+            (Some(snippet), false) => format!("{snippet}{values}"),
+            (None, _) => format!("{}{values}", run.variant),
         };
         let id = run.case.id();
         let known = |group: &&mut Group<'_>| group.0 == label && group.1.id() == id;

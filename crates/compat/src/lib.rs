@@ -3,18 +3,20 @@
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes; it deviates in four ways only: unknown options are errors, failures are reported,
 //! `--help` works, and a case without variation does not stop a table. That for `compare.py` deviates
-//! further, as `docs/reference/compare-py.md` lists, and so do those for ab and erlperf (`docs/reference/ab.md`, `docs/reference/erlperf.md`). A further
+//! further, as `docs/reference/compare-py.md` lists, and so do those for ab, erlperf, hyperfine and benchstat (`docs/reference/ab.md` and its neighbours). A further
 //! drop-in is a file beside this one and a line in `TOOLS`. Start at [`main`].
 
 pub mod ab;
 pub mod arguments;
 pub mod band_chart;
+pub mod benchstat;
 pub mod calibrate_n;
 pub mod compare_js;
 pub mod compare_py;
 pub mod compare_r;
 pub mod console;
 pub mod erlperf;
+pub mod hyperfine;
 pub mod local_time;
 pub mod node;
 pub mod r;
@@ -38,6 +40,8 @@ const TOOLS: &[(&str, Run)] = &[
     ("compare.py", compare_py::run),
     ("ab", ab::run),
     ("erlperf", erlperf::run),
+    ("hyperfine", hyperfine::run),
+    ("benchstat", benchstat::run),
     ("compare.R", compare_r::run),
     ("scatter.R", scatter_r::run),
     ("bar.R", compare_r::run_bars),

@@ -5,7 +5,8 @@ use super::report::{Rate, observe};
 use super::{Message, Observation};
 use crate::attempt::invalid;
 use speedwell_model::{Better, Case, Cause, Metric, Sample, Value};
-use speedwell_process::{Conversation, Next};
+use speedwell_process::{Conversation, Next, Stream};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,6 +149,7 @@ pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
 pub(super) struct Events {
     opening: Vec<u8>,
     received: Vec<Message>,
+    shows_output: bool,
 }
 
 impl Events {
@@ -164,6 +166,15 @@ impl Events {
         Events {
             opening: opening.into_bytes(),
             received: Vec::new(),
+            shows_output: false,
+        }
+    }
+
+    /// What the process writes also goes to our stderr, if `shows` is true: stdout is for figures.
+    pub fn showing(self, shows: bool) -> Events {
+        Events {
+            shows_output: shows,
+            ..self
         }
     }
 
@@ -224,6 +235,13 @@ impl Conversation for Events {
             Next::Linger(LINGER)
         } else {
             Next::Wait
+        }
+    }
+
+    fn wrote(&mut self, _stream: Stream, bytes: &[u8]) {
+        if self.shows_output {
+            // Who closed our stderr does not want to see it.
+            let _ = std::io::stderr().write_all(bytes);
         }
     }
 }

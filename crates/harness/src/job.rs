@@ -244,6 +244,13 @@ impl Job {
         self.case.as_ref().and_then(Case::workers).unwrap_or(1)
     }
 
+    /// The snippet that is measured under the variant, with the values of the case in the place of their names.
+    pub fn snippet_under<'a>(&'a self, variant: &'a Variant) -> Option<Cow<'a, Snippet>> {
+        let own = variant.snippet.as_ref().or(self.snippet.as_ref())?;
+        let values = self.case.as_ref().map(|case| case.values.as_slice());
+        Some(own.filled(values.unwrap_or_default()))
+    }
+
     /// The same job with the files of the variant.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
         if variant.worktree.is_none() {

@@ -24,6 +24,9 @@ const RUNS_OF_ONE_VARIANT: u32 = 6;
 /// Pairs at which the sequential test looks: the smallest p value of eight pairs, 2/2^8, is above the first limit.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
+/// Runs of a side before which no comparison is decided: the first of the usual looks.
+const FEWEST_OF_A_TEST: u32 = Settings::DEFAULT_LOOKS[0];
+
 /// Runs of a side where counts of instructions differ from run to run; where they do not, two are enough.
 const RUNS_THAT_DIFFER: u32 = 8;
 
@@ -116,6 +119,10 @@ pub struct PlanRequest {
 pub struct SamplingRequest {
     /// Runs of every case and variant.
     pub runs: Option<u32>,
+    /// The fewest runs of every case and variant, where their number is not fixed.
+    pub fewest_runs: Option<u32>,
+    /// The most.
+    pub most_runs: Option<u32>,
     /// Without comparison: measure until the interval's half width is below this share.
     pub precision: Option<f64>,
     /// Samples in one run.
@@ -294,9 +301,9 @@ impl PlanRequest {
             Runs::Fixed(runs) => Stopping::Fixed { runs },
             Runs::Sequential => Stopping::Sequential {
                 looks: match self.order {
-                    Order::Paired => LOOKS_AT_PAIRS.to_vec(),
+                    Order::Paired => self.sampling.bounded(&LOOKS_AT_PAIRS),
                     _ if self.confirms() => layout::looks(&confirm::LOOKS, builds),
-                    _ => layout::looks(&Settings::DEFAULT_LOOKS, builds),
+                    _ => layout::looks(&self.sampling.bounded(&Settings::DEFAULT_LOOKS), builds),
                 },
                 alpha: if self.confirms() {
                     confirm::ALPHA
@@ -314,8 +321,17 @@ impl SamplingRequest {
     pub fn sampling(&self, variants: usize) -> Sampling {
         let runs = match (self.runs, self.precision) {
             (Some(runs), _) => Runs::Fixed(runs),
-            (None, Some(_)) if variants == 1 => Runs::Fixed(RUNS_FOR_PRECISION),
-            (None, _) if variants == 1 => Runs::Fixed(RUNS_OF_ONE_VARIANT),
+            (None, Some(_)) if variants == 1 => {
+                Runs::Fixed(self.most_runs.unwrap_or(RUNS_FOR_PRECISION))
+            }
+            (None, _) if variants == 1 => {
+                let most = self.most_runs.unwrap_or(u32::MAX);
+                Runs::Fixed(
+                    RUNS_OF_ONE_VARIANT
+                        .max(self.fewest_runs.unwrap_or(0))
+                        .min(most),
+                )
+            }
             (None, _) => Runs::Sequential,
         };
         Sampling {
@@ -330,6 +346,35 @@ impl SamplingRequest {
                 warmup_ns: self.warmup_ns,
             },
             clock: Clock::Wall,
+        }
+    }
+
+    /// The looks within the bounds on runs, the last of them at the most runs.
+    fn bounded(&self, usual: &[u32]) -> Vec<u32> {
+        let fewest = self.fewest_runs.unwrap_or(0);
+        let last = usual.last().copied().unwrap_or(0);
+        let most = self.most_runs.unwrap_or(last.max(fewest));
+        let within = |look: &u32| *look >= fewest && *look < most;
+        let looks = usual.iter().copied().filter(within);
+        looks.chain([most]).collect()
+    }
+
+    /// Refuses bounds between which no comparison of this many variants can be decided.
+    ///
+    /// # Errors
+    /// The fewest are more than the most, or the most are fewer than a test needs.
+    pub fn check_bounds(&self, variants: usize) -> anyhow::Result<()> {
+        if let (Some(fewest), Some(most)) = (self.fewest_runs, self.most_runs)
+            && fewest > most
+        {
+            bail!("--min-runs {fewest} is more than --max-runs {most}");
+        }
+        match self.most_runs {
+            Some(most) if variants > 1 && most < FEWEST_OF_A_TEST => bail!(
+                "--max-runs {most} is too few for a comparison, which is decided at {FEWEST_OF_A_TEST} runs of each at \
+                 the earliest\nhint: --runs {most} measures exactly so many, and the answer may be 'unclear'"
+            ),
+            _ => Ok(()),
         }
     }
 

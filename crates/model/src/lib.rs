@@ -44,5 +44,5 @@ pub use session::{
     Clock, Counting, DefinitionFile, Design, Division, Length, Order, Purpose, Runs, Samples,
     Sampling, Session, State, SteadyRule, Stopping, seed_of_step,
 };
-pub use text::{milliseconds, nearest, parse_duration, quote};
+pub use text::{milliseconds, nearest, parse_duration, placed, quote};
 pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};

@@ -51,6 +51,10 @@ impl Metric {
     /// of iterations contain it.
     pub const SHELL_TIME: &'static str = "shell_time";
 
+    /// Processor time of a command without that of the shell that executes it. A run has none where it is within what the
+    /// processor time of the shell alone differs by.
+    pub const OWN_CPU_TIME: &'static str = "own_cpu_time";
+
     /// What the reference loop of the harness takes, which does the same work whenever it is performed: what changes it is
     /// the machine.
     pub const REFERENCE_TIME: &'static str = "reference_time";

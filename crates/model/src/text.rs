@@ -26,6 +26,26 @@ pub fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
+/// `text` with every first text of a pair replaced by the second, from left to right; what was put in is not searched again.
+pub fn placed(text: &str, pairs: &[(String, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let next = pairs
+            .iter()
+            .filter_map(|pair| Some((rest.find(pair.0.as_str())?, pair)));
+        let Some((at, (found, value))) = next.min_by_key(|(at, _)| *at) else {
+            out.push_str(rest);
+            return out;
+        };
+        out.push_str(&rest[..at]);
+        out.push_str(value);
+        // A text that is empty would be found for ever.
+        let after = at + found.len().max(1);
+        rest = rest.get(after..).unwrap_or_default();
+    }
+}
+
 /// The nearest of `known` to `word` by edit distance, if it is near.
 pub fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
     let limit = (word.chars().count() / 3).max(1);

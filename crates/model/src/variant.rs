@@ -1,6 +1,8 @@
 //! The thing compared: program, flags, environment, the revision it is built from, or a snippet with what happens
 //! around it. Start at [`Variant`] and [`Snippet`].
 
+use crate::case::Value;
+use crate::text::placed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -189,6 +191,12 @@ pub struct Snippet {
     /// Of a command: whether a shell executes it even if it needs none, because others do and are compared with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_shell: bool,
+    /// Of a command: executions before the first that is measured, in every run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u32>,
+    /// Of a command: whether what it writes is shown while it is measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shows_output: bool,
     /// Executed once when the workers have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
@@ -230,9 +238,34 @@ impl Snippet {
             init_worker: None,
             prepare: None,
             in_shell: false,
+            warmup: None,
+            shows_output: false,
             done: None,
             paths: Vec::new(),
             nodes: None,
         }
+    }
+
+    /// The snippet of one case: every `{NAME}` in its texts is the case's value of that parameter. What all snippets have,
+    /// their text and the number of workers, are no parameters of the text.
+    pub fn filled<'a>(&'a self, values: &[(String, Value)]) -> Cow<'a, Snippet> {
+        let is_own = |name: &str| !matches!(name, "code" | "concurrency");
+        let own: Vec<(String, String)> = values
+            .iter()
+            .filter(|(name, _)| is_own(name))
+            .map(|(name, value)| (format!("{{{name}}}"), value.plain()))
+            .collect();
+        if own.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let fill = |text: &String| placed(text, &own);
+        Cow::Owned(Snippet {
+            runner: fill(&self.runner),
+            init: self.init.as_ref().map(fill),
+            init_worker: self.init_worker.as_ref().map(fill),
+            prepare: self.prepare.as_ref().map(fill),
+            done: self.done.as_ref().map(fill),
+            ..self.clone()
+        })
     }
 }

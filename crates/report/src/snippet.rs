@@ -18,7 +18,8 @@ const EXPLANATION: &str = "median, p5: time of an iteration and worker in the me
     twentieth is quicker than; mean: the same over all of the time; disturbance: mean divided by median.";
 
 /// Added where commands were executed by a shell.
-const SHELL: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included.";
+const SHELL: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included; own cpu: user and system together without \
+    the shell's, where that is more than noise.";
 
 /// Said below a search.
 const SEARCHED: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
@@ -188,6 +189,10 @@ fn columns(with_workers: bool, with_cpu: bool) -> Columns<SnippetFigures> {
         columns.add(Column::figure("system_ns", "system").expendable(4), |one| {
             time_cell(one.cpu_ns.map(|cpu| cpu.1))
         });
+        columns.add(
+            Column::figure("own_cpu_ns", "own cpu").expendable(4),
+            |one| time_cell(one.own_cpu_ns),
+        );
         columns.add(Column::figure("shell_ns", "shell").expendable(4), |one| {
             time_cell(one.shell_ns)
         });

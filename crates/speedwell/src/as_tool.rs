@@ -6,7 +6,7 @@ use speedwell_compat::{self as compat, Console};
 use speedwell_measure::execute_scripts;
 use std::io::{BufWriter, IsTerminal, Write};
 
-/// Stand in for another tool: ab erlperf compare.py run.js compare.js scatter.js calibrate-n.js compare.R scatter.R bar.R
+/// Stand in for another tool: ab erlperf hyperfine benchstat compare.py run.js compare.js scatter.js calibrate-n.js compare.R scatter.R bar.R
 ///
 /// Arguments and output are those of the original.
 #[derive(Debug, Args)]

@@ -142,8 +142,10 @@ impl WarmupArgs {
         match self.code {
             Some(language) => {
                 let request = EvalRequest {
+                    parameters: Vec::new(),
+                    selection: speedwell_harness::discover::Selection::default(),
                     language,
-                    snippets: snippets::read(language, &self.targets, &self.snippet)?,
+                    snippets: snippets::read(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),
                     variants: self.variants.request(&self.arguments)?,
                     plan,

@@ -428,6 +428,12 @@ pub fn load_command(job: &str, snippet: &Snippet) -> Message {
     if snippet.in_shell {
         message = message.with("in_shell", 1);
     }
+    if let Some(count) = snippet.warmup {
+        message = message.with("warmup", count);
+    }
+    if snippet.shows_output {
+        message = message.with("show", 1);
+    }
     match &snippet.nodes {
         None => {}
         Some(Nodes::Local(count)) => message = message.with("nodes", count),

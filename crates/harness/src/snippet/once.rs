@@ -50,19 +50,19 @@ impl Harness for OneLiner {
     }
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
-        let Some(snippet) = setting.variant.snippet.as_ref().or(job.snippet.as_ref()) else {
+        let Some(snippet) = job.snippet_under(setting.variant) else {
             let spec = Spec::new("speedwell").args(["eval"]);
             return Attempt::refused(&spec, "there is no code to measure", job, setting);
         };
-        match laid_out(snippet, &setting.program, setting.variant, setting.layout) {
-            Ok((spec, linking)) => perform(snippet, spec, job, setting).linked(linking),
-            Err(failed) => refused(failed, snippet, job, setting),
+        match laid_out(&snippet, &setting.program, setting.variant, setting.layout) {
+            Ok((spec, linking)) => perform(&snippet, spec, job, setting).linked(linking),
+            Err(failed) => refused(failed, &snippet, job, setting),
         }
     }
 
     fn prepare(&self, job: &Job, setting: &Setting<'_>) {
-        if let Some(snippet) = setting.variant.snippet.as_ref().or(job.snippet.as_ref()) {
-            let _ = laid_out(snippet, &setting.program, setting.variant, setting.layout);
+        if let Some(snippet) = job.snippet_under(setting.variant) {
+            let _ = laid_out(&snippet, &setting.program, setting.variant, setting.layout);
         }
     }
 
@@ -91,7 +91,8 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
         calibrate_command(JOB),
         workers_command(JOB, job.workers()),
         run_command(&[JOB.to_owned()], &setting.samples, setting.is_series),
-    ]);
+    ])
+    .showing(snippet.shows_output);
     let mut plain = by_hand(snippet, setting);
     plain.limit = setting.limit;
     match run(&spec, &mut events) {
@@ -227,10 +228,10 @@ fn refused(failed: Failed, snippet: &Snippet, job: &Job, setting: &Setting<'_>) 
 
 /// A failure of a process that several runs share.
 pub fn failure_of(gone: &Gone, job: &Job, setting: &Setting<'_>) -> Failure {
-    let snippet = setting.variant.snippet.as_ref().or(job.snippet.as_ref());
+    let snippet = job.snippet_under(setting.variant);
     let spec = snippet.map_or_else(
         || Spec::new("speedwell"),
-        |snippet| by_hand(snippet, setting),
+        |snippet| by_hand(&snippet, setting),
     );
     let tail = gone.stderr_tail.clone();
     failure(gone.cause.clone(), tail, &spec, job, setting)
@@ -253,6 +254,9 @@ fn by_hand(snippet: &Snippet, setting: &Setting<'_>) -> Spec {
         if let Some(text) = hook {
             words.extend([option.to_owned(), text.clone()]);
         }
+    }
+    if let Some(count) = snippet.warmup {
+        words.extend(["--warmup-count".to_owned(), count.to_string()]);
     }
     for path in &snippet.paths {
         words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);

@@ -92,8 +92,10 @@ impl Process {
             empty_ns: None,
             waiting: HashMap::new(),
         };
-        let first = variants.iter().find_map(|variant| variant.snippet.as_ref());
-        let spec = first.map(|snippet| start(snippet, &setting.program, setting.variant));
+        let first = variants
+            .iter()
+            .find_map(|variant| job.snippet_under(variant));
+        let spec = first.map(|snippet| start(&snippet, &setting.program, setting.variant));
         let started = match spec {
             Some(Ok(mut spec)) => {
                 spec.pin = setting.pin.cloned();
@@ -109,7 +111,7 @@ impl Process {
             Ok((live, _)) => {
                 process.live = Some(live);
                 for variant in variants {
-                    process.load(variant, job.workers());
+                    process.load(variant, job);
                 }
             }
             Err(failed) => process.lose(variants, &failed),
@@ -117,11 +119,12 @@ impl Process {
         process
     }
 
-    fn load(&mut self, variant: &Variant, workers: u32) {
-        let Some(snippet) = &variant.snippet else {
+    fn load(&mut self, variant: &Variant, job: &Job) {
+        let Some(snippet) = job.snippet_under(variant) else {
             return;
         };
-        let Err(failed) = self.try_load(&self.jobs[&variant.name].clone(), snippet, workers) else {
+        let name = self.jobs[&variant.name].clone();
+        let Err(failed) = self.try_load(&name, &snippet, job.workers()) else {
             return;
         };
         self.faults.insert(variant.name.clone(), failed);

@@ -165,8 +165,5 @@ fn is_case(reported: &Reported, case: &Case) -> bool {
 /// The same command as somebody would type it: results go to the terminal.
 pub fn by_hand(filling: Filling) -> Filling {
     let terminal = "/dev/stdout";
-    filling
-        .text("pipe", terminal)
-        .text("output", terminal)
-        .text("scratch", "/tmp/speedwell-results")
+    filling.text("pipe", terminal).text("output", terminal)
 }

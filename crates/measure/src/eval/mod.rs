@@ -1,12 +1,13 @@
 //! Snippets: which are variants of one case, and which are cases of their own. Start at [`plans`].
 
+pub mod parameters;
 mod search;
 
 pub use search::{search, search_plans};
 
 use super::{Listener, PlanRequest, Plans, VariantRequest, revisions};
 use anyhow::ensure;
-use speedwell_harness::discover::Suite;
+use speedwell_harness::discover::{Selection, Suite};
 use speedwell_harness::{Job, Kind, Route, Source};
 use speedwell_model::{Case, Language, Length, Samples, Snippet, Value, Variant};
 
@@ -34,6 +35,10 @@ pub struct EvalRequest {
     pub language: Language,
     /// The snippets.
     pub snippets: Vec<NamedSnippet>,
+    /// Parameters that stand in the texts of snippets as `{NAME}`, with their values in order.
+    pub parameters: Vec<(String, Vec<Value>)>,
+    /// Which cases are measured, by their ids.
+    pub selection: Selection,
     /// The numbers of workers; none where nothing is requested, because then it is no parameter.
     pub levels: Vec<u32>,
     /// Programs that are compared.
@@ -64,29 +69,15 @@ pub fn plans(mut request: EvalRequest, listener: &mut Listener<'_>) -> anyhow::R
         request.language
     );
     request.variants = revisions::settled(&request.variants, listener)?;
-    let levels: Vec<Option<u32>> = match request.levels.as_slice() {
-        [] => vec![None],
-        levels => levels.iter().copied().map(Some).collect(),
-    };
     let compares_snippets = !named && request.snippets.len() > 1;
-    let mut jobs = Vec::new();
-    if compares_snippets {
-        for level in &levels {
-            jobs.push(job(&request, None, *level)?);
-        }
-    } else {
-        for snippet in &request.snippets {
-            for level in &levels {
-                jobs.push(job(&request, Some(snippet), *level)?);
-            }
-        }
-    }
+    let jobs = jobs(&request, compares_snippets)?;
     let compared = if compares_snippets {
         variants_of(&request.snippets)
     } else {
         Vec::new()
     };
     let variants = request.variants.variants(compared)?;
+    request.plan.sampling.check_bounds(variants.len())?;
     revisions::place(&variants, std::iter::empty())?;
     let suite = Suite {
         files: jobs.len(),
@@ -111,19 +102,58 @@ fn variants_of(snippets: &[NamedSnippet]) -> Vec<Variant> {
     snippets.iter().map(variant).collect()
 }
 
-/// The case of a snippet, or of all that are compared, at a concurrency.
+/// The cases: every snippet, or all that are compared, with every combination of values, at every number of workers.
+///
+/// # Errors
+/// The current folder is gone; there are too many combinations, or none that the selection keeps.
+fn jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<Job>> {
+    let levels: Vec<Option<u32>> = match request.levels.as_slice() {
+        [] => vec![None],
+        levels => levels.iter().copied().map(Some).collect(),
+    };
+    let alone: Vec<Option<&NamedSnippet>> = if compares_snippets {
+        vec![None]
+    } else {
+        request.snippets.iter().map(Some).collect()
+    };
+    let rows = Case::combinations(&request.parameters)?;
+    let mut jobs = Vec::new();
+    for snippet in alone {
+        for row in &rows {
+            for level in &levels {
+                jobs.push(job(request, snippet, row, *level)?);
+            }
+        }
+    }
+    let count = jobs.len();
+    jobs.retain(|job| request.selection.wants(&job.label));
+    ensure!(
+        !jobs.is_empty(),
+        "no case is left of {count}\nhint: '--list' shows them"
+    );
+    Ok(jobs)
+}
+
+/// The case of a snippet, or of all that are compared, with these values at a concurrency.
 ///
 /// # Errors
 /// The current folder is gone.
 fn job(
     request: &EvalRequest,
     snippet: Option<&NamedSnippet>,
+    row: &[(String, Value)],
     level: Option<u32>,
 ) -> anyhow::Result<Job> {
     let benchmark = format!("eval/{}", request.language);
     let name = snippet.map(|snippet| ("code".to_owned(), Value::Text(snippet.name.clone())));
     let level = level.map(|level| ("concurrency".to_owned(), Value::Number(level.into())));
-    let case = Case::new(&benchmark, name.into_iter().chain(level).collect());
+    let case = Case::new(
+        &benchmark,
+        name.into_iter()
+            .chain(row.iter().cloned())
+            .chain(level)
+            .collect(),
+    );
     let here = std::env::current_dir()?;
     Ok(Job {
         source: Source {

@@ -121,10 +121,10 @@ impl Search<'_, '_> {
         variant: &Variant,
         setting: &Setting<'_>,
     ) -> anyhow::Result<bool> {
-        let Some(own) = variant.snippet.as_ref().or(job.snippet.as_ref()) else {
+        let Some(own) = job.snippet_under(variant) else {
             return Ok(true);
         };
-        let mut spec = match snippet::start(own, &setting.program, variant) {
+        let mut spec = match snippet::start(&own, &setting.program, variant) {
             Ok(spec) => spec,
             Err(failed) => return self.fail(&failed.into(), job, setting),
         };
@@ -135,7 +135,7 @@ impl Search<'_, '_> {
             Ok(started) => started,
             Err(gone) => return self.fail(&gone, job, setting),
         };
-        let loaded = live.load("code", own).map(|answer| answer.fault("code"));
+        let loaded = live.load("code", &own).map(|answer| answer.fault("code"));
         if let Some(gone) = fault(loaded) {
             return self.fail(&gone, job, setting);
         }

@@ -4,6 +4,7 @@ mod csv;
 mod html;
 mod json;
 mod markdown;
+mod markup;
 mod text;
 
 pub use csv::Csv;
@@ -11,6 +12,7 @@ pub(crate) use csv::quoted;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
+pub use markup::{AsciiDoc, Org};
 pub use text::{Text, visible};
 
 use crate::document::Document;
@@ -33,6 +35,10 @@ pub enum Format {
     Text,
     /// For pull requests.
     Markdown,
+    /// For manuals.
+    AsciiDoc,
+    /// For notes in Emacs.
+    Org,
     /// For spreadsheets: the main table.
     Csv,
     /// For programs: everything.
@@ -46,6 +52,8 @@ impl Format {
     pub const NAMES: &'static [(Format, &'static [&'static str])] = &[
         (Format::Text, &["txt", "text"]),
         (Format::Markdown, &["md", "markdown"]),
+        (Format::AsciiDoc, &["adoc", "asciidoc"]),
+        (Format::Org, &["org"]),
         (Format::Csv, &["csv"]),
         (Format::Json, &["json"]),
         (Format::Html, &["html", "htm"]),
@@ -56,6 +64,8 @@ impl Format {
         match self {
             Format::Text => Box::new(Text::default()),
             Format::Markdown => Box::new(Markdown { pictures }),
+            Format::AsciiDoc => Box::new(AsciiDoc),
+            Format::Org => Box::new(Org),
             Format::Csv => Box::new(Csv),
             Format::Json => Box::new(Json),
             Format::Html => Box::new(Html),
@@ -65,7 +75,7 @@ impl Format {
 
 /// A format that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format '{0}' (known: text, md, csv, json, html)")]
+#[error("unknown format '{0}' (known: text, md, adoc, org, csv, json, html)")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {

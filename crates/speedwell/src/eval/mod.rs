@@ -3,6 +3,7 @@
 //! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
 //! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
 
+mod parameters;
 pub mod snippets;
 mod watch;
 
@@ -28,11 +29,9 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
         let plans = measure::resumed(&store, session, budget, &mut task.progress())?;
         return measuring::execute(plans, &mut store, &task);
     }
-    let request = args.request(snippets::read(
-        args.language(),
-        &args.snippets,
-        &args.snippet,
-    )?)?;
+    let parameters = parameters::read(&args.parameters)?;
+    let named = snippets::read(args.language(), &args.snippets, &args.snippet, &parameters)?;
+    let request = args.request(named, parameters)?;
     if args.watch {
         return watch::run(&args, request);
     }

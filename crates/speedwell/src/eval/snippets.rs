@@ -4,7 +4,7 @@ use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::snippet;
 use speedwell_measure::eval::NamedSnippet;
-use speedwell_model::{Language, Nodes, Snippet};
+use speedwell_model::{Case, Language, Nodes, Snippet, Value};
 use std::path::{Path, PathBuf};
 
 /// The snippets in the order typed.
@@ -15,6 +15,7 @@ pub fn read(
     language: Language,
     texts: &[String],
     args: &SnippetArgs,
+    parameters: &[(String, Vec<Value>)],
 ) -> anyhow::Result<Vec<NamedSnippet>> {
     let count = texts.len();
     let inits = spread("--init", &args.init, count)?;
@@ -61,16 +62,20 @@ pub fn read(
             },
         });
     }
-    compare_in_shell(&mut named);
+    compare_in_shell(&mut named, &Case::combinations(parameters)?);
     Ok(named)
 }
 
 /// Where one of several commands needs a shell, it executes all of them: what it takes is then the same on every side.
-fn compare_in_shell(named: &mut [NamedSnippet]) {
+/// What needs one shows when the values of a case, of which `rows` has all, are in their places.
+fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, Value)>]) {
     let needs_one = |one: &NamedSnippet| {
-        one.snippet.language == Language::Sh && snippet::sh::needs_shell(&one.snippet.runner)
+        let filled = |row: &Vec<(String, Value)>| one.snippet.filled(row);
+        let mut filled = rows.iter().map(filled);
+        one.snippet.language == Language::Sh
+            && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
     };
-    if named.len() > 1 && named.iter().any(needs_one) {
+    if named.len() * rows.len() > 1 && named.iter().any(needs_one) {
         named.iter_mut().for_each(|one| one.snippet.in_shell = true);
     }
 }
@@ -177,7 +182,7 @@ mod tests {
     fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
             let mut all: Vec<NamedSnippet> = runners.iter().map(|runner| named(runner)).collect();
-            compare_in_shell(&mut all);
+            compare_in_shell(&mut all, &[Vec::new()]);
             all.iter().map(|one| one.snippet.in_shell).collect()
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);

@@ -5,11 +5,13 @@ use super::{
     OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
+use anyhow::ensure;
 use clap::Args;
+use regex::Regex;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_measure::PlanRequest;
+use speedwell_harness::discover::Selection;
 use speedwell_measure::eval::{EvalRequest, NamedSnippet};
-use speedwell_model::Language;
+use speedwell_model::{Language, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -25,6 +27,7 @@ use std::str::FromStr;
   speedwell eval node 'state.next()' --init-worker 'new Counter()' --init 'require(\"./counter\")'
   speedwell eval erlang 'code:is_loaded(local_udp).' -c max
   speedwell eval sh 'rg -c needle book.txt' 'grep -c needle book.txt'
+  speedwell eval sh 'sort -S {size} words' -L size 1M,16M,64M -o sizes.md
   speedwell eval node 'JSON.parse(state)' --init-worker '@big.json' --old node18 --new node22
   speedwell eval python 'import_me()' --watch")]
 pub struct EvalArgs {
@@ -51,6 +54,30 @@ pub struct EvalArgs {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub snippet: SnippetArgs,
+    /// With 'sh': executions that are thrown away before the first measured one of a run
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "warmup", help_heading = "Code")]
+    pub warmup_count: Option<u32>,
+    /// With 'sh': show what commands write, on stderr
+    #[arg(long, conflicts_with_all = ["shared", "watch", "squeeze"], help_heading = "Code")]
+    pub show_output: bool,
+    #[command(flatten)]
+    pub parameters: ParameterArgs,
+    /// Only cases whose id, with its values, matches this pattern (repeatable: any of them)
+    #[arg(
+        short = 'f',
+        long = "filter",
+        value_name = "RE",
+        help_heading = "Selection"
+    )]
+    pub filter: Vec<Regex>,
+    /// Leave out cases whose id, with its values, matches this pattern (repeatable)
+    #[arg(
+        short = 'x',
+        long = "exclude",
+        value_name = "RE",
+        help_heading = "Selection"
+    )]
+    pub exclude: Vec<Regex>,
     /// Concurrent workers; several numbers are measured one after the other, 'max' finds the number with
     /// the greatest throughput
     #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
@@ -69,6 +96,13 @@ pub struct EvalArgs {
     pub shared: bool,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    /// At least N runs of every case and variant, where their number is not fixed
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
+          help_heading = "Sampling")]
+    pub min_runs: Option<u32>,
+    /// At most N runs of every case and variant, where their number is not fixed [default: 32]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
+    pub max_runs: Option<u32>,
     #[command(flatten)]
     pub variants: VariantArgs,
     #[command(flatten)]
@@ -102,22 +136,45 @@ impl EvalArgs {
     /// What is to be measured.
     ///
     /// # Errors
-    /// Variants that cannot be read, a layout that contradicts itself.
-    pub fn request(&self, snippets: Vec<NamedSnippet>) -> anyhow::Result<EvalRequest> {
+    /// Variants that cannot be read, a layout that contradicts itself, what only commands have.
+    pub fn request(
+        &self,
+        mut snippets: Vec<NamedSnippet>,
+        parameters: Vec<(String, Vec<Value>)>,
+    ) -> anyhow::Result<EvalRequest> {
+        ensure!(
+            (self.warmup_count.is_none() && !self.show_output) || self.language() == Language::Sh,
+            "--warmup-count and --show-output are for 'sh', where an iteration is a process\nhint: elsewhere, --warmup 100ms"
+        );
+        for named in &mut snippets {
+            named.snippet.warmup = self.warmup_count;
+            named.snippet.shows_output = self.show_output;
+        }
+        let mut plan = self
+            .execution
+            .plan(&self.sampling, &self.comparison, &self.metric.names);
+        plan.layout = self.layout.layout()?;
+        plan.sampling.fewest_runs = self.min_runs;
+        plan.sampling.most_runs = self.max_runs;
+        let has_usual_warmup = plan.sampling.divides_runs() && plan.sampling.warmup_ns.is_none();
+        if self.warmup_count.is_some() && has_usual_warmup {
+            plan.sampling.warmup_ns = Some(0);
+        }
         Ok(EvalRequest {
             language: self.language(),
             snippets,
+            parameters,
+            selection: Selection {
+                filters: self.filter.clone(),
+                excludes: self.exclude.clone(),
+                ..Selection::default()
+            },
             levels: match &self.concurrency {
                 Some(Concurrency::Levels(levels)) => levels.clone(),
                 _ => Vec::new(),
             },
             variants: self.variants.request(&self.arguments)?,
-            plan: PlanRequest {
-                layout: self.layout.layout()?,
-                ..self
-                    .execution
-                    .plan(&self.sampling, &self.comparison, &self.metric.names)
-            },
+            plan,
             shares_process: self.shared || self.execution.order == OrderName::Parallel,
             is_trial: self.execution.test,
         })
@@ -217,4 +274,21 @@ pub struct SnippetArgs {
     /// The cookie of that node [default: that of the user]
     #[arg(long, value_name = "TEXT", requires = "node")]
     pub node_cookie: Option<String>,
+}
+
+/// Parameters of snippets: in their texts and hooks, '{NAME}' stands for a value, and every value is a case of its own.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Parameters")]
+pub struct ParameterArgs {
+    /// Measure with the numbers from MIN to MAX in the place of '{NAME}' (repeatable)
+    #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], allow_negative_numbers = true,
+          conflicts_with = "watch")]
+    pub parameter_scan: Vec<String>,
+    /// Distance of these numbers (once = for all scans; N times = one each) [default: 1]
+    #[arg(short = 'D', long, value_name = "STEP", requires = "parameter_scan")]
+    pub parameter_step_size: Vec<String>,
+    /// Measure with each of these values in the place of '{NAME}' (repeatable); '\\,' is a comma within a value
+    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true,
+          conflicts_with = "watch")]
+    pub parameter_list: Vec<String>,
 }

@@ -145,6 +145,8 @@ impl SamplingArgs {
             .map(|count| Length::Iterations(count.into()));
         SamplingRequest {
             runs: self.runs,
+            fewest_runs: None,
+            most_runs: None,
             precision: self.precision,
             samples: self.samples,
             length: iterations.or(time),

@@ -16,7 +16,7 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use eval::{EvalArgs, SnippetArgs, language};
+pub use eval::{EvalArgs, ParameterArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use history::SeriesArgs;
 pub use layout::LayoutArgs;

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Also write to this file; the kind follows from its ending: html txt md csv json svg png
+    /// Also write to this file; the kind follows from its ending: html txt md adoc org csv json svg png
     /// (repeatable)
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// Format of standard output: text, md, csv, json or html
+    /// Format of standard output: text, md, adoc, org, csv, json or html
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Chart to draw: box, scatter, line, bar, forest, histogram, flame or trend

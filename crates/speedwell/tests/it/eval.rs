@@ -380,3 +380,184 @@ fn wrong_words_are_refused_before_anything_is_measured() {
         .expect_status(2);
     assert!(nothing.stderr.contains("speedwell eval"), "{nothing:#?}");
 }
+
+#[test]
+fn every_value_of_a_parameter_is_a_case_with_the_value_in_its_place() {
+    let project = Project::new();
+    let written = project.path("written").display().to_string();
+    let command = format!("sh -c 'echo {{n}}-{{who}} >> {written}'");
+    let words = [
+        "eval", "sh", &command, "-P", "n", "1", "2", "-D", "0.5", "-L", "who", "a,b", "-f",
+        "who=b", "-r", "1", "-n", "1", "-i", "1", "-w", "0", "--format", "json",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    let mut lines: Vec<String> = std::fs::read_to_string(project.path("written"))
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    assert_eq!(lines, ["1-b", "1.5-b", "2-b"]);
+    let json = answer.json();
+    let codes = json["codes"].as_array().unwrap();
+    let labels: Vec<&str> = codes
+        .iter()
+        .filter_map(|code| code["code"].as_str())
+        .collect();
+    assert_eq!(labels.len(), 3, "{labels:?}");
+    assert!(labels[1].ends_with(" n=1.5 who=b"), "{labels:?}");
+}
+
+#[test]
+fn snippets_with_parameters_are_compared_value_by_value() {
+    let project = Project::new();
+    let words = [
+        "eval",
+        "sh",
+        "sleep {d}",
+        "sleep 0.001",
+        "-L",
+        "d",
+        "0.001,0.002",
+        "-r",
+        "2",
+        "-n",
+        "1",
+        "-i",
+        "1",
+        "-w",
+        "0",
+        "--format",
+        "json",
+    ];
+    let json = project.run(&words).expect_status(0).json();
+    let rows = json["changes"].as_array().cloned().unwrap_or_default();
+    let cases: Vec<&str> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
+    assert_eq!(cases, ["eval/sh d=0.001", "eval/sh d=0.002"]);
+}
+
+#[test]
+fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
+    let project = Project::new();
+    let (log, go) = (project.path("log"), project.path("go"));
+    let (log, go) = (log.display(), go.display());
+    // The fifth execution is the user's Ctrl-C: it goes to the parent of the harness that executes the command.
+    let command = format!(
+        "echo {{n}} >> {log}; [ -e {go} ] || [ $(wc -l < {log}) -lt 5 ] || \
+         kill -INT $(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
+    );
+    let words = [
+        "eval", "sh", &command, "-L", "n", "1,2,3", "-r", "4", "-n", "1", "-i", "1", "-w", "0",
+    ];
+    project.run(&words).expect_status(130);
+    std::fs::write(project.path("go"), "").unwrap();
+    let again = ["eval", "--resume", "@latest", "--format", "json"];
+    let json = project.run(&again).expect_status(0).json();
+    let codes = json["codes"].as_array().unwrap();
+    let runs: Vec<u64> = codes
+        .iter()
+        .filter_map(|code| code["runs"].as_u64())
+        .collect();
+    assert_eq!(runs, [4, 4, 4]);
+    let log = std::fs::read_to_string(project.path("log")).unwrap();
+    // What was interrupted is executed again, and nothing else.
+    assert!((12..=13).contains(&log.lines().count()), "{log}");
+}
+
+#[test]
+fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
+    let project = Project::new();
+    let words = [
+        "eval",
+        "sh",
+        "echo said",
+        "--warmup-count",
+        "2",
+        "--show-output",
+        "-r",
+        "1",
+        "-n",
+        "1",
+        "-i",
+        "3",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    assert_eq!(answer.stderr.matches("said\n").count(), 5, "{answer:#?}");
+    assert!(!answer.stdout.contains("\nsaid\n"), "{answer:#?}");
+}
+
+#[test]
+fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
+    let project = Project::new();
+    let long = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let words = [
+        "eval", "sh", ":", long, "-r", "2", "-n", "1", "-i", "1", "--format", "json",
+    ];
+    let json = project.run(&words).expect_status(0).json();
+    let codes = json["codes"].as_array().unwrap();
+    for code in codes {
+        let own = &code["own_cpu_ns"];
+        assert!(own.is_null() || own.as_f64().unwrap() > 0.0, "{code}");
+    }
+    let own = codes[1]["own_cpu_ns"]
+        .as_f64()
+        .expect("a long loop is told from its shell");
+    let whole = codes[1]["user_ns"].as_f64().unwrap() + codes[1]["system_ns"].as_f64().unwrap();
+    assert!(own < whole, "{codes:?}");
+    let report = ["report", "--metric", "own_cpu_time", "--format", "json"];
+    let json = project.run(&report).expect_status(0).json();
+    for row in json["changes"].as_array().into_iter().flatten() {
+        assert!(
+            row["baseline_location"]
+                .as_f64()
+                .is_none_or(|value| value > 0.0),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
+    let project = Project::new();
+    let quick = [
+        "eval", "sh", "true", "-n", "1", "-i", "1", "--format", "json",
+    ];
+    for (bound, count, runs) in [("--min-runs", "7", 7), ("--max-runs", "3", 3)] {
+        let answer = project
+            .run(&[&quick[..], &[bound, count]].concat())
+            .expect_status(0);
+        assert_eq!(answer.json()["codes"][0]["runs"], runs, "{bound}");
+    }
+    let pair = ["eval", "sh", "true", ":"];
+    for (words, part) in [
+        (&["--max-runs", "7"][..], "too few for a comparison"),
+        (&["--min-runs", "20", "--max-runs", "10"], "is more than"),
+    ] {
+        project
+            .run(&[&pair[..], words].concat())
+            .expect_status(2)
+            .expect_stderr(&[part]);
+    }
+}
+
+#[test]
+fn parameters_that_cannot_be_are_refused() {
+    let project = Project::new();
+    for (words, part) in [
+        (&["-P", "n", "3", "1"][..], "is empty"),
+        (&["-P", "n", "1", "x"], "not a decimal number"),
+        (&["-P", "n", "1", "2", "-D", "0"], "leads nowhere"),
+        (&["-L", "n", "1", "-L", "n", "2"], "given twice"),
+        (&["-L", "concurrency", "1"], "cannot be the name"),
+        (&["-L", "a=b", "1"], "cannot be the name"),
+        (&["-L", "n", "1", "-f", "n=2"], "no case is left of 1"),
+    ] {
+        let words = [&["eval", "sh", "true"], words].concat();
+        project.run(&words).expect_status(2).expect_stderr(&[part]);
+    }
+    let python = ["eval", "python", "1", "--warmup-count", "2"];
+    project
+        .run(&python)
+        .expect_status(2)
+        .expect_stderr(&["'sh'"]);
+}

@@ -5,7 +5,9 @@
 
 mod arbitrary;
 mod as_ab;
+mod as_benchstat;
 mod as_erlperf;
+mod as_hyperfine;
 mod bisect;
 mod broken_files;
 mod browser;

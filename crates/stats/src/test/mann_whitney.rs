@@ -197,6 +197,24 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
     Some(extreme / counts.iter().sum::<f64>())
 }
 
+/// P(U1 <= `u`) over all ways to divide the values at hand, so that ties are honoured: U1 counts the pairs in which the
+/// first group's value is the larger, ties one half. NaN when a group is empty.
+///
+/// It takes time in proportion to the square of the number of values times the square of the smaller group; meant for tens.
+pub fn lower_tail_with_ties(x: &[f64], y: &[f64], u: f64) -> f64 {
+    if x.is_empty() || y.is_empty() {
+        return f64::NAN;
+    }
+    let ranks = mid_ranks(&[x, y].concat());
+    let doubled: Vec<usize> = ranks.iter().map(|rank| (2.0 * rank) as usize).collect();
+    let n1 = x.len();
+    let counts = picks_by_sum(&doubled, n1, widest_sum(&doubled, n1));
+    // The rank sum of the first group is its U and the sum of the ranks that it has among itself.
+    let last = (2.0 * u) as usize + n1 * (n1 + 1);
+    let below: f64 = counts.iter().take(last + 1).sum();
+    below / counts.iter().sum::<f64>()
+}
+
 /// The largest sum of `size` of the doubled ranks.
 fn widest_sum(doubled: &[usize], size: usize) -> usize {
     let mut descending = doubled.to_vec();

@@ -41,6 +41,8 @@ pub struct Order {
     argv: Vec<String>,
     /// Whether a shell executes it.
     pub in_shell: bool,
+    /// Whether what it writes goes where this program's own output goes, and not nowhere.
+    pub is_shown: bool,
 }
 
 impl Order {
@@ -52,18 +54,23 @@ impl Order {
         } else {
             shell_words::split(line).unwrap_or_default()
         };
-        Order { argv, in_shell }
+        Order {
+            argv,
+            in_shell,
+            is_shown: false,
+        }
     }
 
-    /// A process in a group of its own, which reads nothing and whose output nobody reads.
+    /// A process in a group of its own, which reads nothing and whose output nobody reads unless it is shown.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command
             .args(&self.argv[1..])
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .process_group(0);
+        if !self.is_shown {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
         command
     }
 
@@ -89,23 +96,57 @@ pub fn complaint(ended: Ended) -> Option<String> {
     }
 }
 
-/// What an execution of nothing takes in the median, in nanoseconds.
-///
-/// # Errors
-/// There is no such shell.
-pub fn shell_ns(shell: &str) -> io::Result<u64> {
-    let empty = Order {
-        argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],
-        in_shell: true,
-    };
-    let watch = Stopwatch::default();
-    let begin = Instant::now();
-    let mut taken = Vec::new();
-    while taken.len() < SHELL_TIMES || begin.elapsed() < SHELL_TIME {
-        taken.push(watch.time(&mut empty.command())?.wall_ns);
+/// What an execution of nothing takes of each command that a shell executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShellCost {
+    /// By the clock, in the median, in nanoseconds.
+    pub wall_ns: u64,
+    /// Processor time in user mode and in the kernel, in the median, in nanoseconds.
+    pub cpu_ns: u64,
+    /// How much the processor time of nothing differs: the distance between its quartiles, in nanoseconds.
+    pub cpu_spread_ns: u64,
+}
+
+impl ShellCost {
+    /// Measures it.
+    ///
+    /// # Errors
+    /// There is no such shell.
+    pub fn of(shell: &str) -> io::Result<ShellCost> {
+        let empty = Order {
+            argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],
+            in_shell: true,
+            is_shown: false,
+        };
+        let watch = Stopwatch::default();
+        let begin = Instant::now();
+        let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+        while walls.len() < SHELL_TIMES || begin.elapsed() < SHELL_TIME {
+            let timed = watch.time(&mut empty.command())?;
+            walls.push(timed.wall_ns);
+            cpus.push(timed.user_ns + timed.system_ns);
+        }
+        Ok(ShellCost::from_times(walls, cpus))
     }
-    taken.sort_unstable();
-    Ok(taken[taken.len() / 2])
+
+    /// From the times of executions of nothing, of which there is one at least.
+    fn from_times(mut walls: Vec<u64>, mut cpus: Vec<u64>) -> ShellCost {
+        walls.sort_unstable();
+        cpus.sort_unstable();
+        let quarter = |share: usize| cpus[(cpus.len() - 1) * share / 4];
+        ShellCost {
+            wall_ns: walls[walls.len() / 2],
+            cpu_ns: cpus[cpus.len() / 2],
+            cpu_spread_ns: quarter(3) - quarter(1),
+        }
+    }
+
+    /// Processor time of a command without that of its shell. Nothing if it is within what the shell's own differs by:
+    /// the rest would be noise, often zero or less, with which nothing can be compared.
+    pub fn taken_out_of(&self, cpu_ns: f64) -> Option<f64> {
+        let own_ns = cpu_ns - self.cpu_ns as f64;
+        (own_ns > self.cpu_spread_ns as f64 && own_ns > 0.0).then_some(own_ns)
+    }
 }
 
 /// Whether a word names a program rather than something that a shell does itself.
@@ -139,5 +180,20 @@ mod tests {
             assert!(needs_shell(line), "{line}");
         }
         assert!(Order::new("sleep 1", "bash", true).in_shell);
+    }
+
+    #[test]
+    fn what_is_left_without_the_shell_is_a_figure_only_beyond_what_the_shell_differs_by() {
+        let shell = ShellCost::from_times(vec![3, 1, 2], vec![900, 1_000, 1_100, 1_050, 950]);
+        assert_eq!(
+            (shell.wall_ns, shell.cpu_ns, shell.cpu_spread_ns),
+            (2, 1_000, 100)
+        );
+        assert_eq!(shell.taken_out_of(5_000.0), Some(4_000.0));
+        for noise in [1_100.0, 1_000.0, 700.0] {
+            assert_eq!(shell.taken_out_of(noise), None, "{noise}");
+        }
+        let alike = ShellCost::from_times(vec![1], vec![1_000]);
+        assert_eq!(alike.taken_out_of(1_000.0), None, "never zero");
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::Message;
 use crate::snippet::sh::workers::{Division, News, Passed, Place, Work, WorkerPool, WorkerReport};
-use crate::snippet::sh::{Order, shell_ns};
+use crate::snippet::sh::{Order, ShellCost};
 use speedwell_model::Metric;
 use speedwell_process::Stopwatch;
 use std::collections::BTreeMap;
@@ -179,14 +179,17 @@ impl Session {
         let order = |line: &str, chosen: bool| Order::new(line, &self.shell, chosen);
         let prepare = command.get("prepare");
         let prepare = prepare.map(|line| order(&line, self.is_chosen));
-        let is_asked_for = command.get("in_shell").as_deref() == Some("1");
-        let order = order(&runner, self.is_chosen || is_asked_for);
+        let is_set = |key| command.get(key).as_deref() == Some("1");
+        let order = Order {
+            is_shown: is_set("show"),
+            ..order(&runner, self.is_chosen || is_set("in_shell"))
+        };
         if let Err(why) = syntax(&runner, &self.shell) {
             return self.fail(command, &job, "parse", "Syntax", &why);
         }
-        let shell_ns = if order.in_shell {
-            match shell_ns(&self.shell) {
-                Ok(ns) => Some(ns),
+        let shell = if order.in_shell {
+            match ShellCost::of(&self.shell) {
+                Ok(cost) => Some(cost),
                 Err(error) => {
                     let words = format!("'{}': {error}", self.shell);
                     return self.fail(command, &job, "compile", "Shell", &words);
@@ -200,6 +203,10 @@ impl Session {
         {
             return self.fail(command, &job, "init", "Command", &why);
         }
+        let warmup = command.number::<u32>("warmup").unwrap_or(0);
+        if let Err(why) = warm_up(&order, prepare.as_ref(), warmup) {
+            return self.fail(command, &job, "run", "Command", &why);
+        }
         let loaded = event(command, "loaded").with("job", &job);
         let loaded = loaded
             .with("form", "text")
@@ -209,7 +216,7 @@ impl Session {
             work: Arc::new(Work {
                 order,
                 prepare,
-                shell_ns,
+                shell,
             }),
             workers: Vec::new(),
             shell: self.shell.clone(),
@@ -276,6 +283,20 @@ impl Session {
         }
         self.tell(event(command, "unloaded").with("job", name))
     }
+}
+
+/// Executes a command so many times, each after its preparation, before anything is measured.
+fn warm_up(order: &Order, prepare: Option<&Order>, count: u32) -> Result<(), String> {
+    let watch = Stopwatch::default();
+    for _ in 0..count {
+        if let Some(prepare) = prepare {
+            let done = prepare.execute(&watch);
+            done.map_err(|why| format!("in the warm-up, the preparation {why}"))?;
+        }
+        let done = order.execute(&watch);
+        done.map_err(|why| format!("in the warm-up, the command {why}"))?;
+    }
+    Ok(())
 }
 
 /// An event that answers a command.
@@ -430,19 +451,18 @@ impl Session {
                 reports.iter().map(of).sum::<u64>() as f64 / count as f64
             };
             let rss = reports.iter().map(|report| report.max_rss_bytes).max();
-            let shell_ns = self.jobs[job].work.shell_ns;
-            let shell = shell_ns.map(|ns| (Metric::SHELL_TIME, "ns", ns as f64));
+            let cpu_ns = sum(|report| report.user_ns + report.system_ns);
+            let cost = self.jobs[job].work.shell;
+            let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
+            let own = cost.map_or(Some(cpu_ns), |cost| cost.taken_out_of(cpu_ns));
+            let own = own.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
             let metrics = [
-                (
-                    Metric::CPU_TIME,
-                    "ns",
-                    sum(|report| report.user_ns + report.system_ns),
-                ),
+                (Metric::CPU_TIME, "ns", cpu_ns),
                 ("user_time", "ns", sum(|report| report.user_ns)),
                 ("system_time", "ns", sum(|report| report.system_ns)),
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
-            for (name, unit, value) in metrics.into_iter().chain(shell) {
+            for (name, unit, value) in metrics.into_iter().chain(own).chain(shell) {
                 let metric = event(command, "metric").with("job", job).with("name", name);
                 self.tell(
                     metric

@@ -2,7 +2,7 @@
 //! time and count at every deadline. Start at [`WorkerPool::start`].
 
 use crate::Message;
-use crate::snippet::sh::{Order, complaint};
+use crate::snippet::sh::{Order, ShellCost, complaint};
 use speedwell_process::Stopwatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,8 +28,8 @@ pub struct Work {
     pub order: Order,
     /// What is executed before each execution, untimed.
     pub prepare: Option<Order>,
-    /// What the shell alone takes of each execution, in nanoseconds, where one is needed.
-    pub shell_ns: Option<u64>,
+    /// What the shell alone takes of each execution, where one is needed.
+    pub shell: Option<ShellCost>,
 }
 
 /// How a run is divided.

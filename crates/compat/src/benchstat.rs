@@ -1,0 +1,241 @@
+//! Drop-in for benchstat: results of Go's benchmarks, summarised and compared in tables.
+//!
+//! Decides the flags, which files are read, and the exit status: 0 when tables were written, 1 when something could not be read, 2 when
+//! the command line makes no sense. What differs from the original, and why, is in `docs/reference/benchstat.md`. Start at [`run`].
+
+mod keys;
+mod layout;
+mod query;
+mod records;
+mod samples;
+mod tables;
+mod units;
+mod written;
+
+use self::keys::{Taken, check, keep};
+use self::records::{Record, Records};
+use self::tables::{Rules, Tables};
+use crate::console::Console;
+use anyhow::{Context, Result, anyhow};
+use std::collections::HashMap;
+use std::fs;
+
+const TOOL: &str = "benchstat";
+const USAGE: &str = include_str!("usage/benchstat.txt");
+
+/// What is asked for.
+struct Request<'a> {
+    table: &'a str,
+    row: &'a str,
+    column: &'a str,
+    ignore: &'a str,
+    filter: &'a str,
+    alpha: f64,
+    confidence: f64,
+    is_csv: bool,
+    files: &'a [String],
+}
+
+impl<'a> Request<'a> {
+    /// Takes the value of a flag.
+    fn set(&mut self, name: &str, value: &'a str) -> Result<(), String> {
+        let share = || match value.parse() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+            _ => Err(format!("-{name} '{value}' is not a number from 0 to 1")),
+        };
+        match name {
+            "table" => self.table = value,
+            "row" => self.row = value,
+            "col" => self.column = value,
+            "ignore" => self.ignore = value,
+            "filter" => self.filter = value,
+            "alpha" => self.alpha = share()?,
+            "confidence" => self.confidence = share()?,
+            _ if value == "csv" => self.is_csv = true,
+            _ if value == "text" => self.is_csv = false,
+            _ => return Err(format!("-format '{value}' is neither text nor csv")),
+        }
+        Ok(())
+    }
+}
+
+/// Does what `arguments` ask for; returns the exit status.
+///
+/// # Errors
+/// A file or an expression that cannot be read.
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+    match parse(arguments) {
+        Ok(None) => Ok(console.help(USAGE)?),
+        Ok(Some(request)) => compare(&request, console).map(|()| 0),
+        Err(reason) => Ok(console.refuse_with_hint(TOOL, &reason, "-h")?),
+    }
+}
+
+/// Flags as Go's package takes them: one dash or two, the value behind `=` or in the next word, up to the first other word.
+/// Nothing where help is asked for.
+fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
+    let mut request = Request {
+        table: ".config",
+        row: ".fullname",
+        column: ".file",
+        ignore: "",
+        filter: "*",
+        alpha: 0.05,
+        confidence: 0.95,
+        is_csv: false,
+        files: arguments,
+    };
+    while let Some((word, rest)) = request.files.split_first() {
+        let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
+            break;
+        };
+        request.files = rest;
+        if word == "--" {
+            break;
+        }
+        let flag = flag.strip_prefix('-').unwrap_or(flag);
+        let (name, attached) = match flag.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (flag, None),
+        };
+        if matches!(name, "h" | "help") {
+            return Ok(None);
+        }
+        if !matches!(
+            name,
+            "table" | "row" | "col" | "ignore" | "filter" | "alpha" | "confidence" | "format"
+        ) {
+            return Err(format!("unknown flag '{word}'"));
+        }
+        let value = match attached {
+            Some(value) => value,
+            None => {
+                let (value, rest) = rest
+                    .split_first()
+                    .ok_or(format!("'{word}' needs a value"))?;
+                request.files = rest;
+                value
+            }
+        };
+        request.set(name, value)?;
+    }
+    if request.files.is_empty() {
+        return Err("there is no file to read".to_owned());
+    }
+    Ok(Some(request))
+}
+
+fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<()> {
+    let filter = query::filter(request.filter);
+    let filter = filter.and_then(|filter| check(&filter).map(|()| filter));
+    let filter = filter.map_err(|error| anyhow!(error).context("cannot read -filter"))?;
+    let mut taken = Taken::default();
+    let mut project = |flag: &str, text: &str, has_unit: bool| {
+        let parts = query::projection(text);
+        let projection = parts.and_then(|parts| taken.project(parts, has_unit));
+        projection.map_err(|error| anyhow!(error).context(format!("cannot read {flag}")))
+    };
+    let table = project("-table", request.table, true)?;
+    let row = project("-row", request.row, false)?;
+    let column = project("-col", request.column, false)?;
+    let ignored = project("-ignore", request.ignore, false)?;
+    let mut records = Records::default();
+    for (path, label) in labelled(request.files) {
+        let mut bytes = Vec::new();
+        match path.as_str() {
+            "-" => console.stdin.read_to_end(&mut bytes).map(drop),
+            path => fs::read(path).map(|read| bytes = read),
+        }
+        .with_context(|| format!("cannot read '{path}'"))?;
+        records.read(&path, &label, &String::from_utf8_lossy(&bytes));
+    }
+    for complaint in &records.complaints {
+        writeln!(console.stderr, "{complaint}")?;
+    }
+    let all = [&table, &row, &column, &ignored];
+    let is_admitted = |record: &Record| all.iter().all(|projection| projection.admits(record));
+    let results: Vec<Record> = std::mem::take(&mut records.results);
+    let results = results.into_iter().filter(is_admitted);
+    let results: Vec<Record> = results.filter_map(|record| keep(&filter, record)).collect();
+    let rules = Rules {
+        rest: taken.rest(),
+        table,
+        row,
+        column,
+        taken,
+        confidence: request.confidence,
+        alpha: request.alpha,
+    };
+    let tables = Tables::new(rules, &results, &records);
+    if request.is_csv {
+        let (text, remarks) = written::csv(&tables);
+        console.stdout.write_all(text.as_bytes())?;
+        console.stderr.write_all(remarks.as_bytes())?;
+    } else {
+        console
+            .stdout
+            .write_all(written::text(&tables).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Paths with what their columns are called: `LABEL=PATH`, or the path; one that is given several times has a number.
+fn labelled(files: &[String]) -> Vec<(String, String)> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for file in files.iter().filter(|file| !file.contains('=')) {
+        *counts.entry(file).or_default() += 1;
+    }
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut named = Vec::new();
+    for file in files {
+        named.push(match file.split_once('=') {
+            Some((label, path)) => (path.to_owned(), label.to_owned()),
+            None if counts[file.as_str()] > 1 => {
+                let number = seen.entry(file).or_default();
+                *number += 1;
+                (file.clone(), format!("{file}#{}", *number - 1))
+            }
+            None => (file.clone(), file.clone()),
+        });
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn flags_are_taken_as_go_takes_them() {
+        let line = words("-alpha 0.1 --row=/x -format=csv a -col b");
+        let request = parse(&line).unwrap().unwrap();
+        assert_eq!(
+            (request.alpha, request.row, request.is_csv),
+            (0.1, "/x", true)
+        );
+        assert_eq!(request.files, ["a", "-col", "b"]);
+        assert!(parse(&words("-alpha 0.1 -h x")).unwrap().is_none());
+        for line in [
+            "",
+            "-alpha 2 a",
+            "-alpha",
+            "-format html a",
+            "-colour red a",
+            "-confidence x a",
+        ] {
+            assert!(parse(&words(line)).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_given_several_times_are_numbered() {
+        let named = labelled(&words("a b a new=a -"));
+        let labels: Vec<&str> = named.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(labels, ["a#0", "b", "a#1", "new", "-"]);
+        assert_eq!(named[3].0, "a");
+    }
+}

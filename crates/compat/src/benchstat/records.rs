@@ -1,0 +1,284 @@
+//! Lines of Go's benchmark format, one after the other, with the configuration that holds for each.
+//!
+//! The importer of such files (`results/formats/go_bench`) makes sessions of them; benchstat needs what stands in the lines,
+//! every key of a configuration, and the complaints of the original. Start at [`Records::read`].
+
+use crate::benchstat::samples::Assumption;
+use crate::benchstat::units::tidy;
+use std::collections::HashMap;
+
+/// One key of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// Whether a line of the file says so; the file's own name is set from outside.
+    pub is_in_file: bool,
+}
+
+/// One figure of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// In the tidied unit.
+    pub value: f64,
+    /// The tidied unit.
+    pub unit: String,
+    /// The unit that stands in the file, where that is another.
+    pub typed_unit: Option<String>,
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Record {
+    /// The name behind `Benchmark`.
+    pub name: String,
+    /// The configuration in the order of the original.
+    pub settings: Vec<Setting>,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+}
+
+impl Record {
+    /// The value of a key of the configuration; empty where there is none.
+    pub fn setting(&self, key: &str) -> &str {
+        let found = self.settings.iter().find(|setting| setting.key == key);
+        found.map_or("", |setting| &setting.value)
+    }
+
+    /// The name up to the first slash, or else without the number of processors.
+    pub fn base(&self) -> &str {
+        match self.name.find('/') {
+            Some(at) => &self.name[..at],
+            None => split_processors(&self.name).0,
+        }
+    }
+
+    /// The first part of the name, and those behind it with their slashes; the number of processors last, with its dash.
+    pub fn parts(&self) -> (&str, Vec<&str>) {
+        let (name, processors) = split_processors(&self.name);
+        let mut cuts: Vec<usize> = name.match_indices('/').map(|(at, _)| at).collect();
+        cuts.push(name.len());
+        let mut parts: Vec<&str> = cuts.windows(2).map(|two| &name[two[0]..two[1]]).collect();
+        parts.extend(processors);
+        (&name[..cuts[0]], parts)
+    }
+}
+
+/// A name without, and the number of processors with, its dash.
+fn split_processors(name: &str) -> (&str, Option<&str>) {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let at = name.len() - digits;
+    if digits > 0 && name[..at].ends_with('-') {
+        (&name[..at - 1], Some(&name[at - 1..]))
+    } else {
+        (name, None)
+    }
+}
+
+/// What is read from all files.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// Results in order.
+    pub results: Vec<Record>,
+    /// Complaints about lines, in order, with where each stands among the results.
+    pub complaints: Vec<String>,
+    /// What `Unit` lines say: unit and key, value.
+    units: HashMap<(String, String), String>,
+}
+
+impl Records {
+    /// Reads one file, called `path` in complaints and `label` in columns.
+    pub fn read(&mut self, path: &str, label: &str, text: &str) {
+        let mut settings = Vec::new();
+        if !label.is_empty() {
+            settings.push(Setting {
+                key: ".file".to_owned(),
+                value: label.to_owned(),
+                is_in_file: false,
+            });
+        }
+        for (at, line) in text.lines().enumerate() {
+            let complain = |why: String| format!("{path}:{}: {why}", at + 1);
+            if let Some(rest) = line.strip_prefix("Benchmark") {
+                match result(rest) {
+                    Ok(None) => {}
+                    Ok(Some((name, figures))) => self.results.push(Record {
+                        name,
+                        figures,
+                        settings: settings.clone(),
+                    }),
+                    Err(why) => self.complaints.push(complain(why)),
+                }
+            } else if line.split_whitespace().next() == Some("Unit") && line.starts_with("Unit") {
+                let complaints = self.unit_line(line);
+                self.complaints.extend(complaints.into_iter().map(complain));
+            } else if let Some((key, value)) = setting(line) {
+                set(&mut settings, key, value);
+            }
+        }
+    }
+
+    fn unit_line(&mut self, line: &str) -> Vec<String> {
+        let mut words = line.split_whitespace().skip(1);
+        let Some(unit) = words.next() else {
+            return vec!["missing unit".to_owned()];
+        };
+        let mut complaints = Vec::new();
+        for word in words {
+            let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+                complaints.push("expected key=value".to_owned());
+                continue;
+            };
+            let place = (tidy(unit).0, key.to_owned());
+            match self.units.get(&place) {
+                Some(known) if known != value => complaints.push(format!(
+                    "metadata {key} of unit {unit} already set to {known}"
+                )),
+                Some(_) => {}
+                None => drop(self.units.insert(place, value.to_owned())),
+            }
+        }
+        complaints
+    }
+
+    /// What is assumed of the values of a unit.
+    pub fn assumption(&self, unit: &str) -> Assumption {
+        let said = self.units.get(&(tidy(unit).0, "assume".to_owned()));
+        if said.is_some_and(|said| said == "exact") {
+            Assumption::Exact
+        } else {
+            Assumption::Nothing
+        }
+    }
+}
+
+/// A key without a value is taken back; what then stands last takes its place, as in the original.
+fn set(settings: &mut Vec<Setting>, key: &str, value: &str) {
+    let known = settings.iter().position(|setting| setting.key == key);
+    match (known, value) {
+        (Some(at), "") => drop(settings.swap_remove(at)),
+        (None, "") => {}
+        (Some(at), value) => {
+            settings[at].value = value.to_owned();
+            settings[at].is_in_file = true;
+        }
+        (None, value) => settings.push(Setting {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            is_in_file: true,
+        }),
+    }
+}
+
+/// `key: value`: the key begins with a small letter and has neither blanks nor capitals.
+fn setting(line: &str) -> Option<(&str, &str)> {
+    if !line.starts_with(char::is_lowercase) {
+        return None;
+    }
+    let end = line.find(|c: char| c == ':' || c.is_whitespace() || c.is_uppercase())?;
+    let value = line[end..].strip_prefix(':')?;
+    let trimmed = value.trim_start_matches([' ', '\t']);
+    (value.is_empty() || trimmed.len() < value.len()).then_some((&line[..end], trimmed))
+}
+
+/// The name and figures of a line behind `Benchmark`; nothing of a name that stands alone.
+fn result(rest: &str) -> Result<Option<(String, Vec<Figure>)>, String> {
+    let Some((name, rest)) = rest.split_once(char::is_whitespace) else {
+        return Ok(None);
+    };
+    let mut words = rest.split_whitespace();
+    let count = words.next().ok_or("missing iteration count")?;
+    count.parse::<i64>().map_err(|error| {
+        use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+        let is_large = matches!(error.kind(), PosOverflow | NegOverflow);
+        let why = if is_large {
+            "value out of range"
+        } else {
+            "invalid syntax"
+        };
+        format!("parsing iteration count: {why}")
+    })?;
+    let mut figures = Vec::new();
+    while let Some(word) = words.next() {
+        let typed = number(word)?;
+        let unit = words.next().ok_or("missing units")?;
+        let (tidied, factor) = tidy(unit);
+        let value = typed * factor;
+        // What tidying does not change keeps its unit: a time of 0 stays one in nanoseconds.
+        let is_kept = value == typed;
+        figures.push(Figure {
+            value,
+            unit: if is_kept { unit.to_owned() } else { tidied },
+            typed_unit: (!is_kept).then(|| unit.to_owned()),
+        });
+    }
+    if figures.is_empty() {
+        return Err("missing measurements".to_owned());
+    }
+    Ok(Some((name.to_owned(), figures)))
+}
+
+fn number(word: &str) -> Result<f64, String> {
+    let read: f64 = word
+        .parse()
+        .map_err(|_| "parsing measurement: invalid syntax")?;
+    let is_word = word.contains(['i', 'I', 'n', 'N']);
+    if read.is_infinite() && !is_word {
+        return Err("parsing measurement: value out of range".to_owned());
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_results_settings_units_or_nothing() {
+        let mut records = Records::default();
+        let text = "goos: linux\nnote:\t x\nBenchmarkA/n=1-8 10 5 ns/op 3 B/op\nnote:\nPASS\nBad key: x\nok \tx\t1s\n\
+                    Unit ns/op assume=exact\nBenchmarkAlone\nBenchmarkZero 1 0 ns/op\n";
+        records.read("p", "l", text);
+        assert!(records.complaints.is_empty(), "{records:?}");
+        let [first, second] = &records.results[..] else {
+            panic!("{records:?}")
+        };
+        assert_eq!((first.name.as_str(), first.base()), ("A/n=1-8", "A"));
+        assert_eq!(first.parts(), ("A", vec!["/n=1", "-8"]));
+        assert_eq!((first.setting("note"), second.setting("note")), ("x", ""));
+        assert_eq!(first.setting(".file"), "l");
+        assert_eq!(
+            (first.figures[0].unit.as_str(), first.figures[0].value),
+            ("sec/op", 5.0 * 1e-9)
+        );
+        assert_eq!(second.figures[0].unit, "ns/op");
+        assert_eq!(records.assumption("sec/op"), Assumption::Exact);
+        assert_eq!(records.assumption("B/op"), Assumption::Nothing);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_are_complained_about_with_their_number() {
+        let mut records = Records::default();
+        let text = "BenchmarkA \nBenchmarkA x\nBenchmarkA 1\nBenchmarkA 1 x ns/op\nBenchmarkA 1 5\nBenchmarkA 1 1e999 B\n\
+                    BenchmarkA 99999999999999999999 1 B\nUnit\nUnit B a\nUnit B a=1\nUnit B a=2\n";
+        records.read("f", "f", text);
+        let whole: Vec<&str> = records.complaints.iter().map(String::as_str).collect();
+        assert_eq!(
+            whole,
+            [
+                "f:1: missing iteration count",
+                "f:2: parsing iteration count: invalid syntax",
+                "f:3: missing measurements",
+                "f:4: parsing measurement: invalid syntax",
+                "f:5: missing units",
+                "f:6: parsing measurement: value out of range",
+                "f:7: parsing iteration count: value out of range",
+                "f:8: missing unit",
+                "f:9: expected key=value",
+                "f:11: metadata a of unit B already set to 1",
+            ]
+        );
+    }
+}

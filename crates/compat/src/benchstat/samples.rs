@@ -1,0 +1,398 @@
+//! What benchstat says of samples: the median with its interval, the test of two, and the remarks on both. The arithmetic is in the
+//! order of the original, because CSV has all digits. Start at [`Assumption`].
+
+use crate::benchstat::units::{percentage, shortest};
+use speedwell_stats::distribution::normal;
+use speedwell_stats::rank::tie_term;
+use speedwell_stats::test::mann_whitney::{Method, lower_tail_with_ties, mann_whitney, smallest_p};
+
+/// Up to so many values a side the exact distribution is taken, without and with ties.
+const EXACT: (usize, usize) = (50, 25);
+
+/// Up to so many values the interval of a median follows from the binomial distribution itself.
+const EXACT_INTERVAL: usize = 30;
+
+/// Remarks name no more values than so many as needed: for an interval, and for a test.
+const MOST_NEEDED: (usize, usize) = (50, 9);
+
+/// What is assumed of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assumption {
+    /// Nothing: medians and ranks.
+    Nothing,
+    /// That they do not differ.
+    Exact,
+}
+
+/// What sorted values say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// The typical value.
+    pub centre: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Remarks.
+    pub warnings: Vec<String>,
+}
+
+/// What two samples say of each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    p: f64,
+    sizes: (usize, usize),
+    alpha: f64,
+    /// Remarks.
+    pub warnings: Vec<String>,
+}
+
+impl Assumption {
+    /// The summary of ascending values, of which there is one at least.
+    pub fn summary(self, values: &[f64], confidence: f64) -> Summary {
+        match self {
+            Assumption::Nothing => of_median(values, confidence),
+            Assumption::Exact => of_mode(values),
+        }
+    }
+
+    /// The comparison of two samples, the baseline first.
+    pub fn compare(self, base: &[f64], other: &[f64], alpha: f64) -> Comparison {
+        let sizes = (base.len(), other.len());
+        if self == Assumption::Exact {
+            return Comparison {
+                p: 0.0,
+                sizes,
+                alpha: 0.0,
+                warnings: Vec::new(),
+            };
+        }
+        let (p, mut warnings) = match p_value(base, other) {
+            Some(p) => (p, Vec::new()),
+            None => (1.0, vec!["all samples are equal".to_owned()]),
+        };
+        if warnings.is_empty() && p > alpha {
+            let needed = (1..=MOST_NEEDED.1).find(|&n| smallest_p(n, n) <= alpha);
+            let (word, needed) = needed.map_or((">", MOST_NEEDED.1 + 1), |needed| (">=", needed));
+            if sizes.0 < needed && sizes.1 < needed {
+                let alpha = shortest(alpha);
+                warnings.push(format!(
+                    "need {word} {needed} samples to detect a difference at alpha level {alpha}"
+                ));
+            }
+        }
+        Comparison {
+            p,
+            sizes,
+            alpha,
+            warnings,
+        }
+    }
+}
+
+fn of_median(values: &[f64], confidence: f64) -> Summary {
+    let (low_order, high_order) = orders(values.len(), confidence);
+    let low = low_order
+        .checked_sub(1)
+        .map_or(f64::NEG_INFINITY, |at| values[at]);
+    let high = values.get(high_order - 1).copied().unwrap_or(f64::INFINITY);
+    let mut warnings = Vec::new();
+    if low.is_infinite() || high.is_infinite() {
+        let is_enough = |&n: &usize| {
+            let (low, high) = orders(n, confidence);
+            low > 0 && high <= n
+        };
+        let needed = (2..=MOST_NEEDED.0).find(is_enough);
+        let (word, needed) = needed.map_or((">", MOST_NEEDED.0), |needed| (">=", needed));
+        let level = shortest(confidence);
+        warnings.push(format!(
+            "need {word} {needed} samples for confidence interval at level {level}"
+        ));
+    }
+    Summary {
+        centre: median(values),
+        low,
+        high,
+        warnings,
+    }
+}
+
+/// The most frequent of ascending values, as the original finds it.
+fn of_mode(values: &[f64]) -> Summary {
+    let (mut value, mut count) = (values[0], 1);
+    let (mut mode, mut most) = (value, count);
+    for &next in &values[1..] {
+        if next == value {
+            count += 1;
+            if count > most {
+                (mode, most) = (next, count);
+            }
+        } else {
+            (value, count) = (next, 1);
+        }
+    }
+    let (low, high) = (values[0], values[values.len() - 1]);
+    let differ = most != values.len();
+    let warning = format!(
+        "exact distribution expected, but values range from {} to {}",
+        shortest(low),
+        shortest(high)
+    );
+    Summary {
+        centre: mode,
+        low,
+        high,
+        warnings: differ.then_some(warning).into_iter().collect(),
+    }
+}
+
+/// The median of ascending values by the estimator that is nearly unbiased whatever the distribution: type 8 of Hyndman and Fan
+/// (American Statistician 50, 1996).
+fn median(values: &[f64]) -> f64 {
+    let count = values.len();
+    let place = 1.0 / 3.0 + 0.5 * (count as f64 + 1.0 / 3.0);
+    let (at, share) = (place.trunc() as usize, place.fract());
+    match at {
+        0 => values[0],
+        at if at >= count => values[count - 1],
+        at => values[at - 1] + share * (values[at] - values[at - 1]),
+    }
+}
+
+/// Which values, counted from 1, are the ends of the median's interval; 0 and one more than there are where there is none.
+fn orders(count: usize, confidence: f64) -> (usize, usize) {
+    if confidence >= 1.0 {
+        return (0, count + 1);
+    }
+    let (low, high) = if count <= EXACT_INTERVAL {
+        exact_orders(count, confidence)
+    } else {
+        approximate_orders(count, confidence)
+    };
+    (low.max(0) as usize, high.min(count as i64 + 1) as usize)
+}
+
+/// Grows an interval of orders from the middle, on the likelier side, until it is sure enough.
+fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
+    let chance = |at: i64| -> f64 {
+        match u64::try_from(at) {
+            Ok(at) if at <= count as u64 => choices(count as u64, at) * 0.5f64.powi(count as i32),
+            _ => 0.0,
+        }
+    };
+    let middle = ((count + 1) as f64 * 0.5).ceil() as i64 - 1;
+    let (mut low, mut high) = (middle, middle + 1);
+    let mut sum = chance(middle);
+    while sum < confidence {
+        let (left, right) = (chance(low - 1), chance(high));
+        if left <= 0.0 && right <= 0.0 {
+            break;
+        }
+        if left >= right {
+            sum += left;
+            low -= 1;
+        } else {
+            sum += right;
+            high += 1;
+        }
+    }
+    (low, high)
+}
+
+/// Binomial coefficients. From 21 on the original takes them from logarithms, whose rounding decides which of two sides that
+/// are as likely an interval grows to.
+fn choices(count: u64, of: u64) -> f64 {
+    if of == 0 || of == count {
+        return 1.0;
+    }
+    if count <= 20 {
+        let product = |product, at| product * (count - of + at) as f64 / at as f64;
+        return (1..=of).fold(1.0, product);
+    }
+    let log_factorial = |of: u64| libm::lgamma((of + 1) as f64);
+    libm::exp(log_factorial(count) - log_factorial(of) - log_factorial(count - of))
+}
+
+fn approximate_orders(count: usize, confidence: f64) -> (i64, i64) {
+    let (mean, deviation) = (count as f64 / 2.0, (count as f64 / 4.0).sqrt());
+    let left = mean + deviation * normal::quantile((1.0 - confidence) / 2.0);
+    let right = 2.0 * mean - left;
+    let low = ((left - 0.5).floor() + 0.5).floor() as i64 + 1;
+    let high = ((right - 0.5).ceil() + 0.5).floor() as i64 + 1;
+    let below = |at: i64| normal::cdf((at as f64 - 0.5 - mean) / deviation);
+    let sure = |high: i64| below(high) - below(low);
+    let is_narrower = sure(high - 1) >= confidence && sure(high - 1) < sure(high);
+    (low, if is_narrower { high - 1 } else { high })
+}
+
+/// The p value of the Mann-Whitney test as the original has it: twice the lower tail of the smaller U. Nothing where all
+/// values are equal.
+fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
+    let mut pooled = [base, other].concat();
+    pooled.sort_by(f64::total_cmp);
+    if pooled.first() == pooled.last() {
+        return None;
+    }
+    let has_ties = pooled.windows(2).any(|two| two[0] == two[1]);
+    let limit = if has_ties { EXACT.1 } else { EXACT.0 };
+    let (n1, n2) = (base.len() as f64, other.len() as f64);
+    let u1 = || mann_whitney(base, other, Method::Asymptotic).u1;
+    if base.len() > limit || other.len() > limit {
+        let count = n1 + n2;
+        let variance =
+            n1 * n2 * ((count + 1.0) - tie_term(&pooled) / (count * (count - 1.0))) / 12.0;
+        let distance = u1() - n1 * n2 / 2.0;
+        let sign = if distance == 0.0 {
+            0.0
+        } else {
+            distance.signum()
+        };
+        let below = normal::cdf((distance - sign * 0.5) / variance.sqrt());
+        // Where the first side is far larger, nothing is left of the upper tail: then no p is written.
+        return Some(2.0 * below.min(1.0 - below));
+    }
+    if !has_ties {
+        return Some(mann_whitney(base, other, Method::Exact).p);
+    }
+    let u1 = u1();
+    let u2 = n1 * n2 - u1;
+    if u1 == u2 {
+        return Some(1.0);
+    }
+    let p = 2.0 * lower_tail_with_ties(base, other, u1.min(u2));
+    // With ties and sides of different sizes the distribution of U is not symmetric: the smaller U of one side may be less than
+    // any of the other side's, and twice its tail more than 1.
+    match p {
+        0.0 => Some(mann_whitney(base, other, Method::ExactTies).p),
+        p => Some(p.min(1.0)),
+    }
+}
+
+impl Summary {
+    /// How far the interval reaches from the typical value, in per cent.
+    pub fn reach(&self) -> String {
+        if self.low.is_infinite() || self.high.is_infinite() {
+            return "∞".to_owned();
+        }
+        let sign = |value: f64| if value == 0.0 { 0.0 } else { value.signum() };
+        if sign(self.centre) != sign(self.low) || sign(self.centre) != sign(self.high) {
+            return "?".to_owned();
+        }
+        if self.centre == 0.0 {
+            return "0%".to_owned();
+        }
+        let share = (self.high / self.centre - 1.0).max(1.0 - self.low / self.centre);
+        format!("{:.0}%", 100.0 * share)
+    }
+}
+
+impl Comparison {
+    /// The p value and the numbers of values.
+    pub fn text(&self) -> String {
+        let p = match self.p {
+            0.0 => String::new(),
+            p => format!("p={p:.3} "),
+        };
+        match self.sizes {
+            (one, other) if one == other => format!("{p}n={one}"),
+            (one, other) => format!("{p}n={one}+{other}"),
+        }
+    }
+
+    /// The change, if there is one.
+    pub fn change(&self, old: f64, new: f64) -> String {
+        if self.p > self.alpha {
+            return "~".to_owned();
+        }
+        match (old, new) {
+            (old, new) if old == new => "0.00%".to_owned(),
+            (0.0, _) => "?".to_owned(),
+            (old, new) => percentage((new / old - 1.0) * 100.0),
+        }
+    }
+}
+
+/// The geometric mean; nothing of no values, and of some that are not above 0.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
+        return None;
+    }
+    let mean_of_logs = values.iter().enumerate().fold(0.0, |mean, (at, value)| {
+        mean + (libm::log(*value) - mean) / (at + 1) as f64
+    });
+    Some(libm::exp(mean_of_logs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_stats::distribution::binomial;
+
+    #[test]
+    fn intervals_of_medians_have_the_orders_of_the_binomial_distribution() {
+        // Exact shares: 1 - 2/2^6 = 96.9 % between the smallest and the largest of six.
+        assert_eq!(orders(6, 0.95), (1, 6));
+        assert_eq!(orders(5, 0.95), (0, 5));
+        assert_eq!(orders(10, 0.95), (2, 9));
+        assert_eq!(orders(3, 1.0), (0, 4));
+        let covered = |(low, high): (usize, usize), count: u64| {
+            let below = |at: usize| binomial::cdf(at as u64 - 1, count, 0.5);
+            below(high) - below(low)
+        };
+        let (low, high) = orders(100, 0.95);
+        assert!(
+            (0.94..0.97).contains(&covered((low, high), 100)),
+            "{low} {high}"
+        );
+    }
+
+    #[test]
+    fn few_values_are_remarked_on() {
+        let summary = Assumption::Nothing.summary(&[1.0, 2.0], 0.95);
+        assert_eq!(
+            summary.warnings,
+            ["need >= 6 samples for confidence interval at level 0.95"]
+        );
+        assert_eq!((summary.reach().as_str(), summary.centre), ("∞", 1.5));
+        let compared = Assumption::Nothing.compare(&[1.0], &[2.0], 0.05);
+        assert_eq!(compared.text(), "p=1.000 n=1");
+        assert_eq!(compared.change(1.0, 2.0), "~");
+        assert_eq!(
+            compared.warnings,
+            ["need >= 4 samples to detect a difference at alpha level 0.05"]
+        );
+        let equal = Assumption::Nothing.compare(&[1.0; 9], &[1.0; 8], 0.05);
+        assert_eq!(equal.warnings, ["all samples are equal"]);
+        assert_eq!(equal.text(), "p=1.000 n=9+8");
+    }
+
+    #[test]
+    fn exact_units_have_a_mode_and_no_test() {
+        let summary = Assumption::Exact.summary(&[1.0, 2.0, 2.0], 0.95);
+        assert_eq!(summary.centre, 2.0);
+        assert_eq!(
+            summary.warnings,
+            ["exact distribution expected, but values range from 1 to 2"]
+        );
+        let compared = Assumption::Exact.compare(&[2.0], &[2.1], 0.05);
+        assert_eq!(
+            (compared.text().as_str(), compared.change(2.0, 2.1).as_str()),
+            ("n=1", "+5.00%")
+        );
+    }
+
+    #[test]
+    fn a_difference_beyond_doubt_has_the_smallest_p() {
+        let (low, high): (Vec<f64>, Vec<f64>) = (
+            (1..=5).map(f64::from).collect(),
+            (6..=10).map(f64::from).collect(),
+        );
+        assert_eq!(p_value(&low, &high), Some(smallest_p(5, 5)));
+        // R: wilcox.test of c(1,1,2,3) and c(3,4,5,5) with exact ties (coin) has two of 70 picks on this side.
+        let p = p_value(&[1.0, 1.0, 2.0, 3.0], &[3.0, 4.0, 5.0, 5.0]);
+        assert!(
+            p.is_some_and(|p| (p - 2.0 * 2.0 / 70.0).abs() < 1e-12),
+            "{p:?}"
+        );
+    }
+}

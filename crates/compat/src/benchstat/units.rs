@@ -1,0 +1,243 @@
+//! Units of Go's benchmarks: in which unit a figure is kept, and with which prefix and how many digits it is written. Start at
+//! [`tidy`] and [`Scale`].
+
+/// A factor, its prefix, and the values from which on one, two and three digits stand behind the point.
+struct Step {
+    factor: f64,
+    prefix: &'static str,
+    from: [f64; 3],
+}
+
+/// Four digits are shown; these would be rounded up to the next power of ten.
+const EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
+
+/// Words of a unit, each with its place and whether it stands below a fraction bar.
+fn words(unit: &str) -> Vec<(usize, &str, bool)> {
+    let mut found = Vec::new();
+    let mut is_below = false;
+    let mut begin = None;
+    for (at, sign) in unit.char_indices().chain([(unit.len(), ' ')]) {
+        if !(matches!(sign, '*' | '/' | '-') || sign.is_whitespace()) {
+            begin.get_or_insert(at);
+            continue;
+        }
+        if let Some(begin) = begin.take() {
+            found.push((begin, &unit[begin..at], is_below));
+        }
+        match sign {
+            '*' => is_below = false,
+            '/' => is_below = true,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A unit without nanoseconds and megabytes, and what its values are multiplied by.
+pub fn tidy(unit: &str) -> (String, f64) {
+    match unit {
+        "ns/op" => return ("sec/op".to_owned(), 1e-9),
+        "MB/s" => return ("B/s".to_owned(), 1e6),
+        _ => {}
+    }
+    let mut tidied = unit.to_owned();
+    let is_untidy =
+        |(_, word, is_below): &(usize, &str, bool)| !is_below && matches!(*word, "ns" | "MB");
+    let untidy: Vec<(usize, &str, bool)> = words(unit).into_iter().filter(is_untidy).collect();
+    // In the order of the words, as the original rounds.
+    let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
+        "ns" => factor / 1e9,
+        _ => factor * 1e6,
+    });
+    for (at, word, _) in untidy.into_iter().rev() {
+        let better = if word == "ns" { "sec" } else { "B" };
+        tidied.replace_range(at..at + word.len(), better);
+    }
+    (tidied, factor)
+}
+
+/// Whether values are written with binary prefixes.
+pub fn is_binary(unit: &str) -> bool {
+    let is_bytes = |&(_, word, is_below): &(usize, &str, bool)| {
+        !is_below && matches!(word, "B" | "MB" | "bytes")
+    };
+    words(unit).iter().any(is_bytes)
+}
+
+/// How values of one row are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    places: usize,
+    factor: f64,
+    prefix: &'static str,
+}
+
+impl Scale {
+    /// The scale in which the smallest of the values has four digits.
+    pub fn common(values: &[f64], is_binary: bool) -> Scale {
+        let sizes = values
+            .iter()
+            .map(|value| value.abs())
+            .filter(|size| *size != 0.0);
+        let Some(least) = sizes.reduce(|least, size| if size < least { size } else { least })
+        else {
+            return Scale {
+                places: 3,
+                factor: 1.0,
+                prefix: "",
+            };
+        };
+        let steps = steps(is_binary);
+        for step in &steps {
+            if let Some(at) = step.from.iter().position(|from| least >= *from) {
+                return Scale {
+                    places: at + 1,
+                    factor: step.factor,
+                    prefix: step.prefix,
+                };
+            }
+        }
+        // Less than one of the smallest unit: more digits.
+        let (factor, prefix) = steps
+            .last()
+            .map_or((1.0, ""), |step| (step.factor, step.prefix));
+        let value = least / factor;
+        let edges = [
+            9.9995e-1, 9.9995e-2, 9.9995e-3, 9.9995e-4, 9.9995e-5, 9.9995e-6, 9.9995e-7, 9.9995e-8,
+        ];
+        let at = edges
+            .iter()
+            .position(|edge| value >= *edge)
+            .unwrap_or(edges.len() - 1);
+        Scale {
+            places: at + 3,
+            factor,
+            prefix,
+        }
+    }
+
+    /// The value in this scale.
+    pub fn text(&self, value: f64) -> String {
+        fixed(value / self.factor, self.places) + self.prefix
+    }
+}
+
+fn steps(is_binary: bool) -> Vec<Step> {
+    if is_binary {
+        let step = |(prefix, power): (&'static str, i32)| Step {
+            factor: 2f64.powi(power),
+            prefix,
+            from: EDGES.map(|edge| edge * 2f64.powi(power)),
+        };
+        return [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)]
+            .map(step)
+            .into();
+    }
+    // Read from decimal digits, because products would be rounded twice.
+    let step = |(prefix, power): (&'static str, i32)| {
+        let number = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
+        Step {
+            factor: number("1"),
+            prefix,
+            from: [number("99.995"), number("9.9995"), number(".99995")],
+        }
+    };
+    [
+        ("T", 12),
+        ("G", 9),
+        ("M", 6),
+        ("k", 3),
+        ("", 0),
+        ("m", -3),
+        ("µ", -6),
+        ("n", -9),
+    ]
+    .map(step)
+    .into()
+}
+
+/// A number with so many places, as Go writes it.
+pub fn fixed(value: f64, places: usize) -> String {
+    match value {
+        v if v.is_nan() => "NaN".to_owned(),
+        v if v.is_infinite() => if v > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
+        v => format!("{v:.places$}"),
+    }
+}
+
+/// A share as a change in per cent, with its sign.
+pub fn percentage(change: f64) -> String {
+    match change {
+        v if v.is_nan() => "+NaN%".to_owned(),
+        v if v.is_infinite() => fixed(v, 2) + "%",
+        v => format!("{:+.2}%", v),
+    }
+}
+
+/// A number with as few digits as tell it from others, as Go writes it: with an exponent below 0.0001 and from a million on.
+pub fn shortest(value: f64) -> String {
+    if !value.is_finite() {
+        return fixed(value, 0);
+    }
+    let written = format!("{value:e}");
+    let (digits, power) = written.split_once('e').unwrap_or((&written, "0"));
+    let power: i32 = power.parse().unwrap_or(0);
+    if value != 0.0 && !(-4..6).contains(&power) {
+        let sign = if power < 0 { '-' } else { '+' };
+        return format!("{digits}e{sign}{:02}", power.abs());
+    }
+    value.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_tidied_above_the_fraction_bar_only() {
+        assert_eq!(tidy("ns/op"), ("sec/op".to_owned(), 1e-9));
+        assert_eq!(tidy("p99-ns/MB"), ("p99-sec/MB".to_owned(), 1e-9));
+        assert_eq!(tidy("op/ns*MB"), ("op/ns*B".to_owned(), 1e6));
+        assert_eq!(tidy("MB*ns/op"), ("B*sec/op".to_owned(), 1e6 / 1e9));
+        assert_eq!(tidy("allocs/op"), ("allocs/op".to_owned(), 1.0));
+        assert!(is_binary("B/op") && is_binary("text-bytes") && !is_binary("op/B"));
+    }
+
+    #[test]
+    fn four_digits_are_shown_in_the_unit_of_the_smallest() {
+        let one = |value: f64, is_binary| Scale::common(&[value], is_binary).text(value);
+        for (value, text) in [
+            (0.0, "0.000"),
+            (1.5e-6, "1.500µ"),
+            (99.994, "99.99"),
+            (99.996, "100.0"),
+            (9.99951e-4, "1.000m"),
+            (123456.0, "123.5k"),
+            (1e15, "1000.0T"),
+            (1e-10, "0.1000n"),
+            (1e-20, "0.0000000000n"),
+        ] {
+            assert_eq!(one(value, false), text, "{value}");
+        }
+        assert_eq!(one(1024.0, true), "1.000Ki");
+        let scale = Scale::common(&[-2.0, 3000.0], false);
+        assert_eq!(scale.text(3000.0), "3000.000");
+    }
+
+    #[test]
+    fn numbers_are_written_as_go_writes_them() {
+        for (value, text) in [
+            (2.2530000000000003e-06, "2.2530000000000003e-06"),
+            (0.0001, "0.0001"),
+            (534300.0, "534300"),
+            (8507500.0, "8.5075e+06"),
+            (1e21, "1e+21"),
+            (0.95, "0.95"),
+            (-1.5, "-1.5"),
+            (f64::INFINITY, "+Inf"),
+        ] {
+            assert_eq!(shortest(value), text);
+        }
+        assert_eq!(percentage(-0.001), "-0.00%");
+    }
+}

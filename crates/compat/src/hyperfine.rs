@@ -1,0 +1,164 @@
+//! Drop-in for hyperfine: commands of a shell, its options, its output and its exports.
+//!
+//! Decides the order of what happens and the exit status: 0 when every command was measured, 1 when one failed or an option
+//! makes no sense, 2 when the command line cannot be read. What differs from the original, and why, is in
+//! `docs/reference/hyperfine.md`. Start at [`run`].
+
+mod arguments;
+mod commands;
+mod export;
+mod figures;
+mod measuring;
+mod report;
+
+use self::arguments::{Asked, Export, Output, Request, Sort, Style};
+use self::figures::Figures;
+use self::measuring::{Measuring, Watcher};
+use self::report::Look;
+use crate::console::Console;
+use anyhow::{Context, Result};
+use speedwell_harness::plan::Shuffle;
+use speedwell_measure::draw_seed;
+use std::fs;
+
+const TOOL: &str = "hyperfine";
+const USAGE: &str = include_str!("usage/hyperfine.txt");
+
+/// The version of the original that is stood in for, as its `--version` writes it.
+const VERSION: &str = "hyperfine 1.20.0\n";
+
+/// Does what `arguments` ask for; returns the exit status.
+///
+/// # Errors
+/// A command that failed, a file that cannot be written.
+pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
+    match Asked::parse(arguments) {
+        Ok(Asked::Help) => Ok(console.help(USAGE)?),
+        Ok(Asked::Version) => Ok(console.help(VERSION)?),
+        Ok(Asked::Measure(request)) => measure(&request, console).map(|()| 0),
+        Err(refusal) => {
+            console.refuse_with_hint(TOOL, &refusal.reason, "--help")?;
+            Ok(refusal.status)
+        }
+    }
+}
+
+fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
+    let style = style(request, console);
+    let is_silent = style == Style::Silent;
+    let look = Look {
+        colours: matches!(style, Style::Full | Style::Colour),
+        unit: request.unit,
+    };
+    for (_, file) in request.exports.iter().filter(|(_, file)| file != "-") {
+        fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
+    }
+    let seed = request.seed.unwrap_or_else(draw_seed);
+    let mut measuring = Measuring::new(request, seed)?;
+    let mut shown = Shown {
+        request,
+        console,
+        look,
+        is_silent,
+        shell_s: measuring.shell_s(),
+        has_bar: matches!(style, Style::Full | Style::NoColour),
+    };
+    if Measuring::is_in_turn(request) && !request.strict && request.commands.len() > 1 && !is_silent
+    {
+        shown.console.warn(
+            TOOL,
+            "--setup and --cleanup are for one command at a time, so the commands are measured one after the other, and \
+             what changes on the machine meanwhile counts as a difference.",
+        )?;
+    }
+    let all = measuring.all(&mut Shuffle::new(seed), &mut shown)?;
+    if !is_silent {
+        match report::comparison(&all, request, look) {
+            Ok(text) => shown.console.stdout.write_all(text.as_bytes())?,
+            Err(note) => writeln!(shown.console.stderr, "{note}")?,
+        }
+    }
+    for (export, _) in request.exports.iter().filter(|(_, file)| file == "-") {
+        let text = shown.exported(*export, &all)?;
+        write!(shown.console.stdout, "\n{text}\n")?;
+    }
+    Ok(())
+}
+
+/// How results are shown: as requested, else by what standard output is.
+fn style(request: &Request, console: &Console<'_>) -> Style {
+    let variable = |name: &str| (console.variable)(name);
+    let is_inherited = request.outputs.contains(&Output::Inherit);
+    match request.style {
+        Some(style) => style,
+        None if is_inherited || !console.stdout_is_terminal => Style::Basic,
+        None if variable("TERM").is_none_or(|term| term == "unknown" || term == "dumb") => {
+            Style::NoColour
+        }
+        None if variable("NO_COLOR").is_some_and(|text| !text.is_empty()) => Style::NoColour,
+        None => Style::Full,
+    }
+}
+
+/// Shows what is measured while it is.
+struct Shown<'a, 'c> {
+    request: &'a Request,
+    console: &'a mut Console<'c>,
+    look: Look,
+    is_silent: bool,
+    shell_s: f64,
+    has_bar: bool,
+}
+
+impl Shown<'_, '_> {
+    fn exported(&self, export: Export, all: &[Figures]) -> Result<String> {
+        let by_time = self.request.sort == Sort::MeanTime;
+        export::write(export, all, self.request.unit, by_time)
+    }
+}
+
+impl Watcher for Shown<'_, '_> {
+    fn begins(&mut self, number: usize) -> Result<()> {
+        if !self.is_silent {
+            let title = self.request.commands[number].title();
+            let line = report::heading(number, &title, self.look);
+            self.console.stdout.write_all(line.as_bytes())?;
+            // What the command itself writes comes behind it.
+            self.console.stdout.flush()?;
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, done: u64, all: u64) {
+        if self.has_bar {
+            let end = if done == all { "\r\x1b[K" } else { "" };
+            // Who does not see it loses nothing.
+            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {all} runs{end}");
+        }
+    }
+
+    fn measured(&mut self, number: usize, figures: &[Figures]) -> Result<()> {
+        let own = &figures[number];
+        let warnings = report::warnings(own, self.request, self.shell_s);
+        if !self.is_silent {
+            let text = report::paragraph(own, self.look);
+            self.console.stdout.write_all(text.as_bytes())?;
+            self.console.stdout.flush()?;
+        }
+        if !warnings.is_empty() {
+            writeln!(self.console.stderr, " ")?;
+        }
+        for warning in &warnings {
+            let line = report::warning_line(warning, self.look);
+            self.console.stderr.write_all(line.as_bytes())?;
+        }
+        if !self.is_silent {
+            writeln!(self.console.stdout, " ")?;
+        }
+        for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
+            let text = self.exported(*export, figures)?;
+            fs::write(file, text).with_context(|| format!("cannot write '{file}'"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! What is measured: commands with the values of parameters in their places, in the order of the original. Start at [`all`].
+
+use speedwell_measure::eval::parameters::{list, range};
+use speedwell_model::{Case, Value, placed};
+
+/// A command with its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    name: Option<String>,
+    template: String,
+    /// Names and values, in the order typed.
+    pub parameters: Vec<(String, String)>,
+}
+
+impl Command {
+    /// A command without parameters.
+    pub fn plain(name: Option<&str>, line: &str) -> Command {
+        Command {
+            name: name.map(str::to_owned),
+            template: line.to_owned(),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// A text with the values of this command's parameters in the place of their names.
+    pub fn filled(&self, text: &str) -> String {
+        let own = self.parameters.iter();
+        let pairs: Vec<(String, String)> = own
+            .map(|(name, value)| (format!("{{{name}}}"), value.clone()))
+            .collect();
+        placed(text, &pairs)
+    }
+
+    /// What is executed.
+    pub fn line(&self) -> String {
+        self.filled(&self.template)
+    }
+
+    /// What it is called in exports.
+    pub fn name(&self) -> String {
+        self.filled(self.name.as_deref().unwrap_or(&self.template))
+    }
+
+    /// What it is called in tables: with the parameters that do not occur in it.
+    pub fn title(&self) -> String {
+        let is_unused = |name: &String| !self.template.contains(&format!("{{{name}}}"));
+        let unused = self.parameters.iter().filter(|(name, _)| is_unused(name));
+        let unused: Vec<String> = unused
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        if unused.is_empty() {
+            self.name()
+        } else {
+            format!("{} ({})", self.name(), unused.join(", "))
+        }
+    }
+}
+
+/// Parameters as typed.
+#[derive(Debug, Clone, Default)]
+pub struct Parameters<'a> {
+    /// `-P`: name, first and last number.
+    pub scan: Vec<&'a str>,
+    /// `-D`.
+    pub step: Option<&'a str>,
+    /// `-L`: names and lists in turn.
+    pub lists: Vec<&'a str>,
+}
+
+/// The commands of these texts with every combination of values: the text changes fastest, then the first parameter.
+///
+/// # Errors
+/// A range that is none, a parameter given twice, more or fewer names than there are commands.
+pub fn all(
+    lines: &[&str],
+    names: &[&str],
+    parameters: &Parameters<'_>,
+) -> Result<Vec<Command>, String> {
+    let rows = rows(parameters)?;
+    let count = rows.len() * lines.len();
+    let has_parameters = !rows.iter().all(Vec::is_empty);
+    if !has_parameters && names.len() > count {
+        return Err(format!(
+            "--command-name is given {} times for {count} commands",
+            names.len()
+        ));
+    }
+    if has_parameters && names.len() > 1 && names.len() != count {
+        return Err(format!(
+            "--command-name is given {} times for {count} commands\nhint: once for all, or once for each",
+            names.len()
+        ));
+    }
+    let mut commands = Vec::new();
+    for row in &rows {
+        for line in lines {
+            let usual = names.first().filter(|_| has_parameters);
+            let name = names.get(commands.len()).or(usual);
+            commands.push(Command {
+                parameters: row.clone(),
+                ..Command::plain(name.copied(), line)
+            });
+        }
+    }
+    Ok(commands)
+}
+
+/// Names and values of one command.
+type Row = Vec<(String, String)>;
+
+/// Every combination of values, the first parameter changing fastest; one without any where there are no parameters.
+fn rows(parameters: &Parameters<'_>) -> Result<Vec<Row>, String> {
+    if let [name, first, last] = parameters.scan[..] {
+        let is_whole = |text: &str| text.parse::<i32>().is_ok();
+        if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
+            let why = "numbers with a fraction need a step\nhint: --parameter-step-size 0.1";
+            return Err(why.to_owned());
+        }
+        let numbers = range(first, last, parameters.step).map_err(|error| error.to_string())?;
+        return Ok(numbers
+            .into_iter()
+            .map(|number| vec![(name.to_owned(), number)])
+            .collect());
+    }
+    let mut lists: Vec<(String, Vec<Value>)> = Vec::new();
+    for pair in parameters.lists.chunks_exact(2) {
+        if lists.iter().any(|(known, _)| known == pair[0]) {
+            return Err(format!("the parameter '{}' is given twice", pair[0]));
+        }
+        lists.push((
+            pair[0].to_owned(),
+            list(pair[1]).into_iter().map(Value::Text).collect(),
+        ));
+    }
+    lists.reverse();
+    let rows = Case::combinations(&lists).map_err(|error| error.to_string())?;
+    let typed = |row: Vec<(String, Value)>| -> Row {
+        let values = row.into_iter().rev();
+        values.map(|(name, value)| (name, value.plain())).collect()
+    };
+    Ok(rows.into_iter().map(typed).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(lines: &[&str], names: &[&str], parameters: &Parameters<'_>) -> Vec<String> {
+        all(lines, names, parameters)
+            .unwrap()
+            .iter()
+            .map(Command::title)
+            .collect()
+    }
+
+    #[test]
+    fn commands_come_in_the_order_of_the_original() {
+        let lists = Parameters {
+            lists: vec!["x", "1,2", "y", "a"],
+            ..Parameters::default()
+        };
+        assert_eq!(
+            titles(&["f {x}", "g"], &[], &lists),
+            [
+                "f 1 (y = a)",
+                "g (x = 1, y = a)",
+                "f 2 (y = a)",
+                "g (x = 2, y = a)"
+            ]
+        );
+        let scan = Parameters {
+            scan: vec!["d", "0.3", "0.5"],
+            step: Some("0.1"),
+            ..Parameters::default()
+        };
+        assert_eq!(
+            titles(&["s {d}"], &["n{d}"], &scan),
+            ["n0.3", "n0.4", "n0.5"]
+        );
+    }
+
+    #[test]
+    fn a_value_is_not_searched_for_names() {
+        let lists = Parameters {
+            lists: vec!["foo", "{bar} baz", "bar", "quux"],
+            ..Parameters::default()
+        };
+        assert_eq!(
+            titles(&["echo {foo} {bar}"], &[], &lists),
+            ["echo {bar} baz quux"]
+        );
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused() {
+        for (scan, lists) in [
+            (vec!["d", "0.3", "0.5"], vec![]),
+            (vec!["d", "5", "3"], vec![]),
+            (vec!["d", "a", "3"], vec![]),
+            (vec![], vec!["x", "1", "x", "2"]),
+        ] {
+            let parameters = Parameters {
+                scan,
+                lists,
+                step: None,
+            };
+            assert!(all(&["a"], &[], &parameters).is_err(), "{parameters:?}");
+        }
+        assert!(all(&["a"], &["x", "y"], &Parameters::default()).is_err());
+    }
+}

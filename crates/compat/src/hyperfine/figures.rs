@@ -1,0 +1,265 @@
+//! The figures of a command, computed and written as the original does: sums are taken in the order of runs, so that exports
+//! agree to the last digit. Start at [`Figures::of`].
+
+use std::cmp::Ordering;
+
+/// What one run took; times in seconds, without those of the shell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timing {
+    /// By the clock.
+    pub real_s: f64,
+    /// Processor time in user mode.
+    pub user_s: f64,
+    /// Processor time in the kernel.
+    pub system_s: f64,
+    /// Largest resident set.
+    pub memory_bytes: u64,
+    /// Exit status; none after a signal.
+    pub status: Option<i32>,
+    /// By the clock with the shell.
+    pub whole_s: f64,
+    /// In which block it was measured.
+    pub block: u32,
+}
+
+/// The figures of a command; times in seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// What it is called in exports.
+    pub name: String,
+    /// What it is called in tables.
+    pub title: String,
+    /// Names and values.
+    pub parameters: Vec<(String, String)>,
+    /// Its runs.
+    pub runs: Vec<Timing>,
+    /// Mean time.
+    pub mean: f64,
+    /// Standard deviation of times; none of one run.
+    pub deviation: Option<f64>,
+    /// Median time.
+    pub median: f64,
+    /// Mean processor time in user mode.
+    pub user: f64,
+    /// Mean processor time in the kernel.
+    pub system: f64,
+    /// Smallest time.
+    pub least: f64,
+    /// Largest time.
+    pub most: f64,
+}
+
+impl Figures {
+    /// The figures of these runs, of which there is one at least.
+    pub fn of(
+        name: String,
+        title: String,
+        parameters: Vec<(String, String)>,
+        runs: Vec<Timing>,
+    ) -> Figures {
+        let times: Vec<f64> = runs.iter().map(|run| run.real_s).collect();
+        let mean_of = |of: fn(&Timing) -> f64| mean(&runs.iter().map(of).collect::<Vec<_>>());
+        let average = mean(&times);
+        Figures {
+            mean: average,
+            deviation: deviation(&times, average),
+            median: median(&times),
+            user: mean_of(|run| run.user_s),
+            system: mean_of(|run| run.system_s),
+            least: times.iter().copied().fold(f64::INFINITY, f64::min),
+            most: times.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            name,
+            title,
+            parameters,
+            runs,
+        }
+    }
+
+    /// Times by the clock, in order.
+    pub fn times(&self) -> impl Iterator<Item = f64> {
+        self.runs.iter().map(|run| run.real_s)
+    }
+}
+
+/// The mean, with the rounding of a sum in order.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn deviation(values: &[f64], mean: f64) -> Option<f64> {
+    let squares = values.iter().map(|value| (value - mean) * (value - mean));
+    (values.len() > 1).then(|| (squares.sum::<f64>() / (values.len() - 1) as f64).sqrt())
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    match sorted.len() % 2 {
+        0 => (sorted[half - 1] + sorted[half]) / 2.0,
+        _ => sorted[half],
+    }
+}
+
+/// Distances from the median in median absolute deviations (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
+pub fn scores(values: &[f64]) -> Vec<f64> {
+    let middle = median(values);
+    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    let typical = median(&distances);
+    let typical = if typical > 0.0 { typical } else { f64::EPSILON };
+    values
+        .iter()
+        .map(|value| (value - middle) / typical)
+        .collect()
+}
+
+/// A unit of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Written with one place.
+    Microsecond,
+    /// Written with one place.
+    Millisecond,
+    /// Written with three places.
+    Second,
+}
+
+impl Unit {
+    /// The unit in which this time has digits before the point.
+    pub fn fitting(seconds: f64) -> Unit {
+        match seconds {
+            s if s < 0.001 => Unit::Microsecond,
+            s if s < 1.0 => Unit::Millisecond,
+            _ => Unit::Second,
+        }
+    }
+
+    /// Its sign.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Unit::Microsecond => "µs",
+            Unit::Millisecond => "ms",
+            Unit::Second => "s",
+        }
+    }
+
+    /// The time in this unit, without its sign.
+    pub fn digits(self, seconds: f64) -> String {
+        match self {
+            Unit::Microsecond => format!("{:.1}", seconds * 1e6),
+            Unit::Millisecond => format!("{:.1}", seconds * 1e3),
+            Unit::Second => format!("{seconds:.3}"),
+        }
+    }
+
+    /// The time in this unit.
+    pub fn text(self, seconds: f64) -> String {
+        format!("{} {}", self.digits(seconds), self.sign())
+    }
+}
+
+/// How a command's mean stands to that of the reference.
+#[derive(Debug, Clone)]
+pub struct Relative<'a> {
+    /// The command.
+    pub figures: &'a Figures,
+    /// Its mean over the reference's, or the other way round where it is quicker: 1 or more.
+    pub ratio: f64,
+    /// The ratio's standard deviation by propagation of those of the means.
+    pub deviation: Option<f64>,
+    /// Whether it is the reference.
+    pub is_reference: bool,
+    /// Quicker, slower, or the same mean.
+    pub order: Ordering,
+}
+
+/// Which command has the least mean: the first of several.
+pub fn fastest(all: &[Figures]) -> usize {
+    let at = (0..all.len()).min_by(|&a, &b| compare(&all[a], &all[b]));
+    at.unwrap_or(0)
+}
+
+fn compare(one: &Figures, other: &Figures) -> Ordering {
+    one.mean.partial_cmp(&other.mean).unwrap_or(Ordering::Equal)
+}
+
+/// Every command beside the reference, ordered by mean if `by_time`. A mean of 0 makes ratios infinite.
+pub fn relative(all: &[Figures], reference: usize, by_time: bool) -> Vec<Relative<'_>> {
+    let base = &all[reference];
+    let against = |figures| {
+        let figures: &Figures = figures;
+        let order = compare(figures, base);
+        // A copy of the reference is a reference, too, as in the original.
+        let is_reference = figures == base;
+        let ratio = match order {
+            _ if figures.mean == 0.0 && is_reference => 1.0,
+            _ if figures.mean == 0.0 => f64::INFINITY,
+            Ordering::Less => base.mean / figures.mean,
+            Ordering::Equal => 1.0,
+            Ordering::Greater => figures.mean / base.mean,
+        };
+        let share = |one: &Figures| Some((one.deviation? / one.mean).powi(2));
+        let spread = share(figures)
+            .zip(share(base))
+            .filter(|_| figures.mean != 0.0);
+        Relative {
+            figures,
+            ratio,
+            deviation: spread.map(|(own, other)| ratio * (own + other).sqrt()),
+            is_reference,
+            order,
+        }
+    };
+    let mut rows: Vec<Relative<'_>> = all.iter().map(against).collect();
+    if by_time {
+        rows.sort_by(|a, b| compare(a.figures, b.figures));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(real_s: f64) -> Timing {
+        Timing {
+            real_s,
+            user_s: 0.0,
+            system_s: 0.0,
+            memory_bytes: 0,
+            status: Some(0),
+            whole_s: real_s,
+            block: 0,
+        }
+    }
+
+    fn figures(name: &str, times: &[f64]) -> Figures {
+        let runs = times.iter().map(|&time| timing(time)).collect();
+        Figures::of(name.to_owned(), name.to_owned(), Vec::new(), runs)
+    }
+
+    #[test]
+    fn figures_are_those_of_a_plain_sum() {
+        let figures = figures("a", &[0.1; 30]);
+        // 30 times 0.1 is not 3 in binary digits, and the original exports what it is.
+        assert_eq!(figures.mean.to_string(), "0.10000000000000005");
+        assert_eq!(figures.median, 0.1);
+        assert!(figures.deviation.is_some_and(|deviation| deviation > 0.0));
+        assert_eq!(super::tests::figures("b", &[2.0]).deviation, None);
+    }
+
+    #[test]
+    fn a_mean_of_zero_makes_an_infinite_ratio_only_in_exports() {
+        let all = [figures("a", &[0.0, 0.0]), figures("b", &[1.0, 1.0])];
+        let rows = relative(&all, 0, false);
+        assert_eq!((rows[0].ratio, rows[0].deviation), (1.0, None));
+        assert_eq!(rows[1].ratio, f64::INFINITY);
+    }
+
+    #[test]
+    fn a_value_far_from_the_median_has_a_high_score() {
+        let scores = scores(&[10.0, 1.0, 1.1, 0.9, 1.0, 1.05]);
+        assert!(scores[0] > 100.0 && scores[2].abs() < 5.0, "{scores:?}");
+        assert_eq!(super::scores(&[5.0]), [0.0]);
+    }
+}

@@ -1,0 +1,412 @@
+//! Runs of commands: each a process by itself, timed from its start to its end, with what happens around it.
+//!
+//! Decides the order. Runs of several commands are shuffled within blocks, so that what changes slowly on the machine falls on
+//! all of them alike; one command after the other, as in the original, with `--strict-compat`, and where `--setup` or
+//! `--cleanup` prepare the machine for one command at a time. Start at [`Measuring::all`].
+
+use crate::hyperfine::arguments::{Executor, Ignored, Output, Request};
+use crate::hyperfine::commands::Command;
+use crate::hyperfine::figures::{Figures, Timing, mean};
+use anyhow::{Context, Result, bail};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use speedwell_harness::plan::Shuffle;
+use speedwell_process::{Ended, Stopwatch, Timed};
+use std::fs::File;
+use std::io::{PipeReader, Read, pipe};
+use std::process::{Command as Process, Stdio};
+use std::thread::JoinHandle;
+
+/// Executions of nothing by which the time of the shell is known.
+const SHELL_RUNS: u64 = 50;
+
+/// The longest variable that shifts the addresses of a process (Mytkowicz et al., Producing Wrong Data Without Doing Anything
+/// Obviously Wrong, ASPLOS 2009).
+const LONGEST_OFFSET: usize = 4096;
+
+/// Who hears what is going on.
+pub trait Watcher {
+    /// Runs of a command are about to begin.
+    fn begins(&mut self, number: usize) -> Result<()>;
+    /// So many runs of all are done.
+    fn progress(&mut self, done: u64, all: u64);
+    /// All runs of a command are done.
+    fn measured(&mut self, number: usize, figures: &[Figures]) -> Result<()>;
+}
+
+/// What a shell takes of every run, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct ShellTimes {
+    real_s: f64,
+    user_s: f64,
+    system_s: f64,
+}
+
+/// Which execution of a command it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Around,
+    Warmup(u64),
+    Run(u64),
+}
+
+/// Commands being measured.
+pub struct Measuring<'a> {
+    request: &'a Request,
+    shell: ShellTimes,
+    offsets: Xoshiro256PlusPlus,
+    watch: Stopwatch,
+}
+
+impl<'a> Measuring<'a> {
+    /// Measures what the shell takes, if there is one.
+    ///
+    /// # Errors
+    /// The shell cannot be started.
+    pub fn new(request: &'a Request, seed: u64) -> Result<Measuring<'a>> {
+        let mut measuring = Measuring {
+            request,
+            shell: ShellTimes::default(),
+            offsets: Xoshiro256PlusPlus::seed_from_u64(seed),
+            watch: Stopwatch::default(),
+        };
+        if let Executor::Shell(argv) = &request.executor {
+            let shell = argv.join(" ");
+            let mut times = Vec::new();
+            for _ in 0..SHELL_RUNS {
+                let timing = measuring.execute("", Which::Around, &Output::Null);
+                times.push(timing.with_context(|| format!("cannot execute '{shell} -c \"\"'"))?);
+            }
+            let mean_of = |of: fn(&Timing) -> f64| mean(&times.iter().map(of).collect::<Vec<_>>());
+            measuring.shell = ShellTimes {
+                real_s: mean_of(|timing| timing.real_s),
+                user_s: mean_of(|timing| timing.user_s),
+                system_s: mean_of(|timing| timing.system_s),
+            };
+        }
+        Ok(measuring)
+    }
+
+    /// Whether commands are measured one after the other.
+    pub fn is_in_turn(request: &Request) -> bool {
+        let prepares_one = request.setup.is_some() || request.cleanup.is_some();
+        request.strict || prepares_one || request.commands.len() < 2
+    }
+
+    /// What the shell takes of every run, in seconds; 0 without one.
+    pub fn shell_s(&self) -> f64 {
+        match &self.request.executor {
+            Executor::Shell(_) => self.shell.real_s,
+            Executor::Direct | Executor::Pretended(None) => 0.0,
+            Executor::Pretended(Some(line)) => pretended_s(line),
+        }
+    }
+
+    /// Measures every command.
+    ///
+    /// # Errors
+    /// A command that cannot be started, or ends as it may not; what the watcher says.
+    pub fn all(
+        &mut self,
+        shuffle: &mut Shuffle,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Vec<Figures>> {
+        if Measuring::is_in_turn(self.request) {
+            return self.in_turn(watcher);
+        }
+        let commands = &self.request.commands;
+        for number in 0..commands.len() {
+            self.warm_up(number)?;
+        }
+        let mut runs: Vec<Vec<Timing>> = vec![Vec::new(); commands.len()];
+        let mut left = vec![0; commands.len()];
+        for number in shuffle.block(commands.len(), 1) {
+            let (timing, count) = self.first(number)?;
+            runs[number].push(timing);
+            left[number] = count - 1;
+        }
+        let all: u64 = left.iter().sum::<u64>() + commands.len() as u64;
+        for (block, members) in blocks(&left, shuffle).iter().enumerate() {
+            for &number in members {
+                let at = runs[number].len() as u64;
+                runs[number].push(self.run(number, at, block as u32 + 1)?.0);
+                watcher.progress(runs.iter().map(|own| own.len() as u64).sum(), all);
+            }
+        }
+        let mut figures = Vec::new();
+        for (number, own) in runs.into_iter().enumerate() {
+            watcher.begins(number)?;
+            figures.push(figures_of(&commands[number], own));
+            watcher.measured(number, &figures)?;
+        }
+        Ok(figures)
+    }
+
+    fn in_turn(&mut self, watcher: &mut dyn Watcher) -> Result<Vec<Figures>> {
+        let mut figures = Vec::new();
+        for (number, command) in self.request.commands.iter().enumerate() {
+            watcher.begins(number)?;
+            self.around(number, self.request.setup.as_deref(), "setup")?;
+            self.warm_up(number)?;
+            let (first, count) = self.first(number)?;
+            let mut runs = vec![first];
+            for at in 1..count {
+                runs.push(self.run(number, at, 0)?.0);
+                watcher.progress(at + 1, count);
+            }
+            figures.push(figures_of(command, runs));
+            watcher.measured(number, &figures)?;
+            self.around(number, self.request.cleanup.as_deref(), "cleanup")?;
+        }
+        Ok(figures)
+    }
+
+    fn warm_up(&mut self, number: usize) -> Result<()> {
+        for at in 0..self.request.warmup {
+            self.one(number, Which::Warmup(at), 0)?;
+        }
+        Ok(())
+    }
+
+    /// The first run, and how many there are to be: as many as take the least time, within the bounds.
+    fn first(&mut self, number: usize) -> Result<(Timing, u64)> {
+        let (timing, around_s) = self.run(number, 0, 0)?;
+        let (fewest, most) = self.request.runs;
+        let whole_s = timing.real_s + self.shell_s() + around_s;
+        // What takes no time could be run for ever.
+        let in_time = if whole_s > 0.0 {
+            (self.request.least_time_s / whole_s) as u64
+        } else {
+            fewest
+        };
+        Ok((
+            timing,
+            in_time.max(fewest).min(most.unwrap_or(u64::MAX)).max(1),
+        ))
+    }
+
+    fn run(&mut self, number: usize, at: u64, block: u32) -> Result<(Timing, f64)> {
+        self.one(number, Which::Run(at), block)
+    }
+
+    /// One run with what comes before and after it; what these take, in seconds.
+    fn one(&mut self, number: usize, which: Which, block: u32) -> Result<(Timing, f64)> {
+        let request = self.request;
+        let own = |given: &'a [String]| given.get(number).or(given.first()).map(String::as_str);
+        let before_s = self.around(number, own(&request.prepare), "prepare")?;
+        let command = &request.commands[number];
+        let line = command.line();
+        let timing = self.execute(&line, which, &request.outputs[number])?;
+        if let Some(fault) = fault(timing.status, &request.ignored) {
+            bail!(
+                "'{line}' {fault} in its {}\nhint: '-i' ignores that, and '--show-output' shows what it wrote",
+                match which {
+                    Which::Warmup(at) => format!("warm-up run number {}", at + 1),
+                    Which::Run(at) => format!("run number {}", at + 1),
+                    Which::Around => "only run".to_owned(),
+                }
+            );
+        }
+        let after_s = self.around(number, own(&request.conclude), "conclude")?;
+        Ok((Timing { block, ..timing }, before_s + after_s))
+    }
+
+    /// Executes what belongs around runs, if there is any; what it takes, in seconds.
+    fn around(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
+        let Some(text) = text else { return Ok(0.0) };
+        let line = self.request.commands[number].filled(text);
+        let timing = self.execute(&line, Which::Around, &self.request.outputs[number]);
+        let timing = timing.with_context(|| format!("in --{option}"))?;
+        if let Some(fault) = fault(timing.status, &Ignored::Nothing) {
+            bail!(
+                "'{line}' of --{option} {fault}\nhint: if that is as it should be, add '|| true'"
+            );
+        }
+        Ok(timing.real_s + self.shell_s())
+    }
+
+    fn execute(&mut self, line: &str, which: Which, output: &Output) -> Result<Timing> {
+        let argv = match &self.request.executor {
+            Executor::Pretended(_) => return Ok(pretended(line)),
+            Executor::Shell(shell) => {
+                let last = ["-c".to_owned(), line.to_owned()];
+                shell.iter().cloned().chain(last).collect()
+            }
+            Executor::Direct => shell_words::split(line).with_context(|| format!("in '{line}'"))?,
+        };
+        let Some((program, arguments)) = argv.split_first() else {
+            bail!("an empty command cannot be executed");
+        };
+        let mut process = Process::new(program);
+        process.args(arguments);
+        let drain = self.connect(&mut process, output)?;
+        let offset = (self.offsets.next_u32() as usize) % LONGEST_OFFSET;
+        process.env(
+            "HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET",
+            "X".repeat(offset),
+        );
+        match which {
+            Which::Around => {}
+            Which::Warmup(at) => drop(process.env("HYPERFINE_ITERATION", format!("warmup-{at}"))),
+            Which::Run(at) => drop(process.env("HYPERFINE_ITERATION", at.to_string())),
+        }
+        let timed = self.watch.time(&mut process);
+        // Its end of the pipe has to be closed, or nobody sees the end of the output.
+        drop(process);
+        if let Some(drain) = drain {
+            // A reader that panicked has read all the same.
+            let _ = drain.join();
+        }
+        let timed = timed.with_context(|| format!("cannot execute '{line}'"))?;
+        Ok(self.timing(&timed))
+    }
+
+    /// Gives a process its streams; who reads what it writes into a pipe.
+    fn connect(&self, process: &mut Process, output: &Output) -> Result<Option<JoinHandle<()>>> {
+        match &self.request.input {
+            Some(file) => {
+                let shown = file.display();
+                let file = File::open(file).with_context(|| format!("cannot read '{shown}'"))?;
+                process.stdin(file);
+            }
+            None => drop(process.stdin(Stdio::null())),
+        }
+        if *output == Output::Inherit {
+            return Ok(None);
+        }
+        process.stderr(Stdio::null());
+        match output {
+            Output::Null | Output::Inherit => drop(process.stdout(Stdio::null())),
+            Output::File(file) => {
+                let shown = file.display();
+                let file = File::create(file).with_context(|| format!("cannot write '{shown}'"))?;
+                process.stdout(file);
+            }
+            Output::Pipe => {
+                let (reader, writer) = pipe()?;
+                process.stdout(writer);
+                return Ok(Some(std::thread::spawn(move || drain(reader))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The times of an execution without those of the shell, which are never less than nothing.
+    fn timing(&self, timed: &Timed) -> Timing {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let shell = &self.shell;
+        Timing {
+            real_s: (seconds(timed.wall_ns) - shell.real_s).max(0.0),
+            user_s: (seconds(timed.user_ns) - shell.user_s).max(0.0),
+            system_s: (seconds(timed.system_ns) - shell.system_s).max(0.0),
+            memory_bytes: timed.max_rss_bytes,
+            status: match timed.ended {
+                Ended::Exit(code) => Some(code),
+                _ => None,
+            },
+            whole_s: seconds(timed.wall_ns),
+            block: 0,
+        }
+    }
+}
+
+fn figures_of(command: &Command, runs: Vec<Timing>) -> Figures {
+    let (name, title) = (command.name(), command.title());
+    Figures::of(name, title, command.parameters.clone(), runs)
+}
+
+/// Reads what nobody looks at.
+fn drain(mut reader: PipeReader) {
+    let mut buffer = vec![0; 64 * 1024];
+    while matches!(reader.read(&mut buffer), Ok(1..)) {}
+}
+
+/// What is wrong with the end of a command, if anything.
+fn fault(status: Option<i32>, ignored: &Ignored) -> Option<String> {
+    match (status, ignored) {
+        (Some(0), _) | (_, Ignored::Everything) => None,
+        (Some(code), Ignored::Only(codes)) if codes.contains(&code) => None,
+        (Some(code), _) => Some(format!("exited with status {code}")),
+        (None, _) => Some("was ended by a signal".to_owned()),
+    }
+}
+
+/// How long `sleep N` would take.
+fn pretended_s(line: &str) -> f64 {
+    let seconds = line
+        .strip_prefix("sleep ")
+        .and_then(|text| text.parse().ok());
+    seconds.unwrap_or(0.0)
+}
+
+fn pretended(line: &str) -> Timing {
+    Timing {
+        real_s: pretended_s(line),
+        user_s: 0.0,
+        system_s: 0.0,
+        memory_bytes: 0,
+        status: Some(0),
+        whole_s: pretended_s(line),
+        block: 0,
+    }
+}
+
+/// Which command every run of each block is of, for so many runs of each: two of the command with the fewest in a block, and
+/// of the others their share.
+fn blocks(left: &[u64], shuffle: &mut Shuffle) -> Vec<Vec<usize>> {
+    let fewest = left.iter().copied().min().unwrap_or(0);
+    let count = (fewest / 2).max(1);
+    let block = |at: u64| {
+        let share = |&all: &u64| (at + 1) * all / count - at * all / count;
+        let members: Vec<usize> = left
+            .iter()
+            .enumerate()
+            .flat_map(|(number, all)| std::iter::repeat_n(number, share(all) as usize))
+            .collect();
+        let order = shuffle.block(members.len(), 1);
+        order.into_iter().map(|at| members[at]).collect()
+    };
+    (0..count).map(block).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_its_runs_and_its_share_of_every_block() {
+        let left = [9, 30, 301];
+        let blocks = blocks(&left, &mut Shuffle::new(7));
+        assert_eq!(blocks.len(), 4);
+        for (number, all) in left.iter().enumerate() {
+            let of = |block: &Vec<usize>| block.iter().filter(|one| **one == number).count() as u64;
+            assert_eq!(blocks.iter().map(of).sum::<u64>(), *all);
+            let share = all / 4;
+            assert!(
+                blocks
+                    .iter()
+                    .all(|block| (share..=share + 1).contains(&of(block)))
+            );
+        }
+        assert!(blocks[0] != blocks[1], "each block has an order of its own");
+        assert_eq!(
+            super::blocks(&[0, 0], &mut Shuffle::new(7)),
+            [Vec::<usize>::new()]
+        );
+    }
+
+    #[test]
+    fn only_ends_that_are_ignored_are_no_failures() {
+        let only = Ignored::Only(vec![3]);
+        assert_eq!(fault(Some(0), &Ignored::Nothing), None);
+        assert_eq!(fault(Some(3), &only), None);
+        assert_eq!(fault(None, &Ignored::Everything), None);
+        for (status, ignored) in [
+            (Some(3), &Ignored::Nothing),
+            (Some(4), &only),
+            (None, &only),
+        ] {
+            assert!(fault(status, ignored).is_some());
+        }
+    }
+}

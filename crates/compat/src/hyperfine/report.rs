@@ -1,0 +1,355 @@
+//! What is shown of results: a paragraph for every command, warnings, and the comparison.
+//!
+//! The paragraphs are the original's. Its comparison divides means and adds up standard deviations; here a test on the blocks
+//! says which commands differ, unless `--strict-compat` asks for the original's. Start at [`paragraph`] and [`comparison`].
+
+use crate::hyperfine::arguments::{Executor, Request, Sort};
+use crate::hyperfine::figures::{Figures, Relative, Unit, fastest, relative, scores};
+use speedwell_stats::multiple::holm;
+use speedwell_stats::test::stratified::{
+    MINIMUM_PER_SIDE, Observation, StratifiedRank, stratified_rank,
+};
+use std::cmp::Ordering;
+
+/// Times below this are hardly longer than what the time of the shell differs by, in seconds.
+const SHORT_S: f64 = 5e-3;
+
+/// From this score on a time is an outlier: ten standard deviations of a normal distribution.
+const FAR: f64 = 1.4826 * 10.0;
+
+/// Error rate of the comparison, over all commands together.
+const ALPHA: f64 = 0.05;
+
+/// Ratios within this share of 1 are the same.
+const SAME: f64 = 0.02;
+
+/// What is shown in colours.
+#[derive(Debug, Clone, Copy)]
+enum Paint {
+    Bold = 1,
+    Dimmed = 2,
+    Green = 32,
+    Yellow = 33,
+    Blue = 34,
+    Purple = 35,
+    Cyan = 36,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// In colours.
+    pub colours: bool,
+    /// In this unit, or else in one that fits.
+    pub unit: Option<Unit>,
+}
+
+impl Look {
+    fn paint(self, text: &str, paints: &[Paint]) -> String {
+        if !self.colours {
+            return text.to_owned();
+        }
+        let codes: Vec<String> = paints
+            .iter()
+            .map(|paint| (*paint as u8).to_string())
+            .collect();
+        format!("\x1b[{}m{text}\x1b[0m", codes.join(";"))
+    }
+}
+
+/// The first line of a command.
+pub fn heading(number: usize, title: &str, look: Look) -> String {
+    let (word, number) = ("Benchmark ", (number + 1).to_string());
+    let (word, number) = (
+        look.paint(word, &[Paint::Bold]),
+        look.paint(&number, &[Paint::Bold]),
+    );
+    format!("{word}{number}: {title}\n")
+}
+
+/// The figures of a command.
+pub fn paragraph(figures: &Figures, look: Look) -> String {
+    use Paint::{Blue, Bold, Cyan, Dimmed, Green, Purple};
+    let unit = look.unit.unwrap_or_else(|| Unit::fitting(figures.mean));
+    let wide =
+        |seconds: f64, paints: &[Paint]| look.paint(&format!("{:>8}", unit.text(seconds)), paints);
+    let mean = wide(figures.mean, &[Bold, Green]);
+    let user = look.paint(&unit.text(figures.user), &[Blue]);
+    let system = look.paint(&unit.text(figures.system), &[Blue]);
+    let Some(deviation) = figures.deviation else {
+        let word = look.paint("abs", &[Bold, Green]);
+        return format!(
+            "  Time ({word} ≡):        {mean}  {:>8}     [User: {user}, System: {system}]\n",
+            ""
+        );
+    };
+    let (word, sigma) = (
+        look.paint("mean", &[Bold, Green]),
+        look.paint("σ", &[Green]),
+    );
+    let deviation = wide(deviation, &[Green]);
+    let (low, high) = (look.paint("min", &[Cyan]), look.paint("max", &[Purple]));
+    let (least, most) = (wide(figures.least, &[Cyan]), wide(figures.most, &[Purple]));
+    let count = look.paint(&format!("{} runs", figures.runs.len()), &[Dimmed]);
+    format!(
+        "  Time ({word} ± {sigma}):     {mean} ± {deviation}    [User: {user}, System: {system}]\n  \
+         Range ({low} … {high}):   {least} … {most}    {count}\n"
+    )
+}
+
+/// What threatens the figures of a command, as whole sentences.
+pub fn warnings(figures: &Figures, request: &Request, shell_s: f64) -> Vec<String> {
+    let mut found = Vec::new();
+    let in_shell = matches!(request.executor, Executor::Shell(_));
+    if in_shell && figures.times().any(|time| time < SHORT_S) {
+        found.push(if request.strict {
+            STRICT_SHORT.to_owned()
+        } else {
+            let shell = Unit::fitting(shell_s).text(shell_s);
+            format!(
+                "Some runs took less than {:.0} ms beside the shell, whose own {shell} are taken out and differ from run to \
+                 run. '-N' starts commands without a shell.",
+                SHORT_S * 1e3
+            )
+        });
+    }
+    if figures.runs.iter().any(|run| run.status != Some(0)) {
+        found.push(if request.strict {
+            "Ignoring non-zero exit code.".to_owned()
+        } else {
+            "Some runs ended with another status than 0, which was ignored.".to_owned()
+        });
+    }
+    let times: Vec<f64> = figures.times().collect();
+    let scores = scores(&times);
+    let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
+    if scores[0] > FAR {
+        let first = Unit::fitting(times[0]).text(times[0]);
+        found.push(if request.strict { strict_slow_first(&first, warms, prepares) } else { let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
+                format!(
+                    "The first run took {first}, much longer than the others: a cache was probably empty. With {hint} it \
+                     is full from the beginning; with '--prepare' each run can find it empty."
+                ) });
+    } else if scores.iter().any(|score| score.abs() > FAR) {
+        found.push(if request.strict { strict_outliers(warms && prepares) } else { let count = scores.iter().filter(|score| score.abs() > FAR).count();
+                format!("{count} of {} runs took far longer or shorter than the others: something else was at work.", times.len()) });
+    }
+    found
+}
+
+/// How a warning is introduced.
+pub fn warning_line(text: &str, look: Look) -> String {
+    format!("  {}: {text}\n", look.paint("Warning", &[Paint::Yellow]))
+}
+
+/// How commands stand to each other. The reference is the first, if the user named one, else the quickest.
+pub fn comparison(all: &[Figures], request: &Request, look: Look) -> Result<String, String> {
+    if all.len() < 2 {
+        return Ok(String::new());
+    }
+    let reference = if request.has_reference {
+        0
+    } else {
+        fastest(all)
+    };
+    let by_time = request.sort != Sort::Command;
+    if request.strict {
+        let has_zero = all[fastest(all)].mean == 0.0 || all[reference].mean == 0.0;
+        if has_zero {
+            return Err(format!(
+                "{}: {STRICT_ZERO}",
+                look.paint("Note", &[Paint::Bold])
+            ));
+        }
+        return Ok(of_means(&relative(all, reference, by_time), by_time, look));
+    }
+    Ok(tested(all, reference, by_time, look))
+}
+
+/// The original's comparison.
+fn of_means(rows: &[Relative<'_>], by_time: bool, look: Look) -> String {
+    use Paint::{Bold, Cyan, Green, Purple};
+    let spread = |row: &Relative<'_>, width: usize| {
+        let own = row
+            .deviation
+            .map(|own| look.paint(&format!("{own:width$.2}"), &[Green]));
+        own.map(|own| format!(" ± {own}"))
+    };
+    let ratio = |row: &Relative<'_>, width: usize| {
+        look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
+    };
+    if !by_time {
+        let line = |row: &Relative<'_>| {
+            let spread = spread(row, 5).filter(|_| !row.is_reference);
+            let spread = spread.unwrap_or_else(|| " ".repeat(8));
+            format!("  {}{spread}  {}\n", ratio(row, 10), row.figures.title)
+        };
+        let lines: String = rows.iter().map(line).collect();
+        return format!(
+            "{}\n{lines}",
+            look.paint("Relative speed comparison", &[Bold])
+        );
+    }
+    let best = rows.iter().find(|row| row.is_reference);
+    let best = best.map_or("", |row| row.figures.title.as_str());
+    let mut text = format!(
+        "{}\n  {} ran\n",
+        look.paint("Summary", &[Bold]),
+        look.paint(best, &[Cyan])
+    );
+    for row in rows.iter().filter(|row| !row.is_reference) {
+        let own = spread(row, 0).unwrap_or_default();
+        let title = look.paint(&row.figures.title, &[Purple]);
+        text.push_str(&match row.order {
+            Ordering::Less => format!("{}{own} times slower than {title}\n", ratio(row, 8)),
+            Ordering::Greater => format!("{}{own} times faster than {title}\n", ratio(row, 8)),
+            Ordering::Equal => format!("    As fast ({}{own}) as {title}\n", ratio(row, 0)),
+        });
+    }
+    text
+}
+
+/// One command beside the reference, as the test sees them.
+struct Tested<'a> {
+    title: &'a str,
+    mean: f64,
+    /// Nothing where there are too few runs.
+    test: Option<StratifiedRank>,
+    has_shell: bool,
+}
+
+fn tested(all: &[Figures], reference: usize, by_time: bool, look: Look) -> String {
+    let base = &all[reference];
+    let others = all.iter().enumerate().filter(|(at, _)| *at != reference);
+    let mut rows: Vec<Tested<'_>> = others.map(|(_, other)| against(base, other)).collect();
+    if by_time {
+        rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    }
+    let p_values: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| Some(row.test.as_ref()?.p))
+        .collect();
+    // The strictest limit that Holm's correction sets holds for every interval, so that none says more than its p.
+    let limit = ALPHA / p_values.len().max(1) as f64;
+    let mut adjusted = holm(&p_values).into_iter();
+    let title = look.paint(&base.title, &[Paint::Cyan]);
+    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[Paint::Bold]));
+    for row in &rows {
+        let p = row.test.as_ref().and_then(|_| adjusted.next());
+        text.push_str(&sentence(row, p.unwrap_or(1.0), limit, look));
+    }
+    if rows.iter().any(|row| row.has_shell) {
+        text.push_str(
+            "  *: with the time of the shell, without which nothing is left of some runs\n",
+        );
+    }
+    text
+}
+
+/// The test of one command against the reference. Nothing is left of a command that is as short as the shell, so
+/// that a ratio is that of times with the shell where one is not above zero.
+fn against<'a>(base: &Figures, other: &'a Figures) -> Tested<'a> {
+    let has_shell = base.times().chain(other.times()).any(|time| time <= 0.0);
+    let value =
+        |run: &crate::hyperfine::figures::Timing| if has_shell { run.whole_s } else { run.real_s };
+    let mut seen: Vec<Observation> = Vec::new();
+    seen.extend(
+        base.runs
+            .iter()
+            .map(|run| Observation::baseline(value(run), run.block)),
+    );
+    seen.extend(
+        other
+            .runs
+            .iter()
+            .map(|run| Observation::candidate(value(run), run.block)),
+    );
+    let enough = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
+    let test = stratified_rank(&seen).ok();
+    Tested {
+        title: &other.title,
+        mean: other.mean,
+        test: test.filter(|test| enough && test.n_per_side >= MINIMUM_PER_SIDE),
+        has_shell,
+    }
+}
+
+fn sentence(row: &Tested<'_>, p: f64, limit: f64, look: Look) -> String {
+    let title = look.paint(row.title, &[Paint::Purple]);
+    let Some(test) = &row.test else {
+        return format!(
+            "    too few runs to compare it with {title}: {MINIMUM_PER_SIDE} of each are needed\n"
+        );
+    };
+    let mark = if row.has_shell { "*" } else { "" };
+    let interval = test.interval_at(limit);
+    let (ratio, low, high) = (test.ratio(), interval.low, interval.high);
+    let is_different = p <= ALPHA;
+    let (word, ratio, low, high) = if ratio >= 1.0 {
+        ("faster", ratio, low, high)
+    } else {
+        ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
+    };
+    let shown = look.paint(&format!("{ratio:8.2}"), &[Paint::Bold, Paint::Green]);
+    let range = format!("[{low:.2}, {high:.2}]{mark}");
+    if is_different {
+        return format!("{shown} {range} times {word} than {title}\n");
+    }
+    let verdict = if low > 1.0 / (1.0 + SAME) && high < 1.0 + SAME {
+        "the same as"
+    } else {
+        "indistinguishable from"
+    };
+    format!("{shown} {range} times {word}, {verdict} {title}\n")
+}
+
+// Lines of the original, which scripts may look for.
+
+const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
+     calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \
+     to disable the shell completely.";
+
+const STRICT_ZERO: &str = "The benchmark comparison could not be computed as some benchmark times are zero. This could be caused by \
+     background interference during the initial calibration phase of hyperfine, in combination with very fast commands \
+     (faster than a few milliseconds). Try to re-run the benchmark on a quiet system. If you did not do so already, try \
+     the --shell=none/-N option. If it does not help either, you command is most likely too fast to be accurately \
+     benchmarked by hyperfine.";
+
+fn strict_slow_first(first: &str, warms: bool, prepares: bool) -> String {
+    let hint = match (warms, prepares) {
+        (true, true) => {
+            "You are already using both the '--warmup' option as well as the '--prepare' option. Consider re-running the \
+             benchmark on a quiet system. Maybe it was a random outlier. Alternatively, consider increasing the warmup count."
+        }
+        (true, false) => {
+            "You are already using the '--warmup' option which helps to fill these caches before the actual benchmark. You \
+             can either try to increase the warmup count further or re-run this benchmark on a quiet system in case it was a \
+             random outlier. Alternatively, consider using the '--prepare' option to clear the caches before each timing run."
+        }
+        (false, true) => {
+            "You are already using the '--prepare' option which can be used to clear caches. If you did not use a \
+             cache-clearing command with '--prepare', you can either try that or consider using the '--warmup' option to fill \
+             those caches before the actual benchmark."
+        }
+        (false, false) => {
+            "You should consider using the '--warmup' option to fill those caches before the actual benchmark. \
+             Alternatively, use the '--prepare' option to clear the caches before each timing run."
+        }
+    };
+    format!(
+        "The first benchmarking run for this command was significantly slower than the rest ({first}). This could be caused \
+         by (filesystem) caches that were not filled until after the first run. {hint}"
+    )
+}
+
+fn strict_outliers(is_all_used: bool) -> String {
+    let hint = if is_all_used {
+        ""
+    } else {
+        " It might help to use the '--warmup' or '--prepare' options."
+    };
+    format!(
+        "Statistical outliers were detected. Consider re-running this benchmark on a quiet system without any interferences \
+         from other programs.{hint}"
+    )
+}

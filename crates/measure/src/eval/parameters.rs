@@ -1,0 +1,193 @@
+//! Values of parameters as they are typed: ranges of decimal numbers, and lists.
+//!
+//! Ranges are exact: numbers are whole multiples of a power of ten, so that 0.1 in three steps is 0.3. Start at [`range`]
+//! and [`list`].
+
+use anyhow::{Context, bail, ensure};
+use speedwell_model::{Case, Value};
+
+/// A decimal number: `units` times 10 to the power of -`places`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Decimal {
+    units: i128,
+    places: u32,
+}
+
+/// More digits behind the point are no lengths of time that a command could have.
+const MOST_PLACES: u32 = 18;
+
+impl Decimal {
+    fn parse(text: &str) -> Option<Decimal> {
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => (-1, digits),
+            None => (1, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            is_plain(whole) && is_plain(behind) && !(whole.is_empty() && behind.is_empty());
+        let places = u32::try_from(behind.len())
+            .ok()
+            .filter(|places| *places <= MOST_PLACES)?;
+        let units: i128 = format!("0{whole}{behind}")
+            .parse()
+            .ok()
+            .filter(|_| is_number)?;
+        // Below this, sums and shifts by the places of another number cannot overflow.
+        (units < 1_000_000_000_000_000_000_000).then_some(Decimal {
+            units: sign * units,
+            places,
+        })
+    }
+
+    /// The same number with more places.
+    fn with_places(self, places: u32) -> Option<i128> {
+        self.units
+            .checked_mul(10i128.checked_pow(places.checked_sub(self.places)?)?)
+    }
+
+    fn text(self) -> String {
+        let sign = if self.units < 0 { "-" } else { "" };
+        let digits = format!(
+            "{:0>1$}",
+            self.units.unsigned_abs(),
+            self.places as usize + 1
+        );
+        let (whole, behind) = digits.split_at(digits.len() - self.places as usize);
+        let point = if behind.is_empty() { "" } else { "." };
+        format!("{sign}{whole}{point}{behind}")
+    }
+}
+
+/// The numbers from `first` to `last`, which belongs to them, `step` apart; 1 where no step is given. The first is written as
+/// typed, the others with as many places as a sum of the first and steps has.
+///
+/// # Errors
+/// A word that is no number, a step that leads nowhere, more numbers than there may be cases.
+pub fn range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
+    let number = |text: &str| {
+        let read = Decimal::parse(text);
+        read.with_context(|| format!("'{text}' is not a decimal number such as 10 or 0.5"))
+    };
+    let [begin, end, step] = [number(first)?, number(last)?, number(step.unwrap_or("1"))?];
+    let places = begin.places.max(step.places);
+    let finest = places.max(end.places);
+    let scaled = [begin, end, step].map(|number| number.with_places(finest));
+    let [Some(from), Some(to), Some(by)] = scaled else {
+        bail!("the numbers from {first} to {last} have too many digits");
+    };
+    ensure!(
+        from <= to,
+        "the range from {first} to {last} is empty\nhint: the smaller number comes first"
+    );
+    ensure!(
+        by > 0,
+        "a step of {} leads nowhere\nhint: it is greater than 0",
+        step.text()
+    );
+    let count = (to - from) / by + 1;
+    ensure!(
+        count <= Case::MOST as i128,
+        "the range from {first} to {last} has {count} values, more than the {} cases that there may be",
+        Case::MOST
+    );
+    let shift = 10i128.pow(finest - places);
+    let text = |at: i128| match at {
+        0 => begin.text(),
+        at => Decimal {
+            units: (from + at * by) / shift,
+            places,
+        }
+        .text(),
+    };
+    Ok((0..count).map(text).collect())
+}
+
+/// The values of a list: between commas, of which `\,` is none.
+pub fn list(text: &str) -> Vec<String> {
+    let mut values = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let at = values.len() - 1;
+        match letter {
+            ',' => values.push(String::new()),
+            '\\' if matches!(letters.peek(), Some(',' | '\\')) => values[at].extend(letters.next()),
+            letter => values[at].push(letter),
+        }
+    }
+    values
+}
+
+/// Texts as values of a parameter: numbers or truth values where all read back as they were typed, else texts.
+pub fn values(texts: &[String]) -> Vec<Value> {
+    let guessed: Vec<Value> = texts.iter().map(|text| Value::guess(text)).collect();
+    let is_kept = |(text, value): (&String, &Value)| value.plain() == **text;
+    let are_alike = guessed.windows(2).all(|two| two[0].kind() == two[1].kind());
+    if are_alike && texts.iter().zip(&guessed).all(is_kept) {
+        guessed
+    } else {
+        texts.iter().cloned().map(Value::Text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_exact_and_holds_its_last_number() {
+        let numbers = |first, last, step| range(first, last, step).unwrap();
+        assert_eq!(numbers("1", "4", None), ["1", "2", "3", "4"]);
+        assert_eq!(
+            numbers("0.1", "0.4", Some("0.1")),
+            ["0.1", "0.2", "0.3", "0.4"]
+        );
+        assert_eq!(numbers("-1", "1", Some("0.75")), ["-1", "-0.25", "0.50"]);
+        assert_eq!(numbers("5", "5", None), ["5"]);
+        assert_eq!(numbers("1", "2.001", None), ["1", "2"]);
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_is_an_error() {
+        for (first, last, step) in [
+            ("4", "1", None),
+            ("1", "2", Some("0")),
+            ("1", "2", Some("-1")),
+            ("a", "2", None),
+            ("1", "1e3", None),
+            (".", "1", None),
+            ("0", "1", Some("0.0000001")),
+            ("0", "99999999999999999999999999", None),
+        ] {
+            assert!(range(first, last, step).is_err(), "{first} {last} {step:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_cut_at_commas_unless_they_are_escaped() {
+        assert_eq!(list("a,b"), ["a", "b"]);
+        assert_eq!(list(r"a\,b,c\\,\d"), ["a,b", r"c\", r"\d"]);
+        assert_eq!(list(""), [""]);
+    }
+
+    #[test]
+    fn values_are_numbers_only_if_they_read_back_as_they_were_typed() {
+        let of = |texts: &[&str]| {
+            values(
+                &texts
+                    .iter()
+                    .map(|text| (*text).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(of(&["1", "2.5"]), [Value::Number(1.0), Value::Number(2.5)]);
+        assert_eq!(
+            of(&["0.10", "0.2"]),
+            [Value::Text("0.10".into()), Value::Text("0.2".into())]
+        );
+        assert_eq!(
+            of(&["1", "a"]),
+            [Value::Text("1".into()), Value::Text("a".into())]
+        );
+    }
+}

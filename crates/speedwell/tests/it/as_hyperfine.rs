@@ -1,0 +1,211 @@
+//! `speedwell as hyperfine`, beside what the original printed and exported, and with real commands.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/hyperfine-tool")
+}
+
+fn hyperfine(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
+    command
+        .args(["as", "hyperfine"])
+        .args(words)
+        .current_dir(folder);
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn output_and_exports_are_those_of_the_original() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = std::fs::read_to_string(golden().join("calls.txt")).unwrap();
+    let mut seen = 0;
+    for (name, line) in calls.lines().filter_map(|line| line.split_once(": ")) {
+        if name.starts_with('#') {
+            continue;
+        }
+        let kinds = ["json", "csv", "markdown", "asciidoc", "orgmode"];
+        let endings = ["json", "csv", "md", "adoc", "org"];
+        let mut words = vec!["--debug-mode".to_owned(), "--strict-compat".to_owned()];
+        words.extend(shell_words::split(line).unwrap());
+        for (kind, ending) in kinds.iter().zip(endings) {
+            words.extend([format!("--export-{kind}"), format!("{name}.{ending}")]);
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = hyperfine(folder.path(), &words);
+        let recorded = |ending: &str| {
+            std::fs::read_to_string(golden().join(format!("{name}.{ending}"))).unwrap_or_default()
+        };
+        assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
+        assert_eq!(text(&output.stdout), recorded("stdout"), "{name}");
+        assert_eq!(text(&output.stderr), recorded("stderr"), "{name}");
+        for ending in endings {
+            let written = std::fs::read_to_string(folder.path().join(format!("{name}.{ending}")));
+            assert_eq!(written.unwrap(), recorded(ending), "{name}.{ending}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 8);
+}
+
+#[test]
+fn commands_have_their_runs_their_environment_and_what_belongs_around_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let append = |word: &str| format!("echo {word} >> log");
+    let (prepare, conclude) = (append("prepare"), append("conclude"));
+    let one = "echo one-$HYPERFINE_ITERATION >> log";
+    let words = [
+        "-w",
+        "1",
+        "-r",
+        "2",
+        "-p",
+        &prepare,
+        "-C",
+        &conclude,
+        one,
+        "echo {x} >> log; exit {x}",
+        "-L",
+        "x",
+        "3",
+        "-i=3",
+        "--export-json",
+        "r.json",
+        "--style",
+        "none",
+        "-n",
+        "c{x}",
+    ];
+    let output = hyperfine(folder.path(), &words);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(text(&output.stdout), "");
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let count = |word: &str| log.lines().filter(|line| *line == word).count();
+    assert_eq!(
+        (count("prepare"), count("conclude"), count("3")),
+        (6, 6, 3),
+        "{log}"
+    );
+    for word in ["one-warmup-0", "one-0", "one-1"] {
+        assert_eq!(count(word), 1, "{log}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("r.json")).unwrap()).unwrap();
+    let results = json["results"].as_array().unwrap();
+    assert_eq!(results[1]["exit_codes"], serde_json::json!([3, 3]));
+    assert_eq!(results[1]["command"], "c3");
+    assert_eq!(results[0]["parameters"]["x"], "3");
+    assert!(results[0]["memory_usage_byte"][0].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn the_order_is_one_after_the_other_only_where_that_is_asked_for_or_needed() {
+    let order = |words: &[&str]| -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let common = [
+            "-N",
+            "-r",
+            "20",
+            "--seed",
+            "1",
+            "--style",
+            "none",
+            "sh -c 'printf a >> log'",
+            "sh -c 'printf b >> log'",
+        ];
+        let output = hyperfine(folder.path(), &[words, &common[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        std::fs::read_to_string(folder.path().join("log")).unwrap()
+    };
+    let in_turn = "a".repeat(20) + &"b".repeat(20);
+    let mixed = order(&[]);
+    assert_eq!(mixed.matches('a').count(), 20, "{mixed}");
+    assert!(
+        !mixed.contains("aaaaaaaaa") && !mixed.contains("bbbbbbbbb"),
+        "{mixed}"
+    );
+    assert_eq!(order(&["--strict-compat"]), in_turn);
+    assert_eq!(order(&["--setup", "true"]), in_turn);
+}
+
+#[test]
+fn a_test_says_how_commands_stand_to_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = [
+        "--debug-mode",
+        "sleep 0.1",
+        "sleep 0.2",
+        "sleep 0.1005",
+        "-r",
+        "10",
+    ];
+    let output = hyperfine(folder.path(), &words);
+    let stdout = text(&output.stdout);
+    // Times without any spread: the ratios are exact, and so are the intervals.
+    assert!(
+        stdout.contains("    2.00 [2.00, 2.00] times faster than sleep 0.2\n"),
+        "{stdout}"
+    );
+    let few = hyperfine(
+        folder.path(),
+        &["--debug-mode", "sleep 1", "sleep 2", "-r", "7"],
+    );
+    assert!(
+        text(&few.stdout).contains("too few runs to compare it with sleep 2: 8 of each"),
+        "{few:?}"
+    );
+}
+
+#[test]
+fn failures_have_the_exit_statuses_of_the_original() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, status, part) in [
+        (
+            &["exit 3"][..],
+            1,
+            "exited with status 3 in its run number 1",
+        ),
+        (
+            &["-N", "/no/such/program"],
+            1,
+            "cannot execute '/no/such/program'",
+        ),
+        (
+            &["true", "-p", "exit 4"],
+            1,
+            "of --prepare exited with status 4",
+        ),
+        (
+            &["true", "--export-json", "no/folder/r.json"],
+            1,
+            "cannot write 'no/folder/r.json'",
+        ),
+        (&["-S", "/no/shell", "true"], 1, "/no/shell"),
+        (&["--bogus"], 2, "unknown option '--bogus'"),
+        (&["true", "-r", "x"], 1, "'x'"),
+    ] {
+        let output = hyperfine(folder.path(), words);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {output:?}");
+        assert!(text(&output.stderr).contains(part), "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn what_commands_write_and_read_goes_where_it_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in"), "read\n").unwrap();
+    let words = ["-r", "1", "--input", "in", "--style", "none"];
+    let to = |output: &[&str]| hyperfine(folder.path(), &[&words[..], output, &["cat"]].concat());
+    assert_eq!(text(&to(&["--output", "inherit"]).stdout), "read\n");
+    assert_eq!(text(&to(&["--output", "pipe"]).stdout), "");
+    assert_eq!(to(&["--output", "./out"]).status.code(), Some(0));
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("out")).unwrap(),
+        "read\n"
+    );
+}
