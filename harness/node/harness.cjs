@@ -26,8 +26,12 @@ const session = new Session(new Channel(Number(descriptors[1]), Number(descripto
 if (bundle) session.onQuit = (verbs) => inPackage('lib/harness/compiled.js').keep(bundle, verbs);
 session.serve();
 
-/** The joined files, `{ NAME: function }`, or null where there are none. */
+/**
+ * The joined files, `{ NAME: function }`, or null where there are none. Bun and Deno read the files one by one: whether
+ * they take a compiled form of another version is not known.
+ */
 function openBundle(path) {
+  if (process.versions.bun || process.versions.deno) return null;
   const source = readIfThere(path, 'utf8');
   if (source === null) return null;
   const file = `${__dirname}/compiled-${programAndFlags()}`;

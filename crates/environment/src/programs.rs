@@ -77,9 +77,9 @@ fn version_within(path: &Path, limit: Duration) -> ProgramVersion {
     let answer = ask(path, question.arguments, limit);
     let answer = answer.filter(|answer| question.any_status || answer.success);
     match answer {
-        Some(answer) if question.json => {
-            ProgramVersion::of_node(serde_json::from_str(answer.output.trim()).unwrap_or_default())
-        }
+        Some(answer) if question.json => ProgramVersion::of_javascript(
+            serde_json::from_str(answer.output.trim()).unwrap_or_default(),
+        ),
         Some(answer) => ProgramVersion {
             text: version_line(&answer.output, &name)
                 .or_else(|| version_line(&answer.errors, &name)),
@@ -94,7 +94,7 @@ struct Question {
     arguments: &'static [&'static str],
     /// Whether the answer counts even if the program says that it failed.
     any_status: bool,
-    /// Whether the answer is Node's table of versions.
+    /// Whether the answer is the table of versions that Node.js has, and Bun and Deno after it.
     json: bool,
 }
 
@@ -108,15 +108,19 @@ fn question(name: &str) -> Question {
             "-eval",
             "io:put_chars(erlang:system_info(system_version)), halt().",
         ],
-        _ if is_node(name) => &["-p", "JSON.stringify(process.versions)"],
+        "deno" => &["eval", "-p", VERSIONS],
+        _ if name == "bun" || is_node(name) => &["-p", VERSIONS],
         _ => &["--version"],
     };
     Question {
         arguments,
         any_status: name == "wrk",
-        json: is_node(name),
+        json: arguments.contains(&VERSIONS),
     }
 }
+
+/// Gives the table of versions in JavaScript.
+const VERSIONS: &str = "JSON.stringify(process.versions)";
 
 /// `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
 fn is_node(name: &str) -> bool {
@@ -128,12 +132,13 @@ fn is_node(name: &str) -> bool {
 }
 
 impl ProgramVersion {
-    /// What Node.js says of itself, from its table of versions.
-    pub fn of_node(parts: BTreeMap<String, String>) -> ProgramVersion {
-        ProgramVersion {
-            text: parts.get("node").map(|version| format!("v{version}")),
-            parts,
-        }
+    /// What Node.js, Bun or Deno says of itself, from its table of versions. The last two name the version of Node.js
+    /// that they stand in for as well.
+    pub fn of_javascript(parts: BTreeMap<String, String>) -> ProgramVersion {
+        let own = |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
+        let names = [("bun", "Bun "), ("deno", "Deno "), ("node", "v")];
+        let text = names.into_iter().find_map(|(key, name)| own(key, name));
+        ProgramVersion { text, parts }
     }
 }
 
@@ -295,6 +300,17 @@ mod tests {
         assert_eq!(version.parts["v8"], "11.3");
         let starts = fs::read_to_string(path.with_file_name("node-20.starts")).unwrap();
         assert_eq!(starts.lines().count(), 1);
+    }
+
+    #[test]
+    fn bun_and_deno_are_not_the_node_that_they_stand_in_for() {
+        let table = |own: &str| format!("echo '{{\"node\":\"26.3.0\",\"{own}\":\"1.4.5\"}}'");
+        let asked =
+            |words: &str, own: &str| format!("[ \"$1 $2\" = '{words}' ] || exit 1; {}", table(own));
+        let bun = asked("-p JSON.stringify(process.versions)", "bun");
+        assert_eq!(says("bun", &bun).as_deref(), Some("Bun 1.4.5"));
+        let deno = asked("eval -p", "deno");
+        assert_eq!(says("deno", &deno).as_deref(), Some("Deno 1.4.5"));
     }
 
     #[test]

@@ -278,7 +278,7 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
         let path = process::resolve(&program).unwrap_or(program);
         let version = match asks_version {
             true if is_known && known.contains_key("node") => {
-                environment::ProgramVersion::of_node(known.clone())
+                environment::ProgramVersion::of_javascript(known.clone())
             }
             true => environment::program_version(&path),
             false => environment::ProgramVersion::default(),

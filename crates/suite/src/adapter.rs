@@ -14,12 +14,13 @@ use std::path::Path;
 
 /// Placeholders that texts of an adapter may have. `options`, `arguments` and `parameters` are whole words that become
 /// several or none.
-const PLACEHOLDERS: [&str; 20] = [
+const PLACEHOLDERS: [&str; 21] = [
     "program",
     "file",
     "folder",
     "name",
     "pattern",
+    "escaped",
     "levels",
     "output",
     "scratch",
@@ -174,6 +175,16 @@ pub enum Read {
     Divan,
     /// Text of Rust's own test harness.
     Libtest,
+    /// JSON of JMH, and its list with parameters.
+    Jmh,
+    /// JSON of pytest-benchmark.
+    PytestBenchmark,
+    /// JSON of pyperf.
+    Pyperf,
+    /// XML of Catch2.
+    Catch2,
+    /// JSON of `vitest bench`, and what it prints of benchmarks that it skips.
+    Vitest,
 }
 
 /// What is good.

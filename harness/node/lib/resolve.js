@@ -4,9 +4,10 @@
 // not installed. Decides how each version of node is told; files that say anything else are not affected.
 
 const path = require('path');
+const runtime = require('./runtime.js');
 
-/** What `require('module')` gives, without the loader of ES modules that it would load as well. */
-const Module = module.constructor;
+/** What `require('module')` gives; in Node.js without the loader of ES modules that it would load as well. */
+const Module = module.constructor._load ? module.constructor : require('module');
 
 const NAME = 'speedwell';
 const INDEX = path.join(__dirname, '..', 'index.js');
@@ -17,6 +18,10 @@ let providedToModules = false;
 function provide() {
   if (provided) return;
   provided = true;
+  if (runtime.name === 'bun') {
+    provideToBun();
+    return;
+  }
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function resolveFilename(request, ...rest) {
     if (request !== NAME) return resolve.call(this, request, ...rest);
@@ -31,7 +36,7 @@ function provide() {
  * loader's own thread (20.6). Node 18 has neither without a flag; there the package must be installed.
  */
 function provideToModules() {
-  if (providedToModules) return;
+  if (providedToModules || runtime.name === 'bun') return;
   providedToModules = true;
   // Loading it adds the hooks to the class.
   require('module');
@@ -43,10 +48,18 @@ function provideToModules() {
         if (specifier === NAME) return { url, format: 'commonjs', shortCircuit: true };
         return next(specifier, context);
       },
+      // Deno 2.9 heeds the other hook only beside one of this kind.
+      ...(runtime.name === 'deno' && { load: (address, context, next) => next(address, context) }),
     });
   } else if (Module.register) {
     Module.register(pathToFileURL(path.join(__dirname, 'resolve_hooks.mjs')).href, { data: { name: NAME, url } });
   }
+}
+
+/** Bun has one way for both. */
+function provideToBun() {
+  const contents = () => ({ exports: require('../index.js'), loader: 'object' });
+  Bun.plugin({ name: NAME, setup: (build) => { build.module(NAME, contents); } });
 }
 
 Object.assign(exports, { Module, provide, provideToModules });

@@ -4,23 +4,28 @@
 //! the role that the original gives to its grandchildren, so that it costs one start of Node
 //! instead of two or three. Scripts that start their cases in ways of their own are executed whole.
 
-use crate::attempt::not_described;
+use crate::attempt::{invalid, not_described};
 use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use crate::node::http_tool::{
     Choice, Library, OWN, STANDS_IN_FOR, Shim, choose, next_serial, with_surroundings,
 };
 use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe, skip_reason};
 use crate::node::reports::Reports;
+use crate::node::runtime::Runtime;
 use crate::{Attempt, Harness, protocol};
 use speedwell_model::{Case, Cause, Value};
 use speedwell_process::{Channel, Spec, run};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The harness for folders that bring their own `common.js`.
 pub struct NodeCore;
 
 impl Harness for NodeCore {
     fn describe(&self, source: &Source, request: &Request) -> Description {
+        if let Some(reason) = refusal(&request.program) {
+            let spec = Spec::new(&request.program);
+            return not_described(source, invalid(reason), &spec, None);
+        }
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
         let tool = choose(&text, request, Library::NodeCore);
         let enumerated = if request.trial == Trial::No {
@@ -42,7 +47,8 @@ impl Harness for NodeCore {
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_stand_in(bare, shim.as_ref());
-        if let Some(reason) = &job.unavailable {
+        let refusal = refusal(&setting.program);
+        if let Some(reason) = job.unavailable.as_deref().or(refusal) {
             return Attempt::refused(&bare, reason, job, setting);
         }
         let expected = (job.route == Route::Direct).then_some(1);
@@ -72,6 +78,14 @@ impl Harness for NodeCore {
     fn usual_program(&self, _source: &Source) -> PathBuf {
         PathBuf::from("node")
     }
+}
+
+/// Why such a folder is not measured with the program.
+fn refusal(program: &Path) -> Option<&'static str> {
+    (Runtime::of(program) == Runtime::Deno).then_some(
+        "a folder with a common.js of its own reports over a channel of Node.js, over which Deno is not measured; files \
+         that use the package 'speedwell' are",
+    )
 }
 
 /// Cases as the file gives them, with the user's values in place.

@@ -1,17 +1,19 @@
-//! Node.js files that use our package, driven over the harness protocol.
+//! JavaScript files that use our package, driven over the harness protocol.
 //!
-//! What is said over the protocol is the same for every language; here is how Node.js is started,
+//! What is said over the protocol is the same for every language; here is how Node.js, Bun and Deno are started,
 //! and what a file that starts its cases itself needs instead: it is listened to over Node's own channel ([`Reports`]).
 
 pub mod core;
 pub mod http_tool;
 pub mod probe;
 mod reports;
+pub(crate) mod runtime;
 
 use crate::attempt::not_described;
 use crate::job::{Description, Job, Request, Route, Setting, Source};
 use crate::node::probe::FOREIGN;
 use crate::node::reports::Reports;
+use crate::node::runtime::Runtime;
 use crate::protocol::{self, Loop};
 use crate::{Attempt, Harness, sources};
 use speedwell_model::Cause;
@@ -23,10 +25,17 @@ pub struct Node;
 
 impl Harness for Node {
     fn describe(&self, source: &Source, request: &Request) -> Description {
+        let runtime = Runtime::of(&request.program);
         match harness_spec(&request.program, source, None) {
-            Ok(spec) => {
+            Ok(mut spec) => {
                 let draft = draft(source, request);
-                let plain = by_hand(&request.program, source, &[], &request.assignments());
+                // What a file declares depends on no flag of Node.js; Deno says only by its own what a file may do.
+                let flags = match runtime {
+                    Runtime::Deno => runtime.arguments(&request.variant.arguments),
+                    _ => Vec::new(),
+                };
+                spec.arguments.splice(0..0, flags.clone());
+                let plain = by_hand(&request.program, source, flags, &request.assignments());
                 protocol::describe(source, request, &spec, &plain, &draft)
             }
             Err(cause) => not_described(source, cause, &Spec::new(&request.program), None),
@@ -43,6 +52,9 @@ impl Harness for Node {
         };
         if let Some(reason) = &job.unavailable {
             return Attempt::refused(&spec, reason, job, setting);
+        }
+        if let Some(reason) = Runtime::of(&setting.program).refusal(job) {
+            return Attempt::refused(&plain_spec(job, setting), &reason, job, setting);
         }
         if job.route == Route::Parent {
             return perform_whole(job, setting, &spec);
@@ -75,6 +87,10 @@ fn harness_spec(
     spec.directory = Some(source.directory.clone());
     spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.channel = Channel::Harness;
+    if Runtime::of(program) == Runtime::Deno {
+        // It colours what it writes to a pipe as well, and the end of that is shown with a failure.
+        spec.environment.push(("NO_COLOR".into(), "1".into()));
+    }
     Ok(http_tool::with_surroundings(spec, tool))
 }
 
@@ -91,8 +107,7 @@ fn measuring_spec(job: &Job, setting: &Setting<'_>) -> Result<Spec, Cause> {
         spec.arguments.extend(job.arguments.iter().cloned());
         spec.channel = Channel::NodeSocket;
     }
-    let flags = setting.variant.arguments.iter().chain(&job.flags).cloned();
-    spec.arguments.splice(0..0, flags);
+    spec.arguments.splice(0..0, flags(job, setting));
     spec.environment
         .extend(setting.variant.environment.iter().cloned());
     spec.limit = setting.limit;
@@ -102,34 +117,34 @@ fn measuring_spec(job: &Job, setting: &Setting<'_>) -> Result<Spec, Cause> {
 
 /// The line that a person would type to see the same case.
 fn plain_spec(job: &Job, setting: &Setting<'_>) -> Spec {
-    let flags: Vec<String> = setting
-        .variant
-        .arguments
-        .iter()
-        .chain(&job.flags)
-        .cloned()
-        .collect();
+    let flags = flags(job, setting);
     Spec {
         environment: setting.variant.environment.clone(),
         limit: setting.limit,
-        ..by_hand(&setting.program, &job.source, &flags, &job.arguments)
+        ..by_hand(&setting.program, &job.source, flags, &job.arguments)
     }
+}
+
+/// What the user gives the program, then what the file asks for.
+fn flags(job: &Job, setting: &Setting<'_>) -> Vec<String> {
+    let own = Runtime::of(&setting.program).arguments(&setting.variant.arguments);
+    [&own[..], &job.flags].concat()
 }
 
 /// A start of the file without us, except that it finds our package.
 fn by_hand(
     program: &std::path::Path,
     source: &Source,
-    flags: &[String],
+    mut flags: Vec<String>,
     arguments: &[String],
 ) -> Spec {
     let mut spec = Spec::new(program);
     if let Ok(folder) = sources::NODE.folder() {
-        let register = folder.join("register.cjs");
-        spec = spec.args(["-r".to_owned(), register.to_string_lossy().into_owned()]);
+        let register = folder.join("register.cjs").to_string_lossy().into_owned();
+        flags = Runtime::of(program).preloading(register, flags);
     }
     spec.directory = Some(source.directory.clone());
-    spec.args(flags.iter().cloned())
+    spec.args(flags)
         .args([source.file.to_string_lossy()])
         .args(arguments.iter().cloned())
 }

@@ -6,6 +6,7 @@
 
 use crate::compile::{Compilation, unpacked, which};
 use crate::layout::{Linking, RunLayout};
+use crate::node::runtime::Runtime;
 use crate::sources::{self, Sources};
 use crate::{cache_folder, own_program};
 use speedwell_model::{Language, Snippet, Variant};
@@ -55,8 +56,11 @@ fn laid_out(
 ) -> Result<(Spec, Option<Linking>), Failed> {
     let mut linking = None;
     let mut spec = match snippet.language {
-        Language::Node => script(&sources::NODE, "harness.cjs", program, variant)?,
-        Language::Python => script(&sources::PYTHON, "harness.py", program, variant)?,
+        Language::Node => {
+            let flags = Runtime::of(program).arguments(&variant.arguments);
+            script(&sources::NODE, "harness.cjs", program, &flags)?
+        }
+        Language::Python => script(&sources::PYTHON, "harness.py", program, &variant.arguments)?,
         Language::Sh => own(program),
         Language::Erlang | Language::Elixir => start_beam(snippet.language, program, variant)?,
         _ => {
@@ -71,10 +75,10 @@ fn laid_out(
 }
 
 /// A script of ours that an interpreter performs.
-fn script(from: &Sources, file: &str, program: &Path, variant: &Variant) -> Result<Spec, Failed> {
+fn script(from: &Sources, file: &str, program: &Path, flags: &[String]) -> Result<Spec, Failed> {
     let folder = unpacked(from)?;
     let script = folder.join(file).to_string_lossy().into_owned();
-    let arguments = variant.arguments.iter().cloned().chain([script]);
+    let arguments = flags.iter().cloned().chain([script]);
     Ok(Spec::new(program).args(arguments))
 }
 

@@ -58,6 +58,7 @@ impl Filling {
         let parameters = parameters.collect();
         self.text("name", name)
             .text("pattern", escaped(name))
+            .text("escaped", with_backslashes(name))
             .text("levels", levels.join("/"))
             .words("parameters", parameters)
     }
@@ -106,6 +107,37 @@ fn escaped(name: &str) -> String {
         pattern.push(character);
     }
     pattern
+}
+
+/// A name with a backslash before all that is neither letter, digit nor blank, for those who have special characters of their
+/// own and take any of them so.
+fn with_backslashes(name: &str) -> String {
+    let mut text = String::new();
+    for character in name.chars() {
+        if character.is_ascii_punctuation() {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text
+}
+
+/// Our words without the options that the user gives himself: some programs refuse one that is there twice.
+pub fn without_given(words: Vec<String>, given: &[String]) -> Vec<String> {
+    let mut is_kept = true;
+    let keeps = |word: &String| {
+        if word.starts_with('-') {
+            is_kept = !given
+                .iter()
+                .any(|own| option_name(own) == option_name(word));
+        }
+        is_kept
+    };
+    words.into_iter().filter(keeps).collect()
+}
+
+fn option_name(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(name, _)| name)
 }
 
 /// The words for how a run is divided: what the user asked for, else what is usual for the suite, else nothing.
@@ -178,7 +210,7 @@ pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static st
 
 /// An option of the user that would start several cases or write elsewhere.
 pub fn refused<'a>(adapter: &Adapter, arguments: &'a [String]) -> Option<&'a str> {
-    let name = |word: &'a String| word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+    let name = |word: &'a String| option_name(word);
     // Go takes one hyphen or two.
     let alike = |own: &str, word: &str| own == word || own.strip_prefix('-') == Some(word);
     let is_refused =
@@ -242,6 +274,26 @@ mod tests {
                 "-o"
             ]
         );
+    }
+
+    #[test]
+    fn an_option_that_the_user_gives_is_not_given_twice() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let ours = || words("-r 5ms -i 3 -wi 1 -w 50ms");
+        assert_eq!(
+            without_given(ours(), &words("-i 2 -prof gc")),
+            words("-r 5ms -wi 1 -w 50ms")
+        );
+        let ours = words("--time=1 --count=2");
+        assert_eq!(without_given(ours, &words("--count=7")), ["--time=1"]);
+    }
+
+    #[test]
+    fn a_name_is_taken_literally() {
+        let jmh = shipped("jmh").unwrap();
+        let filling = Filling::default().case("a, \"b\" [c].d", None, &jmh.keys);
+        assert_eq!(filling.fill_text("{escaped}"), r#"a\, \"b\" \[c\]\.d"#);
+        assert_eq!(filling.fill_text("{pattern}"), r#"a, "b" \[c\]\.d"#);
     }
 
     #[test]

@@ -175,7 +175,10 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
     let common = built
         .filling(&job.source, setting.variant)
         .case(name, job.case.as_ref(), keys)
-        .words("options", options);
+        .words(
+            "options",
+            command::without_given(options, &setting.variant.arguments),
+        );
     let command = with_places(&keys.run, &["options", "arguments"]);
     let spec_of = |filling: &Filling| Spec {
         limit: setting.limit,

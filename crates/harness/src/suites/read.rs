@@ -7,9 +7,11 @@ use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
 use speedwell_model::{Better, Case, Cause};
 use speedwell_results::foreign::suites::{
-    Reported, criterion, divan, go_bench, google_benchmark, json_path, libtest, lines,
+    Reported, catch2, criterion, divan, go_bench, google_benchmark, jmh, json_path, libtest, lines,
+    pytest_benchmark, vitest,
 };
 use speedwell_results::foreign::utf8;
+use speedwell_results::formats::pyperf;
 use speedwell_suite::adapter::{Adapter, Direction, Read};
 
 /// A case as its suite lists it.
@@ -52,6 +54,11 @@ pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
         Read::Criterion => criterion::read(bytes),
         Read::Divan => divan::read(bytes),
         Read::Libtest => libtest::read(bytes),
+        Read::Jmh => jmh::read(bytes),
+        Read::PytestBenchmark => pytest_benchmark::read(bytes),
+        Read::Pyperf => pyperf::reported(bytes),
+        Read::Catch2 => catch2::read(bytes),
+        Read::Vitest => vitest::read(bytes),
     }
 }
 
@@ -119,9 +126,13 @@ pub fn observation(
     let is_own = |reported: &Reported| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
     };
-    let mut own = all.into_iter().filter(is_own).peekable();
-    if own.peek().is_none() {
+    let mut own: Vec<Reported> = all.into_iter().filter(is_own).collect();
+    if own.is_empty() {
         return wrong(format!("wrote no results of '{name}'"));
+    }
+    // Where one name chooses several cases, such as the benchmarks of one test, the others of them are not this one.
+    if own.iter().any(|reported| is_case(reported, case)) {
+        own.retain(|reported| is_case(reported, case));
     }
     let mut observation = Observation::new(case.clone(), Vec::new());
     let mut cause = None;
@@ -143,6 +154,12 @@ pub fn observation(
         return wrong(format!("wrote no samples of '{name}'"));
     }
     (Some(observation), cause)
+}
+
+/// Whether a result is of the case, whose name may begin with that of the program.
+fn is_case(reported: &Reported, case: &Case) -> bool {
+    (reported.case.as_ref())
+        .is_some_and(|own| own.values == case.values && case.benchmark.ends_with(&own.benchmark))
 }
 
 /// The same command as somebody would type it: results go to the terminal.

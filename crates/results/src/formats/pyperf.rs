@@ -7,8 +7,9 @@
 use super::imported::{Imported, Process, VARIANT, sample};
 use super::load_report::NS_PER_SECOND;
 use crate::foreign::json::{self, Node};
+use crate::foreign::suites::Reported;
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_model::{Better, Case, Environment, Metric, Program, Sample, Session};
+use speedwell_model::{Better, Case, Environment, Metric, Program, Run, Sample, Session};
 
 /// Facts worth comparing, by their keys in the metadata of the file.
 const FACTS: [&str; 5] = [
@@ -44,6 +45,27 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
         add(&benchmark, root.get("metadata"), &mut imported)?;
     }
     imported.into_session(label, environment(root.get("metadata"))?, None)
+}
+
+/// What one process of pyperf wrote, benchmark by benchmark.
+///
+/// # Errors
+/// As for [`read`].
+pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
+    let session = read("pyperf", bytes)?;
+    let one = |run: Run| Reported {
+        metrics: (session.metrics.iter())
+            .filter(|metric| {
+                run.samples
+                    .iter()
+                    .any(|sample| *sample.metric == *metric.name)
+            })
+            .cloned()
+            .collect(),
+        samples: run.samples,
+        ..Reported::new(Some(run.case.benchmark.clone()))
+    };
+    Ok(session.runs.into_iter().map(one).collect())
 }
 
 /// Adds one element of `benchmarks`.

@@ -16,7 +16,8 @@ const BASE: &str = "@base";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
-    /// A variant to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'
+    /// A variant to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'; a program alone, such
+    /// as 'bun', gives its name to the variant
     /// (repeatable; the first is the baseline). PROGRAM may be a revision, as in --old
     #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
@@ -157,10 +158,12 @@ impl Revision {
     }
 }
 
-/// Reads `NAME=[VAR=V...] [PROGRAM] [ARG...]`.
+/// Reads `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
 fn parse_variant(text: &str) -> anyhow::Result<Typed> {
     let form = || format!("'{text}' is not of the form NAME=[VAR=V...] [PROGRAM] [ARG...]");
-    let (name, rest) = text.split_once('=').with_context(form)?;
+    let Some((name, rest)) = text.split_once('=') else {
+        return program_alone(text).with_context(form);
+    };
     if name.is_empty() || name.contains(char::is_whitespace) {
         bail!(form());
     }
@@ -180,6 +183,15 @@ fn parse_variant(text: &str) -> anyhow::Result<Typed> {
     }
     variant.arguments.extend(words);
     Ok((variant, revision))
+}
+
+/// A variant that is called what its program is.
+fn program_alone(text: &str) -> anyhow::Result<Typed> {
+    let path = Path::new(text);
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let name = name.filter(|name| !name.contains(char::is_whitespace));
+    let name = name.with_context(|| format!("'{text}' is no name of a program"))?;
+    with_program(&name, path)
 }
 
 /// `VAR=value`, where VAR is a name that a shell would take.

@@ -3,7 +3,7 @@
 //! except where a language's code has to be compiled into a program first.
 
 use super::code_snippets::{self, Snippet, Snippets};
-use super::harness_driver::{Ended, Event, Talk, encoded, tool};
+use super::harness_driver::{Ended, Event, Talk, encoded, javascript, tool};
 use super::project::repository;
 use speedwell_harness::snippet::{Failed, start, usual_program};
 use speedwell_model::{self as model, Cause, Language, Variant};
@@ -50,9 +50,7 @@ impl CodeHarness {
         };
         let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
         let way = match language {
-            "node" => {
-                Way::ReportedTime(vec![tool(&["node"])?, program("harness/node/harness.cjs")])
-            }
+            "node" | "bun" | "deno" => Way::ReportedTime(javascript(language)?),
             "python" => Way::ReportedTime(vec![
                 tool(&["python3"])?,
                 program("harness/python/harness.py"),
@@ -99,10 +97,10 @@ impl CodeHarness {
             talk: Talk::start(&words, &[("TRACE", &trace)]),
             commands: 0,
             folder,
-            language: if self.takes_several() {
-                self.language
-            } else {
-                ""
+            language: match self.language {
+                _ if !self.takes_several() => "",
+                "bun" | "deno" => "node",
+                language => language,
             },
             aside: Vec::new(),
         })

@@ -424,6 +424,8 @@ fn undoes_what_it_prepared_when_the_commands_end(harness: &Harness) {
 macro_rules! suite {
     ($($name:ident)*) => {
         suite!(@of node $($name)*);
+        suite!(@of bun $($name)*);
+        suite!(@of deno $($name)*);
         suite!(@of cpp $($name)*);
         suite!(@of python $($name)*);
     };

@@ -80,3 +80,37 @@ suite! {
             takes_no_print_for_a_message;
     }
 }
+
+// What Bun and Deno do otherwise than Node.js: everything else is the same code. Deno does not say in which line a text is
+// no JavaScript, and ends at the signal that interrupts a runner without end.
+suite! {
+    [bun]
+    {
+        figures: awaits_each_iteration keeps_what_a_pure_runner_computes;
+        lives:
+            says_what_it_offers
+            hands_values_from_hook_to_hook
+            initialises_new_workers_only
+            finds_modules_where_it_is_told
+            shows_gauges_while_it_measures;
+        ends:
+            tells_where_code_is_wrong
+            stops_with_what_it_has
+            gives_up_a_runner_that_never_ends
+            undoes_when_the_commands_end;
+    }
+}
+
+suite! {
+    [deno]
+    {
+        figures: awaits_each_iteration keeps_what_a_pure_runner_computes;
+        lives:
+            says_what_it_offers
+            hands_values_from_hook_to_hook
+            initialises_new_workers_only
+            finds_modules_where_it_is_told
+            shows_gauges_while_it_measures;
+        ends: stops_with_what_it_has undoes_when_the_commands_end;
+    }
+}

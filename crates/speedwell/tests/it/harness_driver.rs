@@ -52,15 +52,15 @@ pub struct Ended {
 impl Harness {
     /// The harness of that language; none if its tools are missing.
     pub fn of(language: &str) -> Option<Harness> {
-        let folder = repository()
-            .join("crates/speedwell/tests/conformance")
-            .join(language);
+        let zoo = match language {
+            "bun" | "deno" => "node",
+            language => language,
+        };
+        let folder = repository().join("crates/speedwell/tests/conformance");
+        let folder = folder.join(zoo);
         let program = |path: &str| repository().join(path).to_string_lossy().into_owned();
         let (command, zoo) = match language {
-            "node" => (
-                vec![tool(&["node"])?, program("harness/node/harness.cjs")],
-                Err(".js"),
-            ),
+            "node" | "bun" | "deno" => (javascript(language)?, Err(".js")),
             "python" => (
                 vec![tool(&["python3"])?, program("harness/python/harness.py")],
                 Ok("zoo.py"),
@@ -345,6 +345,19 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8(made).unwrap()
+}
+
+/// How the harness for JavaScript is started with `node`, `bun` or `deno`; none without that program.
+pub fn javascript(runtime: &str) -> Option<Vec<String>> {
+    let script = repository().join("harness/node/harness.cjs");
+    let own: &[&str] = match runtime {
+        "deno" => &["run", "-A"],
+        _ => &[],
+    };
+    let mut words = vec![tool(&[runtime])?];
+    words.extend(own.iter().map(|word| (*word).to_owned()));
+    words.push(script.to_string_lossy().into_owned());
+    Some(words)
 }
 
 /// The first of these programs that is in `PATH`; says that the test is skipped if none is.

@@ -145,7 +145,7 @@ fn our_options_are_the_suites_own_and_those_of_the_user_come_last() {
     project.run(&words).expect_status(0);
     let start = starts(&project).remove(0);
     assert!(
-        start.ends_with("--min-time=0.005 --repeat=2 --repeat=4 --fast"),
+        start.ends_with("--min-time=0.005 --repeat=4 --fast"),
         "{start}"
     );
     assert_eq!(runs(&project)[0]["samples"].as_array().unwrap().len(), 4);

@@ -3,6 +3,7 @@
 // The rules of measuring that are the same for code that is awaited and code that is not: how long a batch is, which
 // points are noted, what belongs to the histogram. It is told of every batch that is over.
 
+const runtime = require('../runtime.js');
 const { Histogram } = require('./histogram.js');
 
 /** A batch shorter than this is doubled, a longer one than that is halved (docs/reference/protocol.md, "Measuring code"). */
@@ -12,8 +13,8 @@ const LONG_NS = 2e6;
 /** Far above what 50 µs can hold, and counted in small integers by V8. */
 const MOST = 2 ** 30;
 
-/** Whether each thread has a clock of its processor time. */
-const HAS_THREAD_CLOCK = Boolean(process.threadCpuUsage);
+/** Whether each thread has a clock of its processor time. That of Deno 2.9 goes in steps of 10 ms. */
+const HAS_THREAD_CLOCK = Boolean(process.threadCpuUsage) && runtime.name !== 'deno';
 
 /**
  * The processor time of this thread, or of the process where Node.js cannot tell (before 23.9). It takes some

@@ -5,6 +5,7 @@
 // undoes by inlining. The result of an iteration stays in a variable that outlives the loop. Nothing is measured here.
 
 const vm = require('vm');
+const runtime = require('../runtime.js');
 const { formOf, fileName } = require('./forms.js');
 const { HarnessError } = require('../harness/session.js');
 
@@ -86,12 +87,32 @@ function withImport(source) {
 function requirer(folders) {
   const Module = require('module');
   const path = require('path');
+  if (runtime.name === 'bun') return requirerOfBun(Module, path, folders);
   const own = new Module(path.resolve('[code]'));
   own.filename = path.resolve('[code]');
   const absolute = folders.map((folder) => path.resolve(folder));
   own.paths = [...absolute, ...absolute.map((folder) => path.join(folder, 'node_modules')),
                ...Module._nodeModulePaths(process.cwd())];
   return (id) => own.require(id);
+}
+
+/** The same where modules cannot be made by hand: one folder after the other. */
+function requirerOfBun(Module, path, folders) {
+  const here = Module.createRequire(path.resolve('[code]'));
+  const others = folders.map((folder) => Module.createRequire(path.resolve(folder, '[code]')));
+  return (id) => {
+    for (const other of others) {
+      for (const name of /^[./]/.test(id) ? [] : [`./${id}`, id]) {
+        try {
+          other.resolve(name);
+        } catch {
+          continue;
+        }
+        return other(name);
+      }
+    }
+    return here(id);
+  };
 }
 
 Object.assign(exports, { read, loopSource, compileLoop, compileEmpty, compileHook, requirer });

@@ -5,6 +5,7 @@
 // driver is noticed. This file knows nothing of verbs except that `stop` may overtake others.
 
 const fs = require('fs');
+const runtime = require('../runtime.js');
 const { decode, decodeText, encode, writeAll } = require('../wire.js');
 
 const CHUNK_BYTES = 65536;
@@ -12,7 +13,8 @@ const CHUNK_BYTES = 65536;
 class Channel {
   constructor(commandFd, eventFd) {
     this.commandFd = commandFd;
-    this.eventFd = eventFd;
+    this.readFd = runtime.inherited(commandFd, fs.constants.O_RDONLY);
+    this.eventFd = runtime.inherited(eventFd, fs.constants.O_WRONLY);
     this.lines = [];
     this.partial = Buffer.alloc(0);
     this.ended = false;
@@ -45,7 +47,7 @@ class Channel {
   _read() {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     try {
-      const count = fs.readSync(this.commandFd, chunk, 0, CHUNK_BYTES, null);
+      const count = fs.readSync(this.readFd, chunk, 0, CHUNK_BYTES, null);
       if (count === 0) this.ended = true;
       else this._take(chunk.subarray(0, count));
     } catch (error) {
@@ -64,8 +66,7 @@ class Channel {
   /** From now on commands arrive through the event loop. */
   watch() {
     if (this.socket) return;
-    const { Socket } = require('net');
-    this.socket = new Socket({ fd: this.commandFd, readable: true, writable: false });
+    this.socket = watched(this);
     this.socket.on('data', (chunk) => {
       this._take(chunk);
       if (this.onStop) this._overtake();
@@ -144,6 +145,14 @@ class Channel {
     this.waiting = null;
     resolve(this.lines.length > 0 ? command(this.lines.shift()) : null);
   }
+}
+
+/** What tells of data, as a socket does. Bun has none for a pipe that can be left in the background. */
+function watched(channel) {
+  const { Watch } = runtime.name === 'bun' ? require('./watch.js') : {};
+  if (Watch) return new Watch(channel._withoutWaiting());
+  const { Socket } = require('net');
+  return new Socket({ fd: channel.commandFd, readable: true, writable: false });
 }
 
 /** A command with the fields every command has; the others stay encoded until their reader asks. */

@@ -6,6 +6,7 @@
 
 const fs = require('fs');
 const path = require('path');
+const runtime = require('../runtime.js');
 const { HARNESS } = require('../benchmark.js');
 const { Module, provide, provideToModules } = require('../resolve.js');
 const { HarnessError, atStage } = require('./session.js');
@@ -64,8 +65,7 @@ async function execute(session, file, outside) {
     if (outside) outside.watch(isEsModule);
     if (!isEsModule) {
       delete Module._cache[file];
-      // The third argument makes the file the main program: `require.main === module` holds in it.
-      Module._load(file, null, true);
+      loadAsMain(file);
       return;
     }
     provideToModules();
@@ -78,6 +78,18 @@ async function execute(session, file, outside) {
   } catch (error) {
     throw error instanceof HarnessError ? error : staged(error);
   }
+}
+
+/** Executes a CommonJS file as the main program: `require.main === module` holds in it. */
+function loadAsMain(file) {
+  if (runtime.name !== 'bun') {
+    // The third argument says so.
+    Module._load(file, null, true);
+    return;
+  }
+  // In Bun that function does nothing, and this name decides what the main module is.
+  globalThis.Bun.main = file;
+  require(file);
 }
 
 /** Node names a main program by its real path; a missing file is left for the loader to complain about. */
@@ -98,7 +110,8 @@ function isModule(file) {
   if (!/\.[jt]s$/.test(file)) return false;
   const type = packageType(path.dirname(file));
   // Versions that look at the syntax (22.7) have in-thread hooks later or at the same time.
-  return type ? type === 'module' : hasModuleStatement(file) && Boolean(require('module').registerHooks);
+  if (type) return type === 'module';
+  return hasModuleStatement(file) && (runtime.name !== 'node' || Boolean(require('module').registerHooks));
 }
 
 function packageType(folder) {

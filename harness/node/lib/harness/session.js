@@ -5,6 +5,7 @@
 // measured lies in the files beside it, which are loaded when they are needed.
 
 const path = require('path');
+const runtime = require('../runtime.js');
 const { writeAll } = require('../wire.js');
 
 const PROTOCOL = '1';
@@ -224,10 +225,10 @@ const GAUGES = [
 ];
 
 function readyFields() {
-  const { node } = process.versions;
   return {
     lang: 'node',
-    version: node,
+    version: runtime.version,
+    runtime: runtime.name,
     flavor: flag('--jitless') ? 'interp' : 'jit',
     build: process.features.debug ? 'debug' : 'opt',
     cpus: processors(),
@@ -259,7 +260,7 @@ function clockStep_ns() {
 
 function warnings() {
   const list = [];
-  if (process.features.debug) list.push('this is a debug build of node');
+  if (process.features.debug) list.push(`this is a debug build of ${runtime.title}`);
   if (flag('--inspect')) list.push('the inspector is on');
   if (process.env.NODE_V8_COVERAGE) list.push('NODE_V8_COVERAGE is set: code is counted while it runs');
   if (process.env.NODE_OPTIONS) list.push(`NODE_OPTIONS is set: '${process.env.NODE_OPTIONS}'`);

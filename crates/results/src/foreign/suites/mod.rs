@@ -3,16 +3,20 @@
 //! Decides what the output of a suite means, and nothing else: who starts it, and which of its results were wanted, is
 //! decided by the harness. Each reader is a function from bytes to [`Reported`]; a file has one of them.
 
+pub mod catch2;
 pub mod criterion;
 pub mod divan;
 pub mod go_bench;
 pub mod google_benchmark;
+pub mod jmh;
 pub mod json_path;
 pub mod libtest;
 pub mod lines;
+pub mod pytest_benchmark;
+pub mod vitest;
 
 use crate::foreign::unit::Measure;
-use speedwell_model::{Case, Cause, Metric, Sample};
+use speedwell_model::{Case, Cause, Metric, Sample, Value};
 use std::sync::Arc;
 
 /// A result of one case as its suite wrote it. A suite that repeats a case in one process writes several, which are
@@ -68,6 +72,21 @@ impl Reported {
 /// A measure for nanoseconds per iteration.
 pub fn nanoseconds() -> Measure {
     Measure::of_unit("ns")
+}
+
+/// A measure for seconds per iteration.
+pub fn seconds() -> Measure {
+    Measure::of_unit("s")
+}
+
+/// The value of a parameter that a suite wrote as text: of a kind of its own only if it is handed back as the same text.
+pub fn alike(text: &str) -> Value {
+    let guessed = Value::guess(text);
+    if guessed.plain() == text {
+        guessed
+    } else {
+        Value::Text(text.to_owned())
+    }
 }
 
 /// The first line that is not empty, for messages about output that cannot be read.

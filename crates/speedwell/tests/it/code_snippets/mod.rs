@@ -88,7 +88,7 @@ pub fn of(language: &str) -> Option<&'static Snippets> {
         "go" => Some(&go::SNIPPETS),
         "java" => Some(&java::SNIPPETS),
         "rust" => Some(&rust::SNIPPETS),
-        "node" => Some(&node::SNIPPETS),
+        "node" | "bun" | "deno" => Some(&node::SNIPPETS),
         "python" => Some(&python::SNIPPETS),
         _ => None,
     }

@@ -1,0 +1,108 @@
+//! The programs that perform JavaScript: Node.js, Bun and Deno.
+//!
+//! Which one a program is follows from its name, because what it must be started with depends on it, and nobody's program
+//! is executed to find out what it is. What is said to our package there is the same for all.
+
+use crate::job::Job;
+use std::path::Path;
+
+/// A program that performs JavaScript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runtime {
+    /// Node.js; also what nobody knows, because builds of it are called anything.
+    Node,
+    /// Bun.
+    Bun,
+    /// Deno.
+    Deno,
+}
+
+impl Runtime {
+    /// `bun`, `bun-1.2`, `deno`, `deno2`; everything else is taken for Node.js.
+    pub(crate) fn of(program: &Path) -> Runtime {
+        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let is = |word: &str| {
+            name.strip_prefix(word)
+                .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphabetic()))
+        };
+        match () {
+            () if is("bun") => Runtime::Bun,
+            () if is("deno") => Runtime::Deno,
+            () => Runtime::Node,
+        }
+    }
+
+    /// What stands between the program and the script: the user's `arguments`. Deno needs a subcommand, and leave to do
+    /// what the others may do without being given it.
+    pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
+        let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
+        let own: &[&str] = match self {
+            Runtime::Deno if is_bare => &["run", "-A"],
+            _ => &[],
+        };
+        let own = own.iter().map(|word| (*word).to_owned());
+        own.chain(arguments.iter().cloned()).collect()
+    }
+
+    /// The words by which a person has the script at `path` executed before the file, with the user's `arguments`.
+    pub(crate) fn preloading(self, path: String, arguments: Vec<String>) -> Vec<String> {
+        let preload = |option: &str| [option.to_owned(), path];
+        match self {
+            Runtime::Deno => [arguments, preload("--require").to_vec()].concat(),
+            _ => [preload("-r").to_vec(), arguments].concat(),
+        }
+    }
+
+    /// Why the job cannot be performed: its file asks for flags, and these are those of Node.js.
+    pub(crate) fn refusal(self, job: &Job) -> Option<String> {
+        let name = match self {
+            Runtime::Node => return None,
+            Runtime::Bun => "Bun",
+            Runtime::Deno => "Deno",
+        };
+        (!job.flags.is_empty()).then(|| {
+            let flags = job.flags.join(" ");
+            format!("the file asks for flags of Node.js, which {name} does not have: '{flags}'")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_is_known_by_its_name() {
+        let of = |path: &str| Runtime::of(Path::new(path));
+        for path in ["bun", "/opt/bun-1.4.5/bin/bun", "x/bun.exe", "bun-profile"] {
+            assert_eq!(of(path), Runtime::Bun, "{path}");
+        }
+        for path in ["deno", "/usr/bin/deno2", "deno-2.9.6"] {
+            assert_eq!(of(path), Runtime::Deno, "{path}");
+        }
+        for path in ["node", "bunny", "/deno/node", "denote", "bun/"] {
+            let expected = if path == "bun/" {
+                Runtime::Bun
+            } else {
+                Runtime::Node
+            };
+            assert_eq!(of(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn deno_gets_a_subcommand_unless_it_has_one() {
+        let words = |list: &[&str]| {
+            list.iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let of = |runtime: Runtime, given: &[&str]| runtime.arguments(&words(given));
+        assert_eq!(of(Runtime::Deno, &[]), words(&["run", "-A"]));
+        let flag = "--v8-flags=--maglev";
+        assert_eq!(of(Runtime::Deno, &[flag]), words(&["run", "-A", flag]));
+        let own = ["run", "--allow-read"];
+        assert_eq!(of(Runtime::Deno, &own), words(&own));
+        assert_eq!(of(Runtime::Bun, &["--smol"]), words(&["--smol"]));
+    }
+}

@@ -1,0 +1,187 @@
+//! XML of Catch2 (`--reporter xml`), versions 2 and 3. Of a benchmark it has the mean, not the samples.
+//!
+//! A test case is chosen on the command line and may hold several benchmarks, each of them a case of ours. Start at [`read`].
+
+use super::{Reported, first_line, nanoseconds};
+use crate::foreign::utf8;
+use anyhow::{Context as _, Result};
+use roxmltree::{Document, Node};
+use speedwell_model::{Case, Cause};
+
+/// Reads the document of one process. What tests print before it is passed over.
+///
+/// # Errors
+/// There is no XML, it is not well-formed, or a figure is none; the message names line and column, or the benchmark.
+pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+    let text = utf8(bytes)?;
+    let begin = text.find("<?xml").with_context(|| {
+        let first = first_line(text);
+        format!("it is no XML of Catch2; the first line is '{first}'")
+    })?;
+    let document = Document::parse(&text[begin..]).context("it is not well-formed XML")?;
+    let mut found = Vec::new();
+    for test in document
+        .descendants()
+        .filter(|node| node.has_tag_name("TestCase"))
+    {
+        let name = test.attribute("name").unwrap_or_default();
+        let failure = failed_assertion(test);
+        for node in test
+            .descendants()
+            .filter(|node| node.has_tag_name("BenchmarkResults"))
+        {
+            let reported = benchmark(name, test, node)?;
+            // The time of something that computes a wrong answer is no result.
+            found.push(match &failure {
+                Some(cause) => Reported {
+                    case: reported.case,
+                    cause: reported.cause.or_else(|| Some(cause.clone())),
+                    ..Reported::new(reported.name)
+                },
+                None => reported,
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Reported> {
+    let own = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
+    // Benchmarks of one name may stand in several sections.
+    let sections = node
+        .ancestors()
+        .skip(1)
+        .take_while(|above| *above != parent);
+    let mut path = vec![own(&node)];
+    path.extend(
+        sections
+            .filter(|above| above.has_tag_name("Section"))
+            .map(|above| own(&above)),
+    );
+    path.push(test.to_owned());
+    path.reverse();
+    let path = path.join("/");
+    let mut reported = Reported {
+        case: Some(Case::new(&path, Vec::new())),
+        ..Reported::new(Some(test.to_owned()))
+    };
+    let child = |tag: &str| node.children().find(|child| child.has_tag_name(tag));
+    if let Some(failed) = child("failed") {
+        let message = failed.attribute("message").unwrap_or_default();
+        reported.cause = Some(invalid(format!("the benchmark failed: {message}")));
+        return Ok(reported);
+    }
+    let figure = |node: Option<Node<'_, '_>>, key: &str| -> Result<f64> {
+        let text = node
+            .and_then(|node| node.attribute(key))
+            .unwrap_or_default();
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        number.with_context(|| {
+            format!("'{key}' of the benchmark '{path}' is '{text}', not a finite number")
+        })
+    };
+    let mean = figure(child("mean"), "value")?;
+    let samples = figure(Some(node), "samples")?;
+    reported.add(&nanoseconds(), mean, None);
+    if samples > 1.0 {
+        let note = format!("Catch2 reports the mean of its {samples} samples, not each of them.");
+        reported.notes.push(note);
+    }
+    Ok(reported)
+}
+
+/// The first assertion of a test that did not hold, or the exception that ended it.
+fn failed_assertion(test: Node<'_, '_>) -> Option<Cause> {
+    let is_false = |node: &Node<'_, '_>| node.attribute("success") == Some("false");
+    let text = |node: Node<'_, '_>, tag: &str| {
+        let inner = node.children().find(|child| child.has_tag_name(tag));
+        inner
+            .and_then(|inner| inner.text())
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let failed = test
+        .descendants()
+        .find(|node| node.has_tag_name("Expression") && is_false(node));
+    if let Some(node) = failed {
+        let (original, expanded) = (text(node, "Original"), text(node, "Expanded"));
+        let line = node.attribute("line").unwrap_or_default();
+        return Some(invalid(format!(
+            "{original} does not hold: {expanded} (line {line})"
+        )));
+    }
+    let tags = ["Exception", "FatalErrorCondition", "Failure"];
+    let thrown = test
+        .descendants()
+        .find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
+    Some(invalid(thrown.text().unwrap_or_default().trim().to_owned()))
+}
+
+fn invalid(reason: String) -> Cause {
+    Cause::Invalid { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(inside: &str) -> String {
+        format!(
+            "hello\n<?xml version=\"1.0\"?>\n<Catch><TestCase name=\"t\">{inside}</TestCase></Catch>\n"
+        )
+    }
+
+    const ONE: &str = "<BenchmarkResults name=\"a &lt;b&gt;\" samples=\"20\"><mean value=\"1571\"/></BenchmarkResults>";
+
+    #[test]
+    fn a_benchmark_has_its_mean_and_is_called_after_test_and_sections() {
+        let text = document(&format!("{ONE}<Section name=\"s\">{ONE}</Section>"));
+        let read = read(text.as_bytes()).unwrap();
+        let ids: Vec<String> = read
+            .iter()
+            .map(|one| one.case.as_ref().unwrap().id())
+            .collect();
+        assert_eq!(ids, ["t/a <b>", "t/s/a <b>"]);
+        assert_eq!(
+            (read[0].name.as_deref(), read[0].samples[0].value),
+            (Some("t"), 1571.0)
+        );
+        assert!(read[0].notes[0].contains("20 samples"));
+    }
+
+    #[test]
+    fn what_failed_is_a_cause() {
+        let cause = |inside: &str| {
+            let read = read(document(inside).as_bytes()).unwrap().remove(0);
+            read.cause.unwrap().to_string()
+        };
+        let threw =
+            "<BenchmarkResults name=\"a\"><failed message=\"bad luck\"/></BenchmarkResults>";
+        assert!(cause(threw).ends_with("the benchmark failed: bad luck"));
+        let wrong = "<Expression success=\"false\" line=\"17\"><Original> sum(3) == 4 </Original>\
+                     <Expanded> 3 == 4 </Expanded></Expression>";
+        let told = cause(&format!("{ONE}{wrong}"));
+        let read = read(document(&format!("{ONE}{wrong}")).as_bytes()).unwrap();
+        assert!(read[0].samples.is_empty(), "{read:?}");
+        assert!(
+            told.ends_with("sum(3) == 4 does not hold: 3 == 4 (line 17)"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let told = |text: &str| format!("{:#}", read(text.as_bytes()).unwrap_err());
+        assert!(told("usage\n").ends_with("the first line is 'usage'"));
+        let text = document(ONE);
+        assert!(told(&text[..text.len() - 30]).contains("well-formed"));
+        assert!(told(&format!("{text}{text}")).contains("well-formed"));
+        let nan = told(&document(ONE.replace("1571", "nan").as_str()));
+        assert!(
+            nan.contains("'value' of the benchmark 't/a <b>' is 'nan'"),
+            "{nan}"
+        );
+        assert!(read(b"\xff\xfe<\0").is_err());
+    }
+}

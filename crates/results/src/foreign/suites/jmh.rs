@@ -1,0 +1,267 @@
+//! JMH: its JSON (`-rf json`), and the list of benchmarks with their parameters (`-lp`).
+//!
+//! Each mode is a metric of its own: the mean of an iteration of 50 ms and a single call are not samples of one time. Start at
+//! [`read`]; the texts are those of JMH 1.37.
+
+use super::{Reported, alike};
+use crate::foreign::json::{self, Node};
+use crate::foreign::unit::Measure;
+use crate::foreign::utf8;
+use anyhow::{Context as _, Result, bail, ensure};
+use speedwell_model::{Better, Case, Metric, Value};
+
+/// Reads the results of a process, or the list of benchmarks that `-lp` prints.
+///
+/// # Errors
+/// Neither, or a value of another type; the message names the place or the first line that is not understood.
+pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+    if bytes.trim_ascii_start().first() != Some(&b'[') {
+        return list(utf8(bytes)?);
+    }
+    let parsed = json::parse(bytes)?;
+    Node::root(&parsed).elements()?.iter().map(result).collect()
+}
+
+fn result(result: &Node<'_>) -> Result<Reported> {
+    let name = result.need("benchmark")?.text()?.to_owned();
+    let mode = result.need("mode")?.text()?;
+    let mut values = Vec::new();
+    if let Some(params) = result.get("params") {
+        for (key, _) in params.members() {
+            values.push((key.to_owned(), alike(params.need(key)?.text()?)));
+        }
+    }
+    let mut reported = Reported {
+        case: Some(Case::new(&name, values)),
+        ..Reported::new(Some(name))
+    };
+    let primary = result.need("primaryMetric")?;
+    add(&mut reported, &primary, |unit| of_mode(mode, unit))?;
+    if let Some(others) = result.get("secondaryMetrics") {
+        for (key, _) in others.members() {
+            // Names of profilers' figures begin with a dot in the middle in older versions.
+            let name = key.trim_start_matches('·');
+            add(&mut reported, &others.need(key)?, |unit| {
+                of_profiler(name, unit)
+            })?;
+        }
+    }
+    Ok(reported)
+}
+
+/// Adds the iterations of all forks, which of sampled times are means.
+fn add(
+    reported: &mut Reported,
+    metric: &Node<'_>,
+    measure: impl Fn(&str) -> Measure,
+) -> Result<()> {
+    let measure = measure(metric.need("scoreUnit")?.text()?);
+    if let Some(histogram) = metric.get("rawDataHistogram") {
+        for iteration in forks(&histogram)? {
+            let (mut sum, mut count) = (0.0, 0.0);
+            for bin in iteration.elements()? {
+                let [value, times] = &bin.elements()?[..] else {
+                    bail!("'{}' is not a value and how often it was seen", bin.place());
+                };
+                sum += value.number()? * times.number()?;
+                count += times.number()?;
+            }
+            // Nothing was sampled in an iteration that is shorter than an operation.
+            if count > 0.0 {
+                reported.add(&measure, sum / count, None);
+            }
+        }
+        return Ok(());
+    }
+    for iteration in forks(&metric.need("rawData")?)? {
+        reported.add(&measure, iteration.number()?, None);
+    }
+    Ok(())
+}
+
+fn forks<'a>(raw: &Node<'a>) -> Result<Vec<Node<'a>>> {
+    let mut all = Vec::new();
+    for fork in raw.elements()? {
+        all.extend(fork.elements()?);
+    }
+    Ok(all)
+}
+
+/// The metric of a mode. Rates per minute and longer are left in their unit.
+fn of_mode(mode: &str, unit: &str) -> Measure {
+    let mut measure = Measure::of_unit(unit);
+    let name = match mode {
+        "sample" => "sampled_time",
+        "ss" => "single_shot_time",
+        "thrpt" => {
+            measure.metric.better = Better::Higher;
+            return measure;
+        }
+        _ => return measure,
+    };
+    measure.metric = Metric::new(name, &measure.metric.unit, Better::Lower);
+    measure
+}
+
+fn of_profiler(name: &str, unit: &str) -> Measure {
+    let measure = Measure::of_unit(unit);
+    let better = measure.metric.better;
+    Measure {
+        metric: Metric::new(name, &measure.metric.unit, better),
+        ..measure
+    }
+}
+
+/// More combinations than anybody measures; a broken list may seem to have any number.
+const MOST_CASES: f64 = 1e5;
+
+/// The name of a parameter and all its values.
+type Parameter<'a> = (&'a str, Vec<&'a str>);
+
+/// Reads what `-lp` prints: names, and under each its parameters with all their values. Each combination is a case.
+fn list(text: &str) -> Result<Vec<Reported>> {
+    let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
+    lines.next().with_context(|| {
+        let first = super::first_line(text);
+        format!("it is neither JSON of JMH nor its list of benchmarks; the first line is '{first}'")
+    })?;
+    let mut found: Vec<(&str, Vec<Parameter<'_>>)> = Vec::new();
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        let parameter = line
+            .strip_prefix("  param \"")
+            .and_then(|rest| rest.split_once("\" = {"));
+        match (parameter, found.last_mut()) {
+            (Some((key, values)), Some((_, parameters))) => {
+                let values = values.strip_suffix('}').unwrap_or(values);
+                parameters.push((key, values.split(", ").collect()));
+            }
+            (None, _) if !line.contains(char::is_whitespace) => found.push((line, Vec::new())),
+            _ => bail!(
+                "the line '{}' of its list is neither a benchmark nor a parameter",
+                line.trim()
+            ),
+        }
+    }
+    let mut cases = Vec::new();
+    for (name, parameters) in found {
+        let count = parameters
+            .iter()
+            .map(|(_, values)| values.len() as f64)
+            .product::<f64>();
+        ensure!(
+            count <= MOST_CASES,
+            "'{name}' has {count} combinations of parameters, and {MOST_CASES} at most are listed"
+        );
+        cases.extend(combinations(name, &parameters));
+    }
+    Ok(cases)
+}
+
+fn combinations(name: &str, parameters: &[Parameter<'_>]) -> Vec<Reported> {
+    let mut all: Vec<Vec<(String, Value)>> = vec![Vec::new()];
+    for (key, values) in parameters {
+        let with = |known: &Vec<(String, Value)>, value: &&str| {
+            [&known[..], &[((*key).to_owned(), alike(value))]].concat()
+        };
+        all = (all.iter())
+            .flat_map(|known| values.iter().map(move |value| with(known, value)))
+            .collect();
+    }
+    let case = |values| Reported {
+        case: Some(Case::new(name, values)),
+        ..Reported::new(Some(name.to_owned()))
+    };
+    all.into_iter().map(case).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(reported: &Reported) -> Vec<(&str, f64)> {
+        let one = |sample: &'_ speedwell_model::Sample| sample.value;
+        let names = reported.samples.iter().map(|sample| &*sample.metric);
+        names.zip(reported.samples.iter().map(one)).collect()
+    }
+
+    fn document(mode: &str, metric: &str) -> String {
+        format!(
+            r#"[{{"benchmark":"a.B.c","mode":"{mode}","params":{{"n":"10","rate":"1.0"}},"primaryMetric":{metric},
+            "secondaryMetrics":{{"·gc.count":{{"scoreUnit":"counts","rawData":[[3.0]]}}}}}}]"#
+        )
+    }
+
+    #[test]
+    fn every_iteration_of_every_fork_is_a_sample_of_the_metric_of_its_mode() {
+        let raw = |unit: &str| format!(r#"{{"scoreUnit":"{unit}","rawData":[[1.5,2.0],[4.0]]}}"#);
+        let of = |mode: &str, unit: &str| {
+            read(document(mode, &raw(unit)).as_bytes())
+                .unwrap()
+                .remove(0)
+        };
+        let time = of("avgt", "us/op");
+        assert_eq!(
+            figures(&time),
+            [
+                ("time", 1500.0),
+                ("time", 2000.0),
+                ("time", 4000.0),
+                ("gc.count", 3.0)
+            ]
+        );
+        assert_eq!(time.case.unwrap().id(), "a.B.c n=10 rate=\"1.0\"");
+        let rate = of("thrpt", "ops/ms");
+        assert_eq!(figures(&rate)[0], ("throughput", 1500.0));
+        assert_eq!(rate.metrics[0].better, Better::Higher);
+        assert_eq!(figures(&of("ss", "ms/op"))[0], ("single_shot_time", 1.5e6));
+        let rare = of("thrpt", "ops/min");
+        assert_eq!(
+            (figures(&rare)[0].1, rare.metrics[0].better),
+            (1.5, Better::Higher)
+        );
+    }
+
+    #[test]
+    fn a_sampled_iteration_is_its_mean() {
+        let metric = r#"{"scoreUnit":"ns/op","rawDataHistogram":[[[[10.0,1],[20.0,3]],[]]]}"#;
+        let read = read(document("sample", metric).as_bytes()).unwrap();
+        assert_eq!(figures(&read[0])[0], ("sampled_time", 17.5));
+        assert_eq!(read[0].samples.len(), 2, "with the one of the profiler");
+    }
+
+    #[test]
+    fn each_combination_of_parameters_is_listed() {
+        let text = "Some warning of a JVM\nBenchmarks: \na.B.c\n  param \"n\" = {1, 2}\n  param \"t\" = {a b, c=d}\na.B.d\n";
+        let ids: Vec<String> = (read(text.as_bytes()).unwrap().into_iter())
+            .map(|reported| reported.case.unwrap().id())
+            .collect();
+        let expected = [
+            "a.B.c n=1 t=\"a b\"",
+            "a.B.c n=1 t=\"c=d\"",
+            "a.B.c n=2 t=\"a b\"",
+            "a.B.c n=2 t=\"c=d\"",
+            "a.B.d",
+        ];
+        assert_eq!(ids, expected);
+    }
+
+    #[test]
+    fn what_is_neither_is_shown() {
+        let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        assert!(
+            told("Exception in thread \"main\"\n")
+                .ends_with("the first line is 'Exception in thread \"main\"'")
+        );
+        assert!(told("Benchmarks:\n  sum of all\n").contains("'sum of all'"));
+        assert!(
+            told("[{\"benchmark\":\"a\"}]").contains("'[0].mode' is missing")
+                || told("[{}]").contains("missing")
+        );
+        assert!(read(b"Benchmarks:\n\xff\n").is_err());
+        let many = format!(
+            "Benchmarks:\na.B\n{}",
+            "  param \"n\" = {1, 2}\n".repeat(400)
+        );
+        assert!(told(&many).contains("100000 at most"));
+    }
+}

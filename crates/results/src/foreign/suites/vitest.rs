@@ -1,0 +1,156 @@
+//! JSON of `vitest bench --outputJson`, and what `vitest bench` prints of benchmarks that it skips, which lists them.
+//!
+//! Version 4 writes the mean of all iterations, and an empty list in the place of the iterations. Start at [`read`].
+
+use super::{Reported, first_line};
+use crate::foreign::json::{self, Node};
+use crate::foreign::unit::Measure;
+use crate::foreign::utf8;
+use anyhow::{Result, bail};
+use speedwell_model::{Case, Cause};
+
+/// Reads the document of one process, or the list.
+///
+/// # Errors
+/// Neither, or something is missing or of another type; the message names the place or the first line.
+pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return list(utf8(bytes)?);
+    }
+    let parsed = json::parse(bytes)?;
+    let mut found = Vec::new();
+    for file in Node::root(&parsed).need("files")?.elements()? {
+        for group in file.need("groups")?.elements()? {
+            let place = group.need("fullName")?.text()?;
+            for benchmark in group.need("benchmarks")?.elements()? {
+                found.push(result(place, &benchmark)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
+    let mut reported = named(place, benchmark.need("name")?.text()?);
+    let milliseconds = Measure::of_unit("ms");
+    let samples = match benchmark.get("samples") {
+        Some(samples) => samples.elements()?,
+        None => Vec::new(),
+    };
+    for sample in &samples {
+        reported.add(&milliseconds, sample.number()?, Some(1.0));
+    }
+    if samples.is_empty() {
+        let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
+            // It says so in no other way, and ends with success.
+            let reason =
+                "vitest wrote no figures of it, which it does where the function throws".to_owned();
+            reported.cause = Some(Cause::Invalid { reason });
+            return Ok(reported);
+        };
+        reported.add(&milliseconds, mean.number()?, None);
+        if let Some(count) = benchmark.number_of("sampleCount")? {
+            let note =
+                format!("vitest reports the mean of its {count} iterations, not each of them.");
+            reported.notes.push(note);
+        }
+    }
+    Ok(reported)
+}
+
+/// A benchmark in the group `FILE > OUTER > INNER`. It is chosen by the names with blanks between them, without the file.
+fn named(place: &str, name: &str) -> Reported {
+    let groups = place.split(" > ").skip(1);
+    let path: Vec<&str> = groups.chain([name]).collect();
+    Reported {
+        case: Some(Case::new(path.join("/"), Vec::new())),
+        ..Reported::new(Some(path.join(" ")))
+    }
+}
+
+/// Groups stand one blank from the margin, what is in them three.
+fn list(text: &str) -> Result<Vec<Reported>> {
+    let mut found: Vec<Reported> = Vec::new();
+    let mut place = None;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("   ↓ ") {
+            let (Some(place), Some(name)) = (place, name.trim_end().strip_suffix(" [skipped]"))
+            else {
+                bail!(
+                    "the line '{}' of its list is not a benchmark that was skipped",
+                    line.trim()
+                );
+            };
+            let listed = named(place, name);
+            if found.iter().all(|known| known.case != listed.case) {
+                found.push(listed);
+            }
+        } else if let Some(group) = line.strip_prefix(" ↓ ") {
+            place = Some(group.trim_end());
+        }
+    }
+    if found.is_empty() {
+        bail!(
+            "it lists no benchmarks; the first line is '{}'",
+            first_line(text)
+        );
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(more: &str) -> String {
+        format!(
+            r#"{{"files":[{{"filepath":"/x","groups":[{{"fullName":"a.bench.ts > outer > inner","benchmarks":[
+            {{"name":"total","mean":0.002,"sampleCount":7{more}}}]}}]}}]}}"#
+        )
+    }
+
+    #[test]
+    fn a_benchmark_is_called_after_its_groups_and_has_its_mean_or_its_samples() {
+        let mean = read(document("").as_bytes()).unwrap().remove(0);
+        assert_eq!(mean.name.as_deref(), Some("outer inner total"));
+        assert_eq!(mean.case.unwrap().id(), "outer/inner/total");
+        assert_eq!((mean.samples.len(), mean.samples[0].value), (1, 2000.0));
+        assert!(mean.notes[0].contains("mean of its 7 iterations"));
+        let all = read(document(r#","samples":[0.001,0.003]"#).as_bytes())
+            .unwrap()
+            .remove(0);
+        let values: Vec<f64> = all.samples.iter().map(|sample| sample.value).collect();
+        assert_eq!((values, all.notes.len()), (vec![1000.0, 3000.0], 0));
+    }
+
+    #[test]
+    fn a_function_that_throws_has_no_figures() {
+        let threw = document("").replace(r#""mean":0.002,"#, "");
+        let read = read(threw.as_bytes()).unwrap().remove(0);
+        assert!(read.cause.is_some() && read.samples.is_empty());
+    }
+
+    #[test]
+    fn skipped_benchmarks_are_a_list() {
+        let text = " RUN  v4\n\n ↓ a.bench.ts > sums\n     name  hz\n   ↓ total 1 [skipped]\n   ↓ total 2 [skipped]\n\n \
+                    ↓ a.bench.ts\n   ↓ alone [skipped]\n ↓ a.bench.ts\n   ↓ alone [skipped]\n";
+        let names: Vec<String> = read(text.as_bytes())
+            .unwrap()
+            .into_iter()
+            .filter_map(|one| one.name)
+            .collect();
+        assert_eq!(names, ["sums total 1", "sums total 2", "alone"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        assert!(
+            told("\nError: no such file\n").ends_with("the first line is 'Error: no such file'")
+        );
+        assert!(told(" ↓ a.ts\n   ↓ total 1  1,234\n").contains("'↓ total 1  1,234'"));
+        assert!(told(&document("")[..60]).contains("cut short"));
+        assert!(told(&document("").replace("0.002", "\"?\"")).contains("mean"));
+        assert!(told(&format!("{0} {0}", document(""))).contains("trailing"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Readers of what suites write: recorded outputs of the real tools, whole and damaged.
+
+use super::project::repository;
+use speedwell_results::foreign::suites::{Reported, catch2, jmh, pytest_benchmark, vitest};
+use speedwell_results::formats::pyperf;
+
+type Read = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
+
+/// Every recorded file with its reader.
+const RECORDED: [(&str, Read); 10] = [
+    ("suites/jmh-list.txt", jmh::read),
+    ("suites/jmh.json", jmh::read),
+    ("suites/jmh-modes.json", jmh::read),
+    ("suites/pytest-benchmark.json", pytest_benchmark::read),
+    ("suites/catch2-list.xml", catch2::read),
+    ("suites/catch2.xml", catch2::read),
+    ("suites/catch2-failed.xml", catch2::read),
+    ("suites/vitest-list.txt", vitest::read),
+    ("suites/vitest.json", vitest::read),
+    ("pyperf/timeit.json", pyperf::reported),
+];
+
+fn golden(file: &str) -> Vec<u8> {
+    let path = repository()
+        .join("crates/speedwell/tests/golden")
+        .join(file);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// `CASE: METRIC x SAMPLES, ...` of each result.
+fn said(file: &str) -> Vec<String> {
+    let (_, read) = RECORDED.iter().find(|(known, _)| *known == file).unwrap();
+    let one = |reported: Reported| {
+        let id = match (&reported.case, &reported.name) {
+            (Some(case), _) => case.id(),
+            (None, name) => name.clone().unwrap_or_default(),
+        };
+        let count = |name: &str| {
+            reported
+                .samples
+                .iter()
+                .filter(|one| &*one.metric == name)
+                .count()
+        };
+        let metrics: Vec<String> = (reported.metrics.iter())
+            .map(|metric| format!("{} x {}", metric.name, count(&metric.name)))
+            .collect();
+        format!("{id}: {}", metrics.join(", "))
+    };
+    read(&golden(file)).unwrap().into_iter().map(one).collect()
+}
+
+#[test]
+fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
+    let jmh = said("suites/jmh.json");
+    let gc = "gc.alloc.rate x 2, gc.alloc.rate.norm x 2, gc.count x 2";
+    assert_eq!(jmh.len(), 4);
+    assert_eq!(
+        jmh[0],
+        format!("demo.Sums.twice size=1000 text=\"c=d\": throughput x 2, {gc}")
+    );
+    assert_eq!(
+        jmh[3],
+        format!("demo.Sums.sum size=2000 text=\"c=d\": time x 2, {gc}")
+    );
+    let modes = said("suites/jmh-modes.json");
+    assert!(
+        modes[0].starts_with("demo.Sums.sum size=1000 text=\"a b\": sampled_time x 2, "),
+        "{modes:?}"
+    );
+    assert!(modes[1].ends_with(": single_shot_time x 2"), "{modes:?}");
+    assert_eq!(
+        said("suites/jmh-list.txt").len(),
+        12,
+        "three benchmarks of four combinations"
+    );
+    let python = [
+        "test_total[1000]: time x 8",
+        "test_total[2000]: time x 5",
+        "TestClass::test_inner: time x 5",
+        "test_fails: time x 5",
+    ];
+    assert_eq!(said("suites/pytest-benchmark.json"), python);
+    assert_eq!(
+        said("suites/catch2.xml"),
+        ["sums/sum 1000: time x 1", "sums/sum 2000: time x 1"]
+    );
+    let listed = said("suites/catch2-list.xml");
+    let inner = "other, \"odd\" [name] & <more>/inner/in a section: time x 1";
+    for case in [inner, "fails/throws: ", "hidden/in hidden: time x 1"] {
+        assert!(listed.contains(&case.to_owned()), "{case}: {listed:?}");
+    }
+    let vitest = ["sums/total 1000", "sums/total 2000", "outside (x) [y]"];
+    assert_eq!(
+        said("suites/vitest-list.txt"),
+        vitest.map(|case| format!("{case}: "))
+    );
+    let mut measured = said("suites/vitest.json");
+    measured.sort();
+    let mut expected = vitest.map(|case| format!("{case}: time x 1"));
+    expected.sort();
+    assert_eq!(measured, expected);
+}
+
+#[test]
+fn figures_are_those_that_the_tools_print() {
+    let first = |read: Read, file: &str| read(&golden(file)).unwrap()[0].samples[0].value;
+    assert_eq!(
+        first(catch2::read, "suites/catch2.xml"),
+        figure("suites/catch2.xml", "<mean value=\"", 1.0)
+    );
+    assert_eq!(
+        first(pytest_benchmark::read, "suites/pytest-benchmark.json"),
+        figure("suites/pytest-benchmark.json", "\"data\": [", 1e9)
+    );
+    assert_eq!(
+        first(vitest::read, "suites/vitest.json"),
+        figure("suites/vitest.json", "\"mean\": ", 1e6)
+    );
+    assert_eq!(
+        first(jmh::read, "suites/jmh.json"),
+        figure("suites/jmh.json", "\"rawData\" : [ [", 1e6)
+    );
+}
+
+/// The first number behind a text, in units of which ours has so many; blanks of the text mean any white space.
+fn figure(file: &str, mark: &str, factor: f64) -> f64 {
+    let text = String::from_utf8(golden(file)).unwrap();
+    let mut rest = text.as_str();
+    for word in mark.split_inclusive(' ') {
+        let at = rest
+            .find(word.trim_end())
+            .unwrap_or_else(|| panic!("no '{word}' in {file}"));
+        rest = rest[at + word.trim_end().len()..].trim_start();
+    }
+    let end = rest
+        .find(|c: char| !(c.is_ascii_digit() || ".-+eE".contains(c)))
+        .unwrap();
+    rest[..end].parse::<f64>().unwrap() * factor
+}
+
+#[test]
+fn damaged_outputs_are_errors_that_say_where_or_results_that_hold() {
+    for (file, read) in RECORDED {
+        let whole = golden(file);
+        let utf16: Vec<u8> = String::from_utf8(whole.clone())
+            .unwrap()
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let twice = [&whole[..], &whole].concat();
+        assert!(read(&utf16).is_err(), "{file} in UTF-16");
+        assert!(
+            read(b"").is_err_and(|error| !error.to_string().is_empty()) || file.ends_with("none"),
+            "{file}: nothing"
+        );
+        if file.ends_with(".json") || file.ends_with(".xml") {
+            assert!(read(&twice).is_err(), "{file} twice");
+        }
+        for end in (1..40).map(|part| whole.len() * part / 40) {
+            let cut = read(&whole[..end]);
+            // Of a list, the beginning is a list.
+            assert!(
+                cut.is_err() || file.ends_with(".txt"),
+                "{file}: {end} bytes are read"
+            );
+            for reported in cut.into_iter().flatten() {
+                let known = |name: &str| reported.metrics.iter().any(|metric| metric.name == name);
+                assert!(
+                    reported.samples.iter().all(|sample| known(&sample.metric)),
+                    "{file}: {end}"
+                );
+            }
+        }
+    }
+}
