@@ -294,8 +294,11 @@ fn a_new_adapter_is_written_and_tried() {
         .expect_stderr(&["letters, digits and hyphens"]);
 }
 
+/// What reads the output of a suite.
+type Reader = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
+
 /// Output of the suite in that file of `tests/golden/suites/`, and its reader.
-fn recorded() -> Vec<(Vec<u8>, fn(&[u8]) -> anyhow::Result<Vec<Reported>>)> {
+fn recorded() -> Vec<(Vec<u8>, Reader)> {
     let bytes = |name: &str| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/suites");
         fs::read(folder.join(name)).unwrap()
