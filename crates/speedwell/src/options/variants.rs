@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let told = |text: &str| parse_variant(text).unwrap_err().to_string();
-        assert!(told("node").contains("form NAME="));
+        assert!(told("no-such-program-xyz").contains("form NAME="));
         assert!(told("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));
         let twice = VariantArgs {
             variant: vec!["a=sh".into(), "a=sh".into()],
