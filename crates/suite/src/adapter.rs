@@ -5,6 +5,7 @@
 
 use super::part::{Part, nearest_of};
 use super::tree;
+use super::value::Many;
 use anyhow::{Context, Result};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -120,7 +121,7 @@ pub struct Recognise {
 /// One text, or several.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$one-or-more")]
-#[schemars(inline)]
+#[schemars(inline, with = "Many<String>")]
 pub struct Texts(pub Vec<String>);
 
 /// What a file begins like.

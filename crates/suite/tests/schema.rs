@@ -68,7 +68,7 @@ fn toml_files(folders: &[&str]) -> Vec<(String, String)> {
 }
 
 /// What `speedwell new` writes in the place of names in its templates.
-const FILLED: [(&str, &str); 11] = [
+const FILLED: [(&str, &str); 12] = [
     ("FILE", "file.toml"),
     ("QUESTION", "\"Which?\""),
     (
@@ -89,6 +89,7 @@ const FILLED: [(&str, &str); 11] = [
     ),
     ("PATH", "\"/\""),
     ("FIRST", "\"a\""),
+    ("NAME", "mine"),
 ];
 
 /// The definition files in the code blocks of the guide.
@@ -112,6 +113,7 @@ fn the_schema_accepts_every_definition_file_of_the_repository() {
         "examples/overhead",
         "examples/topologies",
         "crates/speedwell/tests/golden/experiments",
+        "crates/harness/suites",
     ]);
     for (name, template) in toml_files(&["crates/speedwell/src/new/templates"]) {
         let fill =
