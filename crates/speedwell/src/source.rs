@@ -125,6 +125,56 @@ fn take(
             origins.push(origin);
         }
     }
+    assemble(operand, sessions, origins)
+}
+
+/// Reads operands that name sessions of this store and nothing else.
+///
+/// # Errors
+/// An unknown session or variant, a pattern that matches nothing, sources of which two are the same.
+#[cfg(feature = "serve")]
+pub fn read_stored(
+    operands: &[Operand],
+    store: &Store,
+) -> anyhow::Result<Vec<(Source, Option<String>)>> {
+    let word = operand::common_word(operands);
+    let (mut sources, mut said) = (Vec::new(), Vec::new());
+    for operand in operands {
+        let read = || {
+            let (mut sessions, mut origins, mut taken_for) = (Vec::new(), Vec::new(), None);
+            for place in &operand.places {
+                let (found, session) = stored(store, place)?;
+                origins.push(format!("@{}", found.number));
+                taken_for = found.taken_for.or(taken_for);
+                sessions.push(session);
+            }
+            anyhow::Ok((assemble(operand, sessions, origins)?, taken_for))
+        };
+        let (mut found, taken_for) =
+            read().with_context(|| format!("in source '{}'", operand.label))?;
+        if let Some(word) = &word {
+            found.iter_mut().for_each(|source| source.rename(word));
+        }
+        said.extend(found.iter().map(|_| taken_for.clone()));
+        sources.extend(found);
+    }
+    refuse_the_same(&sources)?;
+    Ok(sources.into_iter().zip(said).collect())
+}
+
+/// The session of a store that a word means.
+fn stored(store: &Store, word: &str) -> anyhow::Result<(reference::Found, Session)> {
+    let found = reference::find(store, word)?;
+    let session = store.session(found.number)?;
+    Ok((found, session))
+}
+
+/// The sources that the sessions of an operand make.
+fn assemble(
+    operand: &Operand,
+    mut sessions: Vec<Session>,
+    origins: Vec<String>,
+) -> anyhow::Result<Vec<Source>> {
     let files = origins.len();
     let mut variant = operand.variant.clone();
     for session in &sessions {
@@ -182,13 +232,11 @@ fn sessions_of(
     remarks: &mut Remarks,
 ) -> anyhow::Result<(String, Vec<Session>)> {
     if place.starts_with('@') {
-        let store = store()?;
-        let found = reference::find(&store, place)?;
+        let (found, session) = stored(&store()?, place)?;
         if let Some(sentence) = &found.taken_for {
             status::note(sentence);
         }
-        let number = found.number;
-        return Ok((format!("@{number}"), vec![store.session(number)?]));
+        return Ok((format!("@{}", found.number), vec![session]));
     }
     let sessions = results_file::read(place.as_ref(), remarks)?;
     let path = std::fs::canonicalize(place);

@@ -71,6 +71,11 @@ fn program() -> Option<PathBuf> {
 impl Page {
     /// Shows the page in a file and waits until it is complete; `None` without a browser.
     pub fn open(file: &Path, screen: Screen) -> Option<Page> {
+        Page::at(&format!("file://{}", file.display()), screen)
+    }
+
+    /// Shows the page at an address, likewise.
+    pub fn at(address: &str, screen: Screen) -> Option<Page> {
         let mut page = Page::start(&program()?);
         let target = page.browser("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
@@ -87,10 +92,14 @@ impl Page {
             json!({"value": !screen.scripts}),
         );
         page.media("screen", screen.dark);
-        let address = format!("file://{}", file.display());
-        page.send("Page.navigate", json!({"url": address}));
-        page.wait_for("Page.loadEventFired");
+        page.go(address);
         Some(page)
+    }
+
+    /// Goes to another page and waits until it is complete.
+    pub fn go(&mut self, address: &str) {
+        self.send("Page.navigate", json!({"url": address}));
+        self.wait_for("Page.loadEventFired");
     }
 
     fn start(program: &Path) -> Page {
