@@ -15,7 +15,7 @@ use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
 use speedwell_analysis::trend::Search;
-use speedwell_model::{Change, ChangeState, Verdict, quote, short_revision};
+use speedwell_model::{Change, ChangeState, Metric, Verdict, quote, short_revision};
 
 /// The name of the tables, for machines.
 const TABLE: &str = "changes";
@@ -249,10 +249,15 @@ fn common_change(common: &CommonChange<'_>) -> String {
         .map(|ratio| format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)));
     format!(
         "{} of {} cases changed together near {} ({}, {least} to {most}): what they share is suspected, such as the machine \
-         or a runtime, rather than the code of one; 'speedwell confirm' measures both sides on one machine.",
+         or a runtime, rather than the code of one; 'speedwell confirm' measures both sides on one machine{}.",
         common.changed,
         common.searched,
         short_revision(common.after),
         common.metric,
+        if common.metric == Metric::CPU_TIME {
+            ""
+        } else {
+            ", and '--metric cpu_time' leaves out waiting for other programs where it was measured"
+        },
     )
 }
