@@ -47,7 +47,8 @@ pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<Operand>> {
 fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<Operand>> {
     let mut operands: Vec<(bool, Operand)> = Vec::new();
     for word in words {
-        let (name, operand) = parse_word(word, is_file).with_context(|| format!("in source '{word}'"))?;
+        let (name, operand) =
+            parse_word(word, is_file).with_context(|| format!("in source '{word}'"))?;
         let known = operands
             .iter_mut()
             .find(|(named, known)| *named && name && known.label == operand.label);

@@ -182,11 +182,7 @@ mod served {
         let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
         let request = HistoryRequest {
             branch: course.branch.clone(),
-            filters: course
-                .case
-                .iter()
-                .map(exactly)
-                .collect::<Result<_, _>>()?,
+            filters: course.case.iter().map(exactly).collect::<Result<_, _>>()?,
             metrics: course.metrics.clone(),
             threshold: usual_threshold()?,
             whole_course: course.is_whole,
@@ -204,7 +200,11 @@ mod served {
             return Ok(Planned::default());
         };
         Ok(Planned {
-            slots: if plan.is_search { 0 } else { plan.slots().len() },
+            slots: if plan.is_search {
+                0
+            } else {
+                plan.slots().len()
+            },
             timeout_ms: plan.sampling.timeout_ms,
         })
     }

@@ -3,8 +3,8 @@
 //! Decides how much is computed at the same time, and for how long an answer is good: until somebody changes the store.
 //! Start with [`Site::new`].
 
-use crate::lookups::{Course, Lookups};
 use crate::live::Watchers;
+use crate::lookups::{Course, Lookups};
 use crate::refusal::Refusal;
 use axum::body::Bytes;
 use speedwell_analysis::history::History;
@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 
 /// Pages that are computed at the same time; each has a connection of its own.
 const READERS: usize = 4;
@@ -204,8 +203,9 @@ impl Site {
             }
         }
         let found = (self.lookups.history)(&self.path, course);
-        let history =
-            Arc::new(found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?);
+        let history = Arc::new(
+            found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?,
+        );
         let mut kept = lock(&self.kept);
         // What the search itself has written is no news.
         self.version(&mut kept)?;

@@ -361,7 +361,11 @@ impl<'a> Job<'a> {
         for name in ["summary", "output"] {
             fs::write(service.file(name), "").unwrap();
         }
-        let number = if event == Event::PullRequest { "12" } else { "" };
+        let number = if event == Event::PullRequest {
+            "12"
+        } else {
+            ""
+        };
         let context = [
             ("github.token", "secret"),
             ("github.event.number", number),

@@ -36,12 +36,25 @@ fn project() -> Project {
     let cases = CASES.replace('⇄', "\u{202e}");
     let project = Project::new().with("bench/strings/decode.fake", &cases);
     let revisions = [
-        ("1", Some(("aaaabbbbccccddddeeeeffff0000111122223333", "main"))),
-        ("2", Some(("bbbbccccddddeeeeffff00001111222233334444", HOSTILE))),
+        (
+            "1",
+            Some(("aaaabbbbccccddddeeeeffff0000111122223333", "main")),
+        ),
+        (
+            "2",
+            Some(("bbbbccccddddeeeeffff00001111222233334444", HOSTILE)),
+        ),
         ("3", None),
     ];
     for (seed, origin) in revisions {
-        let mut words = vec!["run", "bench/strings", "--variant", "old=", "--variant", "new="];
+        let mut words = vec![
+            "run",
+            "bench/strings",
+            "--variant",
+            "old=",
+            "--variant",
+            "new=",
+        ];
         words.extend(["--runs", "8", "--seed", seed, "-q"]);
         if let Some((revision, branch)) = origin {
             words.extend(["--revision", revision, "--branch", branch, "--tag", "v1"]);
@@ -95,7 +108,11 @@ fn every_page_answers_and_none_trusts_a_name() {
     for path in pages(&name) {
         let reply = dashboard.follow(&path).expect(200, &["</html>"]);
         for markup in ["<img", "<b>Gr", "<script>", "<style", " style="] {
-            assert!(!reply.body.contains(markup), "{markup} in {path}: {}", reply.body);
+            assert!(
+                !reply.body.contains(markup),
+                "{markup} in {path}: {}",
+                reply.body
+            );
         }
         let policy = reply.field("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'"), "{policy}");
@@ -118,18 +135,34 @@ fn every_page_has_every_format() {
         ("txt", "text/plain"),
         ("html", "text/html"),
     ];
-    for page in ["sessions", "@1", "benchmarks", "benchmarks/strings/decode.fake", "trend", "machines", "alerts"] {
+    for page in [
+        "sessions",
+        "@1",
+        "benchmarks",
+        "benchmarks/strings/decode.fake",
+        "trend",
+        "machines",
+        "alerts",
+    ] {
         for (ending, mime) in formats {
             let reply = dashboard.follow(&format!("/{name}/{page}.{ending}"));
             let reply = reply.expect(200, &[]);
             let kind = reply.field("content-type").unwrap();
             assert!(kind.starts_with(mime), "{page}.{ending}: {kind}");
             let is_kept = reply.field("content-disposition").is_some();
-            assert_eq!(is_kept, ending == "html", "only a single file is to be kept");
+            assert_eq!(
+                is_kept,
+                ending == "html",
+                "only a single file is to be kept"
+            );
         }
     }
-    let lines = dashboard.follow(&format!("/{name}/@1.jsonl")).expect(200, &[]);
-    let exported = project.run(&["report", "@1", "--export", "jsonl"]).expect_status(0);
+    let lines = dashboard
+        .follow(&format!("/{name}/@1.jsonl"))
+        .expect(200, &[]);
+    let exported = project
+        .run(&["report", "@1", "--export", "jsonl"])
+        .expect_status(0);
     assert_eq!(lines.body, exported.stdout);
     let refused = dashboard.get(&format!("/{name}/calibration.jsonl"));
     assert!(refused.expect(404, &[]).json()["error"].is_string());
@@ -172,7 +205,8 @@ fn what_does_not_exist_names_what_may_be_meant() {
     at("sesions").expect(404, &[&format!("href=\"/{name}/sessions\"")]);
     at("benchmarks/strings/decode").expect(404, &["strings/decode.fake</a>"]);
     at("branches/mian").expect(404, &["main</a>"]);
-    at("trend?case=strings/decode.fake%20len=17%20type=ascii").expect(404, &["len=16 type=ascii</a>"]);
+    at("trend?case=strings/decode.fake%20len=17%20type=ascii")
+        .expect(404, &["len=16 type=ascii</a>"]);
     at("@17").expect(404, &["sessions reach from @1 to @3"]);
     at("@nosuch.json").expect(404, &["\"error\"", "@v1"]);
     at("revisions/ffff").expect(404, &["was not measured"]);
@@ -183,8 +217,15 @@ fn what_does_not_exist_names_what_may_be_meant() {
     at("compare?base=@1&with=@2&method=guess").expect(400, &["guess"]);
     at("compare?base=../all.jsonl&with=@1").expect(400, &["names no stored session"]);
     at("compare?base=@1,/etc/passwd&with=@2").expect(404, &[]);
-    dashboard.get("/another/").expect(404, &[&format!("href=\"/{name}/\"")]);
-    for path in ["/static/..%2f..%2fetc/passwd", "/static/../etc/passwd", "//etc/passwd", "/%00"] {
+    dashboard
+        .get("/another/")
+        .expect(404, &[&format!("href=\"/{name}/\"")]);
+    for path in [
+        "/static/..%2f..%2fetc/passwd",
+        "/static/../etc/passwd",
+        "//etc/passwd",
+        "/%00",
+    ] {
         dashboard.get(path).expect(404, &[]);
     }
 }
@@ -223,21 +264,44 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file() {
         let page = dashboard.get(&format!("/{name}/{page}"));
         page.expect(200, &["no session yet", "speedwell run bench/"]);
     }
-    for page in ["trend", "alerts", "machines", "calibration", "live", "compare"] {
-        dashboard.get(&format!("/{name}/{page}")).expect(200, &["</html>"]);
+    for page in [
+        "trend",
+        "alerts",
+        "machines",
+        "calibration",
+        "live",
+        "compare",
+    ] {
+        dashboard
+            .get(&format!("/{name}/{page}"))
+            .expect(200, &["</html>"]);
     }
-    dashboard.get(&format!("/{name}/@latest")).expect(404, &["holds no sessions yet"]);
+    dashboard
+        .get(&format!("/{name}/@latest"))
+        .expect(404, &["holds no sessions yet"]);
     assert!(!project.path(".speedwell/results.db").exists());
     // What is measured now is seen without a new start.
     let project = project.with("g/one.fake", "case n=1\n* 1\n");
     project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
-    dashboard.follow(&format!("/{name}/@latest")).expect(200, &["g/one.fake"]);
+    dashboard
+        .follow(&format!("/{name}/@latest"))
+        .expect(200, &["g/one.fake"]);
 }
 
 /// A project with so many imported sessions of revisions on one branch.
 fn long_project(sessions: u32) -> Project {
     let project = Project::new().with("g/parse.fake", "case n=1\n* 1\n");
-    let one = ["run", "g", "-r", "1", "--revision", "first", "--db", "one.db", "-q"];
+    let one = [
+        "run",
+        "g",
+        "-r",
+        "1",
+        "--revision",
+        "first",
+        "--db",
+        "one.db",
+        "-q",
+    ];
     project.run(&one).expect_status(0);
     let exported = project.run(&["report", "--db", "one.db", "--export", "jsonl"]);
     let lines: Vec<Value> = (exported.expect_status(0).stdout.lines())
@@ -289,7 +353,9 @@ fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere() {
         let page = dashboard.get(&format!("/{name}/{path}"));
         page.expect(200, &["▼ worse", "change 60 of &lt;/title&gt;", "<svg"]);
     }
-    let changes = project.run(&["history", "changes", "--open", "--format", "json"]).json();
+    let changes = project
+        .run(&["history", "changes", "--open", "--format", "json"])
+        .json();
     let shown = dashboard.get(&format!("/{name}/alerts.json")).json();
     assert_eq!(shown["changes"], changes["changes"]);
 }
@@ -313,7 +379,10 @@ fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
             page.go(&url);
             if scripts {
                 let wide = page.value("document.documentElement.scrollWidth");
-                assert!(wide.as_u64().unwrap() <= u64::from(width), "{path} is {wide} wide");
+                assert!(
+                    wide.as_u64().unwrap() <= u64::from(width),
+                    "{path} is {wide} wide"
+                );
                 let images = page.value("document.querySelectorAll('img, iframe, b b').length");
                 assert_eq!(images, 0, "{path}");
             }
@@ -342,7 +411,9 @@ fn two_sessions_are_chosen_and_compared_by_keys_alone() {
     let chosen = "[...document.querySelectorAll('.choice input:checked')].map(e => e.value)";
     assert_eq!(page.value(chosen), json!(["@3", "@2"]));
     page.press("c", "c", 0);
-    page.wait_until("location.search === '?base=%402&with=%403' || location.search === '?base=@2&with=@3'");
+    page.wait_until(
+        "location.search === '?base=%402&with=%403' || location.search === '?base=@2&with=@3'",
+    );
     page.press("g", "g", 0);
     page.press("b", "b", 0);
     page.wait_until(&format!("location.pathname === '/{name}/benchmarks'"));
@@ -379,10 +450,17 @@ fn a_session_is_watched_from_its_first_slot_to_its_last() {
     measure(&mut recorder, 0);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
-    dashboard.get(&format!("/{name}/live")).expect(200, &["1 session is measured", "watch @1"]);
+    dashboard
+        .get(&format!("/{name}/live"))
+        .expect(200, &["1 session is measured", "watch @1"]);
     let live = format!("/{name}/sessions/watched/live");
-    let page = dashboard.get(&live).expect(200, &["measuring: 1 run done", "len=0"]);
-    assert!(!page.body.contains("len=1"), "nothing of what was not measured yet");
+    let page = dashboard
+        .get(&live)
+        .expect(200, &["measuring: 1 run done", "len=0"]);
+    assert!(
+        !page.body.contains("len=1"),
+        "nothing of what was not measured yet"
+    );
     let events = format!("/{name}/sessions/watched/events");
     let stream = dashboard.send("GET", &events, &dashboard.address);
     let mut lines = BufReader::new(stream).lines();

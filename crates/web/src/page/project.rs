@@ -74,7 +74,12 @@ fn headline(last: &Overview, running: usize, history: Option<&History>) -> Strin
 fn open(history: &History) -> (usize, usize) {
     let mut counted = (0, 0);
     for series in &history.series {
-        for change in series.trend.changes.iter().filter(|change| change.is_open()) {
+        for change in series
+            .trend
+            .changes
+            .iter()
+            .filter(|change| change.is_open())
+        {
             counted.1 += 1;
             if series.verdict(change, history.threshold) == speedwell_model::Verdict::Worse {
                 counted.0 += 1;
@@ -103,7 +108,10 @@ fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
 }
 
 fn links(visit: Visit<'_>) -> Result<Vec<Link>, Refusal> {
-    let mut links = vec![Link::new(visit.compare("@prev", "@latest"), "compare @prev with @latest")];
+    let mut links = vec![Link::new(
+        visit.compare("@prev", "@latest"),
+        "compare @prev with @latest",
+    )];
     let [branches, _] = visit.store.branches_and_tags()?;
     for branch in branches.iter().take(4) {
         let trend = visit.href(&format!("trend?branch={}", encoded(branch)));

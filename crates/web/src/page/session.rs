@@ -5,8 +5,8 @@ use crate::refusal::Refusal;
 use axum::http::StatusCode;
 use speedwell_model::{State, short_revision};
 use speedwell_report::html::Link;
+use speedwell_report::mark_calibrated;
 use speedwell_report::session::{StudyChoice, whole};
-use speedwell_report::{mark_calibrated};
 use speedwell_results::store::Overview;
 
 /// A page over more runs would take longer than anybody waits.
