@@ -320,7 +320,8 @@ fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Session, State};
+    use crate::formats;
+    use speedwell_model::Session;
 
     fn store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
@@ -329,11 +330,10 @@ mod tests {
     }
 
     fn session(id: &str) -> Session {
-        Session {
-            id: id.to_owned(),
-            state: State::Imported,
-            ..Session::default()
-        }
+        let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
+        let mut session = formats::read("x", rows.as_bytes()).unwrap().remove(0);
+        id.clone_into(&mut session.id);
+        session
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Page {
     /// Addresses that were asked for, and complaints of scripts.
     pub requests: Vec<String>,
     pub complaints: Vec<String>,
+    /// How many pages were complete so far.
+    pub loads: usize,
     // Removed only after the browser has ended.
     _profile: tempfile::TempDir,
 }
@@ -98,8 +100,16 @@ impl Page {
 
     /// Goes to another page and waits until it is complete.
     pub fn go(&mut self, address: &str) {
+        let before = self.loads;
         self.send("Page.navigate", json!({"url": address}));
-        self.wait_for("Page.loadEventFired");
+        self.wait_for_load(before);
+    }
+
+    /// Waits until another page is complete than there were.
+    pub fn wait_for_load(&mut self, before: usize) {
+        if self.loads == before {
+            self.until(|message| message["method"] == "Page.loadEventFired");
+        }
     }
 
     fn start(program: &Path) -> Page {
@@ -140,6 +150,7 @@ impl Page {
             next: 0,
             requests: Vec::new(),
             complaints: Vec::new(),
+            loads: 0,
             _profile: profile,
         }
     }
@@ -166,10 +177,6 @@ impl Page {
         answer["result"].clone()
     }
 
-    fn wait_for(&mut self, event: &str) {
-        self.until(|message| message["method"] == event);
-    }
-
     fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -186,6 +193,7 @@ impl Page {
     fn note(&mut self, message: &Value) {
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
+            "Page.loadEventFired" => self.loads += 1,
             "Network.requestWillBeSent" => {
                 let url = params["request"]["url"].as_str().unwrap_or_default();
                 // What is inside of the page is not fetched.

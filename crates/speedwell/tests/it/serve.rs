@@ -7,7 +7,7 @@ use super::dashboard::Dashboard;
 use super::project::Project;
 use serde_json::{Value, json};
 use speedwell_model::{Event, Observer, State};
-use speedwell_results::store::Store;
+use speedwell_results::store::{Recorder, Store};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 
@@ -410,13 +410,16 @@ fn two_sessions_are_chosen_and_compared_by_keys_alone() {
     }
     let chosen = "[...document.querySelectorAll('.choice input:checked')].map(e => e.value)";
     assert_eq!(page.value(chosen), json!(["@3", "@2"]));
+    let loads = page.loads;
     page.press("c", "c", 0);
-    page.wait_until(
-        "location.search === '?base=%402&with=%403' || location.search === '?base=@2&with=@3'",
-    );
+    page.wait_for_load(loads);
+    assert_eq!(page.value("location.search"), "?base=@2&with=@3");
+    let loads = page.loads;
     page.press("g", "g", 0);
     page.press("b", "b", 0);
-    page.wait_until(&format!("location.pathname === '/{name}/benchmarks'"));
+    page.wait_for_load(loads);
+    let path = format!("/{name}/benchmarks");
+    assert_eq!(page.value("location.pathname"), path.as_str());
     page.press("/", "/", 0);
     page.wait_until("document.activeElement.name === 'q'");
 }
@@ -436,6 +439,12 @@ fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> (Str
     panic!("the stream ended after '{name}'");
 }
 
+/// Keeps a run, and that its slot is done.
+fn measure(recorder: &mut Recorder<'_>, slot: u32) {
+    recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+    recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
+}
+
 #[test]
 fn a_session_is_watched_from_its_first_slot_to_its_last() {
     let project = Project::new();
@@ -443,10 +452,6 @@ fn a_session_is_watched_from_its_first_slot_to_its_last() {
     let mut store = Store::open(&path).unwrap();
     let session = blank("watched");
     let mut recorder = store.begin(&session, "{}").unwrap();
-    let mut measure = |recorder: &mut speedwell_results::store::Recorder<'_>, slot: u32| {
-        recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
-        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
-    };
     measure(&mut recorder, 0);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
