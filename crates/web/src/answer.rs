@@ -31,13 +31,7 @@ async fn handle(State(site): State<Arc<Site>>, request: Request) -> Response<Bod
         return refused(&site, request.uri(), &refusal, Format::Page);
     }
     if let Some(id) = events_of(&site, request.uri()) {
-        let (watched, headers) = (site.clone(), request.headers().clone());
-        let streamed = site
-            .light
-            .run(move || live::stream(&watched, &id, &headers));
-        return streamed
-            .await
-            .unwrap_or_else(|refusal| refusal.answer(request.headers()));
+        return live::stream(&site, &id, request.headers()).await;
     }
     let is_heavy = ["/compare", "/trend", "/alerts"]
         .iter()

@@ -55,17 +55,32 @@ impl Watchers {
 }
 
 /// The stream of events of a session, or of all that is being measured.
-pub fn stream(site: &Arc<Site>, id: &str, headers: &HeaderMap) -> Response<Body> {
+pub async fn stream(site: &Arc<Site>, id: &str, headers: &HeaderMap) -> Response<Body> {
     let place = place_of(id);
-    let first = match looked_at(site, &place) {
-        Ok(Look::Running(event)) => event,
-        Ok(Look::Over) => Event::new("over", "it is not being measured any more"),
-        Err(refusal) => {
+    let looked = {
+        let (site, place) = (site.clone(), place.clone());
+        site.clone()
+            .light
+            .run(move || looked_at(&site, &place))
+            .await
+    };
+    let look = match looked {
+        Ok(Ok(look)) => look,
+        Ok(Err(refusal)) => {
             let status = refusal.status;
             return speedwell_serve::Refusal::new(status, refusal.words).answer(headers);
         }
+        Err(refusal) => return refusal.answer(headers),
     };
-    let is_over = first == Event::new("over", "it is not being measured any more");
+    let first = match look {
+        Look::Running(event) => event,
+        Look::Over => {
+            let hub = Hub::new();
+            let answer = hub.stream(headers, || vec![over()]);
+            hub.end();
+            return answer;
+        }
+    };
     let mut hubs = site.live.hubs();
     let is_known = hubs.contains_key(id);
     let hub = hubs.entry(id.to_owned()).or_insert_with(|| {
@@ -74,14 +89,16 @@ pub fn stream(site: &Arc<Site>, id: &str, headers: &HeaderMap) -> Response<Body>
     });
     let hub = hub.clone();
     let answer = hub.stream(headers, || vec![first]);
-    if is_over {
-        hub.end();
-        hubs.remove(id);
-    } else if !is_known {
+    if !is_known {
         let (site, id) = (site.clone(), id.to_owned());
         std::thread::spawn(move || watch(&site, &id, &hub));
     }
     answer
+}
+
+/// What is sent last.
+fn over() -> Event {
+    Event::new("over", "it is not being measured any more")
 }
 
 fn place_of(id: &str) -> Place {
@@ -152,7 +169,7 @@ fn watch(site: &Site, id: &str, hub: &Hub) {
             }
             Ok(Look::Over) => {
                 site.live.hubs().remove(id);
-                hub.send(Event::new("over", "it is not being measured any more"));
+                hub.send(over());
                 hub.end();
                 return;
             }
