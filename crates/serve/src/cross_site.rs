@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn changes_come_from_our_pages_or_from_programs() {
-        let allowed = |lines| !is_refused(&Method::POST, lines);
+        let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::POST, lines);
         assert!(allowed(&[]));
         assert!(allowed(&[OURS]));
         assert!(allowed(&[
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn other_sites_may_link_to_pages_but_not_embed_or_fetch_them() {
-        let allowed = |lines| !is_refused(&Method::GET, lines);
+        let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::GET, lines);
         let other = ("sec-fetch-site", "cross-site");
         let visit = [
             other,
