@@ -57,12 +57,12 @@ impl Event {
         let mut text = String::with_capacity(self.data.len() + 64);
         let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
         // Writing to a string does not fail.
-        let _ = write!(text, "event: {name}\n");
+        let _ = writeln!(text, "event: {name}");
         if let Some(id) = id {
-            let _ = write!(text, "id: {id}\n");
+            let _ = writeln!(text, "id: {id}");
         }
         for line in self.data.replace("\r\n", "\n").split(['\n', '\r']) {
-            let _ = write!(text, "data: {line}\n");
+            let _ = writeln!(text, "data: {line}");
         }
         text.push('\n');
         text.into()
@@ -101,10 +101,20 @@ struct State {
     is_over: bool,
 }
 
+/// A hub that may be gone.
+pub(crate) struct WeakHub(Weak<Mutex<State>>);
+
+impl WeakHub {
+    pub(crate) fn get(&self) -> Option<Hub> {
+        self.0.upgrade().map(|state| Hub { state })
+    }
+}
+
 /// What one viewer has not got yet.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Bytes>,
+    limit: usize,
     waker: Option<Waker>,
     is_over: bool,
 }
@@ -170,13 +180,13 @@ impl Hub {
     #[must_use]
     pub fn ends_with(self, stopper: &Stopper, last: Event) -> Hub {
         lock(&self.state).last = Some(last.text(None));
-        let state = Arc::downgrade(&self.state);
-        stopper.on_stop(move || {
-            if let Some(state) = state.upgrade() {
-                Hub { state }.end();
-            }
-        });
+        stopper.also_ends(&self);
         self
+    }
+
+    /// What a stopper keeps of a hub: it does not keep it alive.
+    pub(crate) fn weak(&self) -> WeakHub {
+        WeakHub(Arc::downgrade(&self.state))
     }
 
     /// Sends a comment after so much time without an event, instead of 15 s.
@@ -218,7 +228,7 @@ impl Hub {
                     return false;
                 };
                 let mut queue = lock(&viewer);
-                if queue.waiting.len() >= BEHIND {
+                if queue.waiting.len() >= queue.limit {
                     queue.waiting.clear();
                     queue.end(None);
                 } else {
@@ -253,34 +263,30 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// The stream of one viewer, as the answer of a handler. It begins with the events after the
-    /// `Last-Event-ID` of the request if all of them are kept, else with `first`: how things are now. No event is lost
-    /// between `first` and those that follow.
+    /// The stream of one viewer, as the answer of a handler: [`Hub::watch`] for handlers that know at
+    /// once how things are now.
     pub fn stream(&self, asked: &HeaderMap, first: impl FnOnce() -> Vec<Event>) -> Response {
-        let mut response = Response::new(Body::new(self.watch(seen(asked), first)));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        let viewer = self.watch(asked);
+        let first = if viewer.begins_anew() {
+            first()
+        } else {
+            Vec::new()
+        };
+        viewer.answer(&first)
     }
 
-    fn watch(&self, seen: Option<u64>, first: impl FnOnce() -> Vec<Event>) -> Viewer {
+    /// A viewer, who gets everything that is sent from now on. It begins with the events after the
+    /// `Last-Event-ID` of the request if all of them are kept; else it [begins anew](Viewer::begins_anew).
+    pub fn watch(&self, asked: &HeaderMap) -> Viewer {
         let mut queue = Queue::default();
         let mut state = lock(&self.state);
-        match seen.filter(|seen| (state.forgotten..=state.newest).contains(seen)) {
-            Some(seen) => {
-                let missed = state.kept.iter().filter(|(id, _)| *id > seen);
-                queue.waiting.extend(missed.map(|(_, text)| text.clone()));
-            }
-            None => {
-                // They stand for everything up to here, whose id the viewer names when it comes back.
-                let newest = state.newest;
-                let events = first();
-                queue
-                    .waiting
-                    .extend(events.iter().map(|event| event.text(Some(newest))));
-            }
+        let seen = seen(asked).filter(|seen| (state.forgotten..=state.newest).contains(seen));
+        if let Some(seen) = seen {
+            let missed = state.kept.iter().filter(|(id, _)| *id > seen);
+            queue.waiting.extend(missed.map(|(_, text)| text.clone()));
         }
+        // Who comes back after a while has more to read than others are allowed to be behind.
+        queue.limit = BEHIND + queue.waiting.len();
         if state.is_over {
             queue.end(state.last.as_ref());
         }
@@ -290,6 +296,8 @@ impl Hub {
         }
         Viewer {
             queue,
+            first: None,
+            since: seen.is_none().then_some(state.newest),
             beat: state.beat,
             timer: Box::pin(sleep(state.beat)),
         }
@@ -306,15 +314,62 @@ fn seen(asked: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// The body of the answer to one viewer.
-struct Viewer {
+/// One who watches; ends when it is dropped.
+///
+/// ```
+/// # use axum::{http::HeaderMap, response::Response};
+/// # use speedwell_serve::{Refusal, blocking::Pool, events::{Event, Hub}};
+/// async fn handler(hub: Hub, readers: Pool, headers: HeaderMap) -> Result<Response, Refusal> {
+///     let viewer = hub.watch(&headers);
+///     let mut first = Vec::new();
+///     if viewer.begins_anew() {
+///         // What happens while the store is read comes after it.
+///         first.push(Event::new("all", readers.run(|| "what the store says").await?));
+///     }
+///     Ok(viewer.answer(&first))
+/// }
+/// ```
+pub struct Viewer {
     queue: Arc<Mutex<Queue>>,
+    /// How things were when it came.
+    first: Option<Bytes>,
+    /// The newest event when it came, for those who begin anew.
+    since: Option<u64>,
     beat: Duration,
     timer: Pin<Box<Sleep>>,
 }
 
+impl fmt::Debug for Viewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Viewer")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Viewer {
+    /// Whether it needs to be shown how things are now, because it has seen nothing yet or was away
+    /// for too long.
+    pub fn begins_anew(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// The answer of a handler: these events first, then those that were sent since the viewer came.
+    pub fn answer(mut self, first: &[Event]) -> Response {
+        // They stand for everything up to the event whose id the viewer names when it comes back.
+        let first: Vec<Bytes> = first.iter().map(|event| event.text(self.since)).collect();
+        self.first = (!first.is_empty()).then(|| first.concat().into());
+        let mut response = Response::new(Body::new(self));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
     fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.first.is_some() {
+            return Poll::Ready(self.first.take());
+        }
         let text = {
             let mut queue = lock(&self.queue);
             match queue.waiting.len() {
@@ -325,7 +380,10 @@ impl Viewer {
                 }
                 1 => queue.waiting.pop_front(),
                 // Those that wait go out together.
-                _ => Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into()),
+                _ => {
+                    queue.limit = BEHIND;
+                    Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into())
+                }
             }
         };
         let text = match text {
@@ -358,6 +416,7 @@ impl hyper::body::Body for Viewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderName;
     use std::future::poll_fn;
 
     /// What the viewer gets now, without waiting.
@@ -367,6 +426,18 @@ mod tests {
             .poll_text(&mut cx)
             .map(|text| text.map(|text| String::from_utf8(text.to_vec()).unwrap()))
     }
+
+    /// A viewer that has seen this event, and is shown `first` if it begins anew.
+    fn back(hub: &Hub, seen: u64, first: Event) -> Viewer {
+        let id = HeaderValue::from(seen);
+        let mut viewer = hub.watch(&HeaderMap::from_iter([(LAST_EVENT_ID, id)]));
+        if viewer.begins_anew() {
+            viewer.first = Some(first.text(viewer.since));
+        }
+        viewer
+    }
+
+    const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
     fn ready(text: &str) -> Poll<Option<String>> {
         Poll::Ready(Some(text.to_owned()))
@@ -379,7 +450,7 @@ mod tests {
     #[tokio::test]
     async fn an_event_reaches_all_that_watch() {
         let hub = Hub::at(0);
-        let mut viewers = [hub.watch(None, Vec::new), hub.watch(None, Vec::new)];
+        let mut viewers = [hub.watch(&HeaderMap::new()), hub.watch(&HeaderMap::new())];
         assert_eq!(hub.viewers(), 2);
         hub.send(event(1));
         for viewer in &mut viewers {
@@ -393,7 +464,7 @@ mod tests {
     #[tokio::test]
     async fn no_line_of_the_data_becomes_a_field() {
         let hub = Hub::at(6);
-        let mut viewer = hub.watch(None, Vec::new);
+        let mut viewer = hub.watch(&HeaderMap::new());
         hub.send(Event::new("a\nid: 9", "one\ntwo\r\nthree\rid: 8"));
         let sent = "event: a\nid: 7\ndata: one\ndata: two\ndata: three\ndata: id: 8\n\n";
         assert_eq!(now(&mut viewer), ready(sent));
@@ -402,27 +473,32 @@ mod tests {
     #[tokio::test]
     async fn a_viewer_that_comes_back_gets_what_it_has_missed_and_nothing_twice() {
         let hub = Hub::at(0);
-        (1..=3).for_each(|number| drop(hub.send(event(number))));
-        let mut back = hub.watch(Some(1), || vec![event(0)]);
+        for number in 1..=3 {
+            hub.send(event(number));
+        }
+        let mut viewer = back(&hub, 1, event(0));
         assert_eq!(
-            now(&mut back),
+            now(&mut viewer),
             ready("event: n\nid: 2\ndata: 2\n\nevent: n\nid: 3\ndata: 3\n\n")
         );
-        let mut up_to_date = hub.watch(Some(3), || vec![event(0)]);
+        let mut up_to_date = back(&hub, 3, event(0));
         assert_eq!(now(&mut up_to_date), Poll::Pending);
     }
 
     #[tokio::test]
     async fn who_was_away_for_too_long_or_elsewhere_begins_anew() {
         let hub = Hub::at(10);
-        (11..=10 + KEPT as u64 + 5).for_each(|number| drop(hub.send(event(number))));
+        for number in 11..=10 + KEPT as u64 + 5 {
+            hub.send(event(number));
+        }
         let newest = 10 + KEPT as u64 + 5;
         let anew = ready(&format!("event: all\nid: {newest}\ndata: x\n\n"));
-        for seen in [None, Some(0), Some(14), Some(newest + 1), Some(u64::MAX)] {
-            let mut viewer = hub.watch(seen, || vec![Event::new("all", "x")]);
-            assert_eq!(now(&mut viewer), anew, "{seen:?}");
+        for seen in [0, 14, newest + 1, u64::MAX] {
+            let mut viewer = back(&hub, seen, Event::new("all", "x"));
+            assert_eq!(now(&mut viewer), anew, "{seen}");
         }
-        let mut viewer = hub.watch(Some(15), Vec::new);
+        assert!(hub.watch(&HeaderMap::new()).begins_anew());
+        let mut viewer = back(&hub, 15, Event::new("all", "x"));
         assert!(
             matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: n\nid: 16\n"))
         );
@@ -432,7 +508,7 @@ mod tests {
     async fn ids_of_an_earlier_process_are_known_to_be_gone() {
         let earlier = Hub::at(1 << 40);
         let id = earlier.send(Event::new("n", ""));
-        let mut viewer = Hub::new().watch(Some(id), || vec![Event::new("all", "x")]);
+        let mut viewer = back(&Hub::new(), id, Event::new("all", "x"));
         assert!(
             matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: all"))
         );
@@ -441,7 +517,7 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_sent_once() {
         let hub = Hub::at(4);
-        let mut viewer = hub.watch(None, Vec::new);
+        let mut viewer = hub.watch(&HeaderMap::new());
         for number in [3, 4, 5, 5, 2] {
             hub.send(event(number));
         }
@@ -452,7 +528,7 @@ mod tests {
     #[tokio::test]
     async fn who_is_more_than_64_events_behind_is_cut_off() {
         let hub = Hub::at(0);
-        let (mut slow, mut quick) = (hub.watch(None, Vec::new), hub.watch(None, Vec::new));
+        let (mut slow, mut quick) = (hub.watch(&HeaderMap::new()), hub.watch(&HeaderMap::new()));
         for number in 1..=64 {
             hub.send(event(number));
             assert!(now(&mut quick).is_ready());
@@ -467,7 +543,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_comment_says_every_15_seconds_that_the_stream_is_alive() {
         let hub = Hub::at(0);
-        let mut viewer = hub.watch(None, Vec::new);
+        let mut viewer = hub.watch(&HeaderMap::new());
         let start = Instant::now();
         for beats in 1..=3 {
             let text = poll_fn(|cx| viewer.poll_text(cx)).await;
@@ -479,7 +555,7 @@ mod tests {
     #[tokio::test]
     async fn a_viewer_that_waits_is_woken() {
         let hub = Hub::at(0);
-        let mut viewer = hub.watch(None, Vec::new);
+        let mut viewer = hub.watch(&HeaderMap::new());
         let waiting = tokio::spawn(async move { poll_fn(|cx| viewer.poll_text(cx)).await });
         tokio::task::yield_now().await;
         hub.send(event(1));
@@ -490,13 +566,13 @@ mod tests {
     async fn the_end_of_the_server_is_the_last_event() {
         let stopper = Stopper::new();
         let hub = Hub::at(0).ends_with(&stopper, Event::new("over", ""));
-        let mut viewer = hub.watch(None, Vec::new);
+        let mut viewer = hub.watch(&HeaderMap::new());
         hub.send(event(1));
         stopper.stop();
         let rest = "event: n\nid: 1\ndata: 1\n\nevent: over\ndata: \n\n";
         assert_eq!(now(&mut viewer), ready(rest));
         assert_eq!(now(&mut viewer), Poll::Ready(None));
-        let mut late = hub.watch(None, Vec::new);
+        let mut late = hub.watch(&HeaderMap::new());
         assert_eq!(now(&mut late), ready("event: over\ndata: \n\n"));
         assert_eq!(now(&mut late), Poll::Ready(None));
     }

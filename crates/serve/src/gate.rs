@@ -139,7 +139,7 @@ impl Gate {
         let mut response = compression::pack(response, &asked.method, takes_gzip);
         protect(response.headers_mut());
         entry.status = response.status();
-        response.map(|body| Logged::new(body, entry, &self.log))
+        response.map(|body| Logged::wrap(body, entry, &self.log))
     }
 }
 

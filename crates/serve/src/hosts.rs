@@ -274,6 +274,8 @@ fn split(authority: &str) -> Option<(String, Option<u16>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
     fn arrival() -> Arrival {
         Arrival {
@@ -331,6 +333,48 @@ mod tests {
             "",
         ] {
             assert_eq!(named(name), None, "{name}");
+        }
+    }
+
+    /// Whatever stands in the field, the site that is found is one that a browser can only have from here.
+    #[test]
+    fn no_text_whatever_names_another_site() {
+        let parts = [
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "evil",
+            ".",
+            ":",
+            "7600",
+            "@",
+            "/",
+            "%2e",
+            "[",
+            "]",
+            "0x7f",
+            "\u{e9}",
+            " ",
+            "",
+            "7f000001",
+            "-",
+            "_",
+            "#",
+            "?",
+        ];
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+        for _ in 0..50_000 {
+            let count = random.next_u32() % 6;
+            let text: String = (0..count)
+                .map(|_| parts[random.next_u32() as usize % parts.len()])
+                .collect();
+            if let Some(site) = Hosts::local().site(&text, arrival().door, false) {
+                let known = ["127.0.0.1", "localhost", "[::1]"];
+                assert!(
+                    known.contains(&site.host.as_str()) && site.port == 7600,
+                    "{text}"
+                );
+            }
         }
     }
 

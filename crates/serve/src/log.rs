@@ -186,7 +186,7 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    pub(crate) fn new(body: Body, entry: Entry, log: &Log) -> Body {
+    pub(crate) fn wrap(body: Body, entry: Entry, log: &Log) -> Body {
         if log.to.is_none() {
             return body;
         }

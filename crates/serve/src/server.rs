@@ -4,6 +4,7 @@
 //! one request in `gate`.
 
 use crate::connection::{self, Shared};
+use crate::events::{Hub, WeakHub};
 use crate::gate::Gate;
 use crate::hosts::{Arrival, Door, Hosts, Proxy};
 use crate::limits::{Limits, counted_as};
@@ -17,7 +18,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -26,6 +27,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long accepting pauses when the process has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How many connections without a place are answered at once; further ones are closed.
+const TURNED_AWAY: usize = 64;
 
 /// What a server is to be.
 #[derive(Clone, Default)]
@@ -86,8 +89,7 @@ pub struct Stopper(Arc<Stopping>);
 
 struct Stopping {
     is_over: watch::Sender<bool>,
-    #[allow(clippy::type_complexity, reason = "a list of what to call")]
-    and_then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    hubs: Mutex<Vec<WeakHub>>,
 }
 
 impl Stopper {
@@ -95,22 +97,16 @@ impl Stopper {
     pub fn new() -> Stopper {
         Stopper(Arc::new(Stopping {
             is_over: watch::Sender::new(false),
-            and_then: Mutex::default(),
+            hubs: Mutex::default(),
         }))
     }
 
     /// No new connections from now on; requests in flight have the time of [`Limits::stop`].
     pub fn stop(&self) {
         self.0.is_over.send_replace(true);
-        let calls = std::mem::take(
-            &mut *self
-                .0
-                .and_then
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        for call in calls {
-            call();
+        let hubs = std::mem::take(&mut *self.hubs());
+        for hub in hubs.iter().filter_map(WeakHub::get) {
+            hub.end();
         }
     }
 
@@ -119,19 +115,20 @@ impl Stopper {
         *self.0.is_over.borrow()
     }
 
-    /// Has this function called when the server stops, or now if it has.
-    pub fn on_stop(&self, call: impl FnOnce() + Send + 'static) {
-        let mut calls = self
-            .0
-            .and_then
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Has the server end this hub when it stops, or now if it has.
+    pub(crate) fn also_ends(&self, hub: &Hub) {
+        let mut hubs = self.hubs();
         if self.is_stopped() {
-            drop(calls);
-            call();
+            drop(hubs);
+            hub.end();
         } else {
-            calls.push(Box::new(call));
+            hubs.retain(|hub| hub.get().is_some());
+            hubs.push(hub.weak());
         }
+    }
+
+    fn hubs(&self) -> MutexGuard<'_, Vec<WeakHub>> {
+        self.0.hubs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the server stops.
@@ -278,6 +275,8 @@ struct Room {
     connections: u32,
     per_address: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// Those that are being told that there is no place.
+    turned_away: Arc<Semaphore>,
 }
 
 /// What a connection takes up while it is open.
@@ -295,6 +294,7 @@ impl Room {
             connections: u32::try_from(connections).unwrap_or(u32::MAX),
             per_address: limits.connections_per_address,
             by_address: Mutex::default(),
+            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
         }
     }
 
@@ -393,8 +393,13 @@ async fn accept_tcp(
         // A believed proxy brings the connections of many, and limits them itself.
         let counted = (!arrival.is_from(shared.proxy)).then_some(peer.ip());
         let Some(place) = room.place(counted) else {
-            if tls.is_none() {
-                connection::turn_away(socket);
+            // Who expects TLS cannot be told why.
+            if let (None, Ok(permit)) = (&tls, Arc::clone(&room.turned_away).try_acquire_owned()) {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    connection::turn_away(socket, &shared.limits).await;
+                    drop(permit);
+                });
             }
             continue;
         };

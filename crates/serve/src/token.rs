@@ -64,7 +64,7 @@ impl fmt::Debug for Secret {
 
 /// The SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be found by
 /// trying, so nothing slower is needed.
-#[derive(Debug, Clone, Copy, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {

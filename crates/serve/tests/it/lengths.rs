@@ -93,47 +93,29 @@ fn a_body_that_ends_before_its_length_is_no_body() {
 
 #[test]
 fn what_is_no_request_is_refused_and_the_connection_closed() {
+    let head_bytes = 16 << 10;
     let served = Served::with(Limits {
-        head_bytes: 16 << 10,
+        head_bytes,
         ..limits()
     });
     let host = served.address();
+    let head = |start: &str, field: &str| format!("{start}\r\nHost: {host}\r\n{field}\r\n\r\n");
+    let get = |field: &str| head("GET / HTTP/1.1", field);
     let many: String = (0..200)
         .map(|number| format!("X-{number}: y\r\n"))
         .collect();
     for (name, bytes) in [
-        (
-            "a long head",
-            format!(
-                "GET / HTTP/1.1\r\nHost: {host}\r\nX: {}\r\n\r\n",
-                "y".repeat(20_000)
-            ),
-        ),
-        (
-            "many fields",
-            format!("GET / HTTP/1.1\r\nHost: {host}\r\n{many}\r\n"),
-        ),
+        ("a long head", get(&format!("X: {}", "y".repeat(20_000)))),
+        ("many fields", get(&many)),
         (
             "a long target",
-            format!(
-                "GET /{} HTTP/1.1\r\nHost: {host}\r\n\r\n",
-                "y".repeat(70_000)
-            ),
+            head(&format!("GET /{} HTTP/1.1", "y".repeat(70_000)), "X: y"),
         ),
-        (
-            "another version",
-            format!("GET / HTTP/3.0\r\nHost: {host}\r\n\r\n"),
-        ),
-        ("no version", "GET /\r\n\r\n".to_owned()),
-        (
-            "a byte of zero",
-            format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: \0\r\n\r\n"),
-        ),
-        (
-            "a bare return",
-            format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: a\rY: b\r\n\r\n"),
-        ),
-        ("no method", format!(" / HTTP/1.1\r\nHost: {host}\r\n\r\n")),
+        ("another version", head("GET / HTTP/3.0", "X: y")),
+        ("no version", head("GET /", "X: y")),
+        ("a byte of zero", get("X: \0")),
+        ("a bare return", get("X: a\rY: b")),
+        ("no method", head(" / HTTP/1.1", "X: y")),
         ("TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n".to_owned()),
     ] {
         let mut wire = served.connect();
@@ -166,4 +148,16 @@ fn a_refused_upload_is_answered_although_it_is_still_being_sent() {
     ));
     wire.send(vec![0; 5_000_000]);
     assert_eq!(wire.answer().status, 413);
+}
+
+#[test]
+fn a_body_that_nobody_reads_is_not_waited_for() {
+    let served = Served::local();
+    let mut wire = served.connect();
+    let host = served.address();
+    wire.send(format!(
+        "POST /ignore HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5000000\r\n\r\n123"
+    ));
+    assert_eq!(wire.answer().text(), "not read");
+    assert_eq!(wire.rest(), "");
 }

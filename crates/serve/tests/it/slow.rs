@@ -109,6 +109,7 @@ fn has_room_for_three(served: &Served) {
         assert_eq!(wire.answer().text(), "hello");
     }
     let mut further = served.connect();
+    further.send(&request);
     let answer = further.answer();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
