@@ -204,6 +204,8 @@ impl Logged {
 
 impl Drop for Logged {
     fn drop(&mut self) {
+        // Whoever reads the line finds that what was behind the answer has ended.
+        drop(std::mem::take(&mut self.body));
         self.log.write(&self.entry, self.bytes, self.is_whole);
     }
 }

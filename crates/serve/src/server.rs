@@ -275,7 +275,7 @@ struct Room {
     connections: u32,
     per_address: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
-    /// Those that are being told that there is no place.
+    /// Connections that are being answered that there is no place for them.
     turned_away: Arc<Semaphore>,
 }
 
@@ -393,7 +393,7 @@ async fn accept_tcp(
         // A believed proxy brings the connections of many, and limits them itself.
         let counted = (!arrival.is_from(shared.proxy)).then_some(peer.ip());
         let Some(place) = room.place(counted) else {
-            // Who expects TLS cannot be told why.
+            // Who expects TLS would not understand the answer.
             if let (None, Ok(permit)) = (&tls, Arc::clone(&room.turned_away).try_acquire_owned()) {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
