@@ -3,12 +3,12 @@
 //! HTTP/1.1 only. Its heads are bounded by time and size; what HTTP/2 would add are streams whose
 //! resets and settings need limits of their own, and pages of this server gain nothing by it.
 
+use crate::client::{Arrival, Proxy};
 use crate::gate::Gate;
-use crate::hosts::{Arrival, Proxy};
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::listen;
-use crate::server::Stopper;
+use crate::stopper::Stopper;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};

@@ -4,7 +4,7 @@
 //! Browsers say where a request comes from (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454), and no
 //! page can make them say otherwise. Programs say neither; they have no cookies that others could use.
 
-use crate::hosts::Client;
+use crate::client::Client;
 use crate::refusal::Refusal;
 use axum::http::header::{COOKIE, HeaderMap, ORIGIN};
 use axum::http::{Method, StatusCode};

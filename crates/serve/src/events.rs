@@ -4,21 +4,21 @@
 //! that comes back names the last event it has seen and gets those after it, if they are still kept; else it gets what
 //! everybody gets first. Who is more than 64 events behind is cut off, and comes back in the same way.
 
-use crate::server::Stopper;
-use axum::body::Body;
+mod viewer;
+
+pub use viewer::Viewer;
+
+use crate::stopper::Stopper;
 use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
-use hyper::body::{Bytes, Frame};
+use hyper::body::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fmt::Write;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::time::{Instant, Sleep, sleep};
+use viewer::Queue;
 
 /// Events that a viewer may be behind.
 const BEHIND: usize = 64;
@@ -107,22 +107,6 @@ pub(crate) struct WeakHub(Weak<Mutex<State>>);
 impl WeakHub {
     pub(crate) fn get(&self) -> Option<Hub> {
         self.0.upgrade().map(|state| Hub { state })
-    }
-}
-
-/// What one viewer has not got yet.
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Bytes>,
-    limit: usize,
-    waker: Option<Waker>,
-    is_over: bool,
-}
-
-impl Queue {
-    fn end(&mut self, last: Option<&Bytes>) {
-        self.waiting.extend(last.cloned());
-        self.is_over = true;
     }
 }
 
@@ -294,13 +278,8 @@ impl Hub {
         if !state.is_over {
             state.viewers.push(Arc::downgrade(&queue));
         }
-        Viewer {
-            queue,
-            first: None,
-            since: seen.is_none().then_some(state.newest),
-            beat: state.beat,
-            timer: Box::pin(sleep(state.beat)),
-        }
+        let since = seen.is_none().then_some(state.newest);
+        Viewer::new(queue, since, state.beat)
     }
 }
 
@@ -314,266 +293,5 @@ fn seen(asked: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// One who watches; ends when it is dropped.
-///
-/// ```
-/// # use axum::{http::HeaderMap, response::Response};
-/// # use speedwell_serve::{Refusal, blocking::Pool, events::{Event, Hub}};
-/// async fn handler(hub: Hub, readers: Pool, headers: HeaderMap) -> Result<Response, Refusal> {
-///     let viewer = hub.watch(&headers);
-///     let mut first = Vec::new();
-///     if viewer.begins_anew() {
-///         // What happens while the store is read comes after it.
-///         first.push(Event::new("all", readers.run(|| "what the store says").await?));
-///     }
-///     Ok(viewer.answer(&first))
-/// }
-/// ```
-pub struct Viewer {
-    queue: Arc<Mutex<Queue>>,
-    /// How things were when it came.
-    first: Option<Bytes>,
-    /// The newest event when it came, for those who begin anew.
-    since: Option<u64>,
-    beat: Duration,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl fmt::Debug for Viewer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Viewer")
-            .field("since", &self.since)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Viewer {
-    /// Whether it needs to be shown how things are now, because it has seen nothing yet or was away
-    /// for too long.
-    pub fn begins_anew(&self) -> bool {
-        self.since.is_some()
-    }
-
-    /// The answer of a handler: these events first, then those that were sent since the viewer came.
-    pub fn answer(mut self, first: &[Event]) -> Response {
-        // They stand for everything up to the event whose id the viewer names when it comes back.
-        let first: Vec<Bytes> = first.iter().map(|event| event.text(self.since)).collect();
-        self.first = (!first.is_empty()).then(|| first.concat().into());
-        let mut response = Response::new(Body::new(self));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
-    }
-
-    fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if self.first.is_some() {
-            return Poll::Ready(self.first.take());
-        }
-        let text = {
-            let mut queue = lock(&self.queue);
-            match queue.waiting.len() {
-                0 if queue.is_over => return Poll::Ready(None),
-                0 => {
-                    queue.waker = Some(cx.waker().clone());
-                    None
-                }
-                1 => queue.waiting.pop_front(),
-                // Those that wait go out together.
-                _ => {
-                    queue.limit = BEHIND;
-                    Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into())
-                }
-            }
-        };
-        let text = match text {
-            Some(text) => text,
-            None => {
-                if self.timer.as_mut().poll(cx).is_pending() {
-                    return Poll::Pending;
-                }
-                Bytes::from_static(b":\n\n")
-            }
-        };
-        self.timer.as_mut().reset(Instant::now() + self.beat);
-        Poll::Ready(Some(text))
-    }
-}
-
-impl hyper::body::Body for Viewer {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.poll_text(cx)
-            .map(|text| text.map(|text| Ok(Frame::data(text))))
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::http::HeaderName;
-    use std::future::poll_fn;
-
-    /// What the viewer gets now, without waiting.
-    fn now(viewer: &mut Viewer) -> Poll<Option<String>> {
-        let mut cx = Context::from_waker(Waker::noop());
-        viewer
-            .poll_text(&mut cx)
-            .map(|text| text.map(|text| String::from_utf8(text.to_vec()).unwrap()))
-    }
-
-    /// A viewer that has seen this event, and is shown `first` if it begins anew.
-    fn back(hub: &Hub, seen: u64, first: Event) -> Viewer {
-        let id = HeaderValue::from(seen);
-        let mut viewer = hub.watch(&HeaderMap::from_iter([(LAST_EVENT_ID, id)]));
-        if viewer.begins_anew() {
-            viewer.first = Some(first.text(viewer.since));
-        }
-        viewer
-    }
-
-    const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-
-    fn ready(text: &str) -> Poll<Option<String>> {
-        Poll::Ready(Some(text.to_owned()))
-    }
-
-    fn event(number: u64) -> Event {
-        Event::new("n", number.to_string()).at(number)
-    }
-
-    #[tokio::test]
-    async fn an_event_reaches_all_that_watch() {
-        let hub = Hub::at(0);
-        let mut viewers = [hub.watch(&HeaderMap::new()), hub.watch(&HeaderMap::new())];
-        assert_eq!(hub.viewers(), 2);
-        hub.send(event(1));
-        for viewer in &mut viewers {
-            assert_eq!(now(viewer), ready("event: n\nid: 1\ndata: 1\n\n"));
-            assert_eq!(now(viewer), Poll::Pending);
-        }
-        drop(viewers);
-        assert_eq!(hub.viewers(), 0);
-    }
-
-    #[tokio::test]
-    async fn no_line_of_the_data_becomes_a_field() {
-        let hub = Hub::at(6);
-        let mut viewer = hub.watch(&HeaderMap::new());
-        hub.send(Event::new("a\nid: 9", "one\ntwo\r\nthree\rid: 8"));
-        let sent = "event: a\nid: 7\ndata: one\ndata: two\ndata: three\ndata: id: 8\n\n";
-        assert_eq!(now(&mut viewer), ready(sent));
-    }
-
-    #[tokio::test]
-    async fn a_viewer_that_comes_back_gets_what_it_has_missed_and_nothing_twice() {
-        let hub = Hub::at(0);
-        for number in 1..=3 {
-            hub.send(event(number));
-        }
-        let mut viewer = back(&hub, 1, event(0));
-        assert_eq!(
-            now(&mut viewer),
-            ready("event: n\nid: 2\ndata: 2\n\nevent: n\nid: 3\ndata: 3\n\n")
-        );
-        let mut up_to_date = back(&hub, 3, event(0));
-        assert_eq!(now(&mut up_to_date), Poll::Pending);
-    }
-
-    #[tokio::test]
-    async fn who_was_away_for_too_long_or_elsewhere_begins_anew() {
-        let hub = Hub::at(10);
-        for number in 11..=10 + KEPT as u64 + 5 {
-            hub.send(event(number));
-        }
-        let newest = 10 + KEPT as u64 + 5;
-        let anew = ready(&format!("event: all\nid: {newest}\ndata: x\n\n"));
-        for seen in [0, 14, newest + 1, u64::MAX] {
-            let mut viewer = back(&hub, seen, Event::new("all", "x"));
-            assert_eq!(now(&mut viewer), anew, "{seen}");
-        }
-        assert!(hub.watch(&HeaderMap::new()).begins_anew());
-        let mut viewer = back(&hub, 15, Event::new("all", "x"));
-        assert!(
-            matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: n\nid: 16\n"))
-        );
-    }
-
-    #[tokio::test]
-    async fn ids_of_an_earlier_process_are_known_to_be_gone() {
-        let earlier = Hub::at(1 << 40);
-        let id = earlier.send(Event::new("n", ""));
-        let mut viewer = back(&Hub::new(), id, Event::new("all", "x"));
-        assert!(
-            matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: all"))
-        );
-    }
-
-    #[tokio::test]
-    async fn a_place_is_sent_once() {
-        let hub = Hub::at(4);
-        let mut viewer = hub.watch(&HeaderMap::new());
-        for number in [3, 4, 5, 5, 2] {
-            hub.send(event(number));
-        }
-        assert_eq!(now(&mut viewer), ready("event: n\nid: 5\ndata: 5\n\n"));
-        assert_eq!(now(&mut viewer), Poll::Pending);
-    }
-
-    #[tokio::test]
-    async fn who_is_more_than_64_events_behind_is_cut_off() {
-        let hub = Hub::at(0);
-        let (mut slow, mut quick) = (hub.watch(&HeaderMap::new()), hub.watch(&HeaderMap::new()));
-        for number in 1..=64 {
-            hub.send(event(number));
-            assert!(now(&mut quick).is_ready());
-        }
-        assert_eq!(hub.viewers(), 2, "64 behind is allowed");
-        hub.send(event(65));
-        assert_eq!(now(&mut slow), Poll::Ready(None));
-        assert!(now(&mut quick).is_ready());
-        assert_eq!(hub.viewers(), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_comment_says_every_15_seconds_that_the_stream_is_alive() {
-        let hub = Hub::at(0);
-        let mut viewer = hub.watch(&HeaderMap::new());
-        let start = Instant::now();
-        for beats in 1..=3 {
-            let text = poll_fn(|cx| viewer.poll_text(cx)).await;
-            assert_eq!(text.unwrap(), ":\n\n");
-            assert_eq!(start.elapsed().as_secs(), 15 * beats);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_viewer_that_waits_is_woken() {
-        let hub = Hub::at(0);
-        let mut viewer = hub.watch(&HeaderMap::new());
-        let waiting = tokio::spawn(async move { poll_fn(|cx| viewer.poll_text(cx)).await });
-        tokio::task::yield_now().await;
-        hub.send(event(1));
-        assert!(waiting.await.unwrap().is_some());
-    }
-
-    #[tokio::test]
-    async fn the_end_of_the_server_is_the_last_event() {
-        let stopper = Stopper::new();
-        let hub = Hub::at(0).ends_with(&stopper, Event::new("over", ""));
-        let mut viewer = hub.watch(&HeaderMap::new());
-        hub.send(event(1));
-        stopper.stop();
-        let rest = "event: n\nid: 1\ndata: 1\n\nevent: over\ndata: \n\n";
-        assert_eq!(now(&mut viewer), ready(rest));
-        assert_eq!(now(&mut viewer), Poll::Ready(None));
-        let mut late = hub.watch(&HeaderMap::new());
-        assert_eq!(now(&mut late), ready("event: over\ndata: \n\n"));
-        assert_eq!(now(&mut late), Poll::Ready(None));
-    }
-}
+mod tests;

@@ -5,10 +5,11 @@
 //! `/health` is answered here. Answers get the header fields that protect them, and are packed and logged.
 
 use crate::body::{Fault, Limited, too_large};
+use crate::client::{self, Arrival, Client, Proxy};
 use crate::compression;
 use crate::cross_site;
 use crate::headers::protect;
-use crate::hosts::{self, Arrival, Client, Hosts, Proxy};
+use crate::hosts::Hosts;
 use crate::limits::Limits;
 use crate::log::{Entry, Log, Logged};
 use crate::refusal::{Refusal, Render};
@@ -56,7 +57,7 @@ impl Gate {
         let (mut parts, body) = request.into_parts();
         let mut entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = hosts::client(&self.hosts, self.proxy, arrival, uri, headers);
+        let client = client::client(&self.hosts, self.proxy, arrival, uri, headers);
         if let Some(client) = &client {
             entry.address = client.address;
         }

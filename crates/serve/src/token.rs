@@ -4,7 +4,7 @@
 //! characters over all of them. Prefix and checksum let secret scanners find a token that was published
 //! by mistake without asking anybody, and a mistyped one needs no look into the store.
 
-use crate::server::Error;
+use crate::error::Error;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
