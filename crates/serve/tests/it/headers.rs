@@ -1,7 +1,10 @@
 //! What every answer has, and how answers are packed and logged.
 
 use super::served::{Answer, Served, local};
-use speedwell_serve::{Log, Options};
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use speedwell_serve::{Log, Options, Refusal};
+use std::sync::Arc;
 
 fn is_protected(answer: &Answer) {
     for (name, value) in [
@@ -99,4 +102,38 @@ fn the_log_may_be_json() {
     assert_eq!(line["bytes"], 5);
     assert_eq!(line["complete"], true);
     assert_eq!(line["address"], "127.0.0.1");
+}
+
+#[test]
+fn a_refusal_of_a_handler_keeps_its_fields_however_it_is_shown() {
+    let served = Served::local();
+    for (accept, kind) in [
+        ("*/*", "text/plain; charset=utf-8"),
+        ("application/json", "application/problem+json"),
+        ("text/html, application/json", "text/plain; charset=utf-8"),
+    ] {
+        let answer = served.ask("GET /refused", &[&format!("Accept: {accept}")]);
+        assert_eq!(answer.status, 401);
+        assert_eq!(answer.headers["content-type"], kind);
+        assert_eq!(answer.headers["set-cookie"], "a=b, c=d");
+        assert_eq!(answer.headers["retry-after"], "7");
+        assert!(answer.text().contains("make one"));
+    }
+}
+
+#[test]
+fn an_application_may_show_refusals_its_own_way() {
+    let render =
+        |refusal: &Refusal, _: &HeaderMap| format!("<p>{}</p>", refusal.what).into_response();
+    let served = Served::start(Options {
+        render: Some(Arc::new(render)),
+        ..local()
+    });
+    let answer = served.ask("POST /", &["Origin: null"]);
+    assert_eq!(answer.status, 403);
+    assert_eq!(
+        answer.text(),
+        "<p>the request comes from a page of another site</p>"
+    );
+    is_protected(&answer);
 }

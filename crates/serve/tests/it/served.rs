@@ -2,12 +2,14 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request};
-use axum::http::HeaderMap;
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use speedwell_serve::assets::Assets;
 use speedwell_serve::events::{Event, Hub};
-use speedwell_serve::{Address, Client, Limits, Listen, Log, Options, Server, Stopper};
+use speedwell_serve::{Address, Client, Limits, Listen, Log, Options, Refusal, Server, Stopper};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -159,6 +161,7 @@ fn router(seen: &Arc<Seen>, hub: &Hub) -> Router {
     Router::new()
         .route("/", get(|| async { "hello" }).post(|| async { "changed" }))
         .route("/text", get(|| async { "0123456789 ".repeat(1000) }))
+        .route("/refused", get(refused))
         .route("/endless", get(|| async { vec![b'x'; 256 << 20] }))
         .route("/panic", get(panicking))
         .route(
@@ -181,6 +184,15 @@ fn router(seen: &Arc<Seen>, hub: &Hub) -> Router {
 
 async fn panicking() -> &'static str {
     std::panic::resume_unwind(Box::new("on purpose"))
+}
+
+async fn refused() -> impl IntoResponse {
+    let cookies = [(SET_COOKIE, "a=b"), (SET_COOKIE, "c=d")];
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "there is no such token");
+    (
+        AppendHeaders(cookies),
+        refusal.hint("make one").retry_after(7),
+    )
 }
 
 /// Counts what comes before the body is refused, and answers as if nothing had happened.
@@ -270,10 +282,12 @@ impl<S: Read + Write> Wire<S> {
             .unwrap()
             .parse()
             .unwrap();
-        let headers = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
-            .collect();
+        let mut headers: HashMap<String, String> = HashMap::new();
+        for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+            let seen = headers.entry(name.to_lowercase()).or_default();
+            let comma = if seen.is_empty() { "" } else { ", " };
+            *seen = format!("{seen}{comma}{value}");
+        }
         Some(Answer {
             status,
             headers,
