@@ -9,6 +9,7 @@
 mod assets;
 mod bodies;
 mod cross_site;
+mod curl;
 mod events;
 mod headers;
 mod hosts;
