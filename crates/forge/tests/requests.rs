@@ -133,7 +133,11 @@ fn a_job_that_may_not_ask_who_it_is_knows_itself_as_a_robot() {
             _ => "gitea-actions",
         };
         fake.add("somebody", &text_of_other("a quotation", 1));
-        fake.add(robot, &text_of_other("first", 1));
+        let posted = client(&fake)
+            .comment(&text("a", 1, "first"), &unknown)
+            .unwrap();
+        assert!(matches!(posted, Posted::Created(_)), "{forge}: {posted:?}");
+        assert!(fake.comments().iter().any(|one| one.author == robot));
         let posted = client(&fake)
             .comment(&text("b", 2, "second"), &unknown)
             .unwrap();
