@@ -1,8 +1,9 @@
 //! T5: clients that send nothing, little, or read nothing, and too many of them.
 
-use super::served::{Served, limits};
-use speedwell_serve::Limits;
+use super::served::{Served, Wire, limits};
+use speedwell_serve::{Limits, Listen, Options};
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -79,6 +80,28 @@ fn an_answer_that_is_not_read_is_given_up() {
     let line = served.log_line();
     assert!(
         line.contains(" GET /endless 200 ") && line.ends_with(", cut off"),
+        "{line}"
+    );
+}
+
+/// Here no kernel helps: it never ends a Unix socket by itself.
+#[test]
+fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let served = Served::start(Options {
+        listen: vec![Listen::Unix(path.clone())],
+        limits: Limits {
+            stalled_answer: SHORT,
+            ..limits()
+        },
+        ..Options::default()
+    });
+    let mut wire = Wire::new(UnixStream::connect(&path).unwrap());
+    wire.send("GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let line = served.log_line();
+    assert!(
+        line.contains(" unix GET /endless 200 ") && line.ends_with(", cut off"),
         "{line}"
     );
 }
