@@ -148,7 +148,7 @@ fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result
     }
     let mut out = Vec::new();
     for number in &page.sessions {
-        json_lines::write(&store.session(*number)?, &mut out).map_err(anyhow::Error::from)?;
+        json_lines::write(&store.session(*number)?, &mut out)?;
     }
     Ok(out)
 }
