@@ -65,7 +65,11 @@ pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
         samples: run.samples,
         ..Reported::new(Some(run.case.benchmark.clone()))
     };
-    Ok(session.runs.into_iter().map(one).collect())
+    let all: Vec<Reported> = session.runs.into_iter().map(one).collect();
+    match all.iter().find_map(Reported::fault) {
+        Some(fault) => bail!("{fault}"),
+        None => Ok(all),
+    }
 }
 
 /// Adds one element of `benchmarks`.
