@@ -1,0 +1,297 @@
+//! Streams of events to browsers (server-sent events, WHATWG HTML 9.2).
+//!
+//! A [`Hub`] sends each event to all that watch. An event is written down once, however many they are. A viewer
+//! that comes back names the last event it has seen and gets those after it, if they are still kept; else it gets what
+//! everybody gets first. Who is more than 64 events behind is cut off, and comes back in the same way.
+
+mod viewer;
+
+pub use viewer::Viewer;
+
+use crate::stopper::Stopper;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use hyper::body::Bytes;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use viewer::Queue;
+
+/// Events that a viewer may be behind.
+const BEHIND: usize = 64;
+/// Events that are kept for viewers that come back.
+const KEPT: usize = 256;
+/// A line that says nothing, so that proxies and browsers know that the stream is alive.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// One event: a name, and data of any number of lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    name: String,
+    data: String,
+    id: Option<u64>,
+}
+
+impl Event {
+    /// An event that gets the next id.
+    pub fn new(name: impl Into<String>, data: impl Into<String>) -> Event {
+        Event {
+            name: name.into(),
+            data: data.into(),
+            id: None,
+        }
+    }
+
+    /// With an id of its own: a place in something that is stored, which only grows.
+    #[must_use]
+    pub fn at(mut self, id: u64) -> Event {
+        self.id = Some(id);
+        self
+    }
+
+    /// As it is sent. Whatever ends a line in the data begins another line of data.
+    fn text(&self, id: Option<u64>) -> Bytes {
+        let mut text = String::with_capacity(self.data.len() + 64);
+        let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "event: {name}");
+        if let Some(id) = id {
+            let _ = writeln!(text, "id: {id}");
+        }
+        for line in self.data.replace("\r\n", "\n").split(['\n', '\r']) {
+            let _ = writeln!(text, "data: {line}");
+        }
+        text.push('\n');
+        text.into()
+    }
+}
+
+/// Sends events to all that watch. Clones are the same hub; sending does not wait for anybody.
+///
+/// ```
+/// use axum::http::HeaderMap;
+/// use speedwell_serve::events::{Event, Hub};
+///
+/// let hub = Hub::new();
+/// let seen = hub.clone();
+/// let router: axum::Router = axum::Router::new().route(
+///     "/events",
+///     axum::routing::get(move |headers: HeaderMap| async move {
+///         seen.stream(&headers, || vec![Event::new("progress", "3 of 10")])
+///     }),
+/// );
+/// hub.send(Event::new("progress", "4 of 10"));
+/// ```
+#[derive(Clone)]
+pub struct Hub {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    viewers: Vec<Weak<Mutex<Queue>>>,
+    kept: VecDeque<(u64, Bytes)>,
+    /// The newest id that was sent, and the newest one that is not kept any more.
+    newest: u64,
+    forgotten: u64,
+    last: Option<Bytes>,
+    beat: Duration,
+    is_over: bool,
+}
+
+/// A hub that may be gone.
+pub(crate) struct WeakHub(Weak<Mutex<State>>);
+
+impl WeakHub {
+    pub(crate) fn get(&self) -> Option<Hub> {
+        self.0.upgrade().map(|state| Hub { state })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for Hub {
+    fn default() -> Hub {
+        Hub::new()
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("viewers", &self.viewers())
+            .finish()
+    }
+}
+
+impl Hub {
+    /// A hub that nobody watches yet.
+    pub fn new() -> Hub {
+        // Ids begin with the time, so that one of an earlier process is known to be gone.
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let first = u64::try_from(since.as_millis()).unwrap_or_default() << 10;
+        Hub {
+            state: Arc::new(Mutex::new(State {
+                viewers: Vec::new(),
+                kept: VecDeque::new(),
+                newest: first,
+                forgotten: first,
+                last: None,
+                beat: BEAT,
+                is_over: false,
+            })),
+        }
+    }
+
+    /// A hub whose ids are places in something that is stored, which so far ends at this one.
+    pub fn at(place: u64) -> Hub {
+        let hub = Hub::new();
+        {
+            let mut state = lock(&hub.state);
+            state.newest = place;
+            state.forgotten = place;
+        }
+        hub
+    }
+
+    /// Ends with the server, this event being the last that viewers get.
+    #[must_use]
+    pub fn ends_with(self, stopper: &Stopper, last: Event) -> Hub {
+        lock(&self.state).last = Some(last.text(None));
+        stopper.also_ends(&self);
+        self
+    }
+
+    /// What a stopper keeps of a hub: it does not keep it alive.
+    pub(crate) fn weak(&self) -> WeakHub {
+        WeakHub(Arc::downgrade(&self.state))
+    }
+
+    /// Sends a comment after so much time without an event, instead of 15 s.
+    #[must_use]
+    pub fn beat(self, after: Duration) -> Hub {
+        lock(&self.state).beat = after;
+        self
+    }
+
+    /// How many watch.
+    pub fn viewers(&self) -> usize {
+        lock(&self.state)
+            .viewers
+            .iter()
+            .filter(|viewer| viewer.strong_count() > 0)
+            .count()
+    }
+
+    /// Sends an event to all that watch, and gives its id. An event at a place that is not beyond the
+    /// newest one has been sent already, and is not sent again.
+    pub fn send(&self, event: Event) -> u64 {
+        let mut wakers = Vec::new();
+        let id = {
+            let mut state = lock(&self.state);
+            let id = event.id.unwrap_or(state.newest + 1);
+            if id <= state.newest || state.is_over {
+                return state.newest;
+            }
+            let text = event.text(Some(id));
+            state.newest = id;
+            state.kept.push_back((id, text.clone()));
+            if state.kept.len() > KEPT
+                && let Some((gone, _)) = state.kept.pop_front()
+            {
+                state.forgotten = gone;
+            }
+            state.viewers.retain(|viewer| {
+                let Some(viewer) = viewer.upgrade() else {
+                    return false;
+                };
+                let mut queue = lock(&viewer);
+                if queue.waiting.len() >= queue.limit {
+                    queue.waiting.clear();
+                    queue.end(None);
+                } else {
+                    queue.waiting.push_back(text.clone());
+                }
+                wakers.extend(queue.waker.take());
+                !queue.is_over
+            });
+            id
+        };
+        wakers.into_iter().for_each(Waker::wake);
+        id
+    }
+
+    /// Ends the streams of all that watch, and of those who come later.
+    pub fn end(&self) {
+        let mut wakers = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            state.is_over = true;
+            let last = state.last.clone();
+            for viewer in state
+                .viewers
+                .drain(..)
+                .filter_map(|viewer| viewer.upgrade())
+            {
+                let mut queue = lock(&viewer);
+                queue.end(last.as_ref());
+                wakers.extend(queue.waker.take());
+            }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// The stream of one viewer, as the answer of a handler: [`Hub::watch`] for handlers that know at
+    /// once how things are now.
+    pub fn stream(&self, asked: &HeaderMap, first: impl FnOnce() -> Vec<Event>) -> Response {
+        let viewer = self.watch(asked);
+        let first = if viewer.begins_anew() {
+            first()
+        } else {
+            Vec::new()
+        };
+        viewer.answer(&first)
+    }
+
+    /// A viewer, who gets everything that is sent from now on. It begins with the events after the
+    /// `Last-Event-ID` of the request if all of them are kept; else it [begins anew](Viewer::begins_anew).
+    pub fn watch(&self, asked: &HeaderMap) -> Viewer {
+        let mut queue = Queue::default();
+        let mut state = lock(&self.state);
+        let seen = seen(asked).filter(|seen| (state.forgotten..=state.newest).contains(seen));
+        if let Some(seen) = seen {
+            let missed = state.kept.iter().filter(|(id, _)| *id > seen);
+            queue.waiting.extend(missed.map(|(_, text)| text.clone()));
+        }
+        // Who comes back after a while has more to read than others are allowed to be behind.
+        queue.limit = BEHIND + queue.waiting.len();
+        if state.is_over {
+            queue.end(state.last.as_ref());
+        }
+        let queue = Arc::new(Mutex::new(queue));
+        if !state.is_over {
+            state.viewers.push(Arc::downgrade(&queue));
+        }
+        let since = seen.is_none().then_some(state.newest);
+        Viewer::new(queue, since, state.beat)
+    }
+}
+
+fn seen(asked: &HeaderMap) -> Option<u64> {
+    asked
+        .get("last-event-id")?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests;

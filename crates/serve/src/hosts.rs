@@ -1,0 +1,213 @@
+//! Under which names this server answers.
+//!
+//! A page of a stranger can have its own name point to 127.0.0.1 and then read what is served there
+//! (DNS rebinding). What it cannot do is send another name than its own. So every request must name
+//! a literal address of this machine, `localhost`, or the address under which the server is published.
+
+use crate::client::Door;
+use crate::error::Error;
+use axum::http::uri::{Scheme, Uri};
+use std::net::IpAddr;
+
+/// The names that requests may use for this server.
+#[derive(Debug, Clone, Default)]
+pub struct Hosts {
+    public: Option<Site>,
+}
+
+impl Hosts {
+    /// `localhost` and literal loopback addresses with the port of the connection. Connections to
+    /// another address may also name exactly that address.
+    pub fn local() -> Hosts {
+        Hosts::default()
+    }
+
+    /// As [`Hosts::local`], and the name and port of this address as well, such as
+    /// `https://perf.example`.
+    ///
+    /// # Errors
+    /// When it is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing behind it.
+    pub fn public(url: &str) -> Result<Hosts, Error> {
+        match Site::parse(url) {
+            Some(site) => Ok(Hosts { public: Some(site) }),
+            None => Err(Error::PublicUrl(url.to_owned())),
+        }
+    }
+
+    /// Which site a request is for, or nothing if none that is served here.
+    pub(crate) fn site(&self, authority: &str, door: Door, secure: bool) -> Option<Site> {
+        let (host, port) = split(authority)?;
+        if let Some(public) = &self.public
+            && public.host == host
+            && port.is_none_or(|port| port == public.port)
+        {
+            return Some(public.clone());
+        }
+        let site = Site {
+            secure,
+            port: port.unwrap_or(default_port(secure)),
+            host,
+        };
+        let local = match door {
+            Door::Unix => return site.is_loopback().then_some(site),
+            Door::Tcp(local) => local,
+        };
+        let ip = local.ip().to_canonical();
+        let names_it = match site.address() {
+            Some(named) => named == ip || (named.is_loopback() && ip.is_loopback()),
+            None => site.host == "localhost" && ip.is_loopback(),
+        };
+        (names_it && site.port == local.port()).then_some(site)
+    }
+}
+
+/// Scheme, host in lower case and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Site {
+    pub(crate) secure: bool,
+    host: String,
+    port: u16,
+}
+
+impl Site {
+    fn parse(url: &str) -> Option<Site> {
+        let uri: Uri = url.strip_suffix('/').unwrap_or(url).parse().ok()?;
+        let scheme = uri.scheme()?;
+        let secure = *scheme == Scheme::HTTPS;
+        let bare = uri.path_and_query().is_none_or(|path| path.as_str() == "/");
+        if !(secure || *scheme == Scheme::HTTP) || !bare {
+            return None;
+        }
+        let (host, port) = split(uri.authority()?.as_str())?;
+        Some(Site {
+            secure,
+            host,
+            port: port.unwrap_or(default_port(secure)),
+        })
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        match self.host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
+            None => self.host.parse().ok().map(IpAddr::V4),
+        }
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.address().is_some_and(|address| address.is_loopback())
+    }
+
+    /// As browsers write it in `Origin`: without the port that the scheme has anyway.
+    pub(crate) fn origin(&self) -> String {
+        let (scheme, host, port) = (scheme(self.secure), &self.host, self.port);
+        if port == default_port(self.secure) {
+            format!("{scheme}://{host}")
+        } else {
+            format!("{scheme}://{host}:{port}")
+        }
+    }
+}
+
+fn scheme(secure: bool) -> &'static str {
+    if secure { "https" } else { "http" }
+}
+
+fn default_port(secure: bool) -> u16 {
+    if secure { 443 } else { 80 }
+}
+
+/// Host in lower case and port of an authority; nothing for whatever else it may contain.
+fn split(authority: &str) -> Option<(String, Option<u16>)> {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let port = match port {
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(digits.parse::<u16>().ok()?)
+        }
+        Some(_) => return None,
+        None => None,
+    };
+    let named = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let literal = host.starts_with('[') && host.ends_with(']');
+    if host.is_empty() || !(named || literal) {
+        return None;
+    }
+    Some((host.to_ascii_lowercase(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+    fn door() -> Door {
+        Door::Tcp("127.0.0.1:7600".parse().unwrap())
+    }
+
+    /// Whatever stands in the field, the site that is found is one that a browser can only have from here.
+    #[test]
+    fn no_text_whatever_names_another_site() {
+        let parts = [
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "evil",
+            ".",
+            ":",
+            "7600",
+            "@",
+            "/",
+            "%2e",
+            "[",
+            "]",
+            "0x7f",
+            "\u{e9}",
+            " ",
+            "",
+            "7f000001",
+            "-",
+            "_",
+            "#",
+            "?",
+        ];
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+        for _ in 0..50_000 {
+            let count = random.next_u32() % 6;
+            let text: String = (0..count)
+                .map(|_| parts[random.next_u32() as usize % parts.len()])
+                .collect();
+            if let Some(site) = Hosts::local().site(&text, door(), false) {
+                let known = ["127.0.0.1", "localhost", "[::1]"];
+                assert!(
+                    known.contains(&site.host.as_str()) && site.port == 7600,
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_published_address_is_a_scheme_a_name_and_perhaps_a_port() {
+        let mistakes = [
+            "perf.example",
+            "ftp://perf.example",
+            "https://perf.example/path",
+            "https://",
+        ];
+        for url in mistakes {
+            assert!(Hosts::public(url).is_err(), "{url}");
+        }
+        let hosts = Hosts::public("https://Perf.Example:8443/").unwrap();
+        let site = |name| hosts.site(name, door(), false).map(|site| site.origin());
+        assert_eq!(
+            site("perf.example:8443").unwrap(),
+            "https://perf.example:8443"
+        );
+        assert_eq!(site("perf.example:8444"), None);
+    }
+}
