@@ -20,6 +20,7 @@ use anyhow::{Context, Result};
 use speedwell_harness::plan::Shuffle;
 use speedwell_measure::draw_seed;
 use std::fs;
+use std::path::Path;
 
 const TOOL: &str = "hyperfine";
 const USAGE: &str = include_str!("usage/hyperfine.txt");
@@ -137,8 +138,7 @@ impl Watcher for Shown<'_, '_> {
         }
     }
 
-    fn measured(&mut self, number: usize, figures: &[Figures]) -> Result<()> {
-        let own = &figures[number];
+    fn measured(&mut self, own: &Figures) -> Result<()> {
         let warnings = report::warnings(own, self.request, self.shell_s);
         if !self.is_silent {
             let text = report::paragraph(own, self.look);
@@ -155,9 +155,17 @@ impl Watcher for Shown<'_, '_> {
         if !self.is_silent {
             writeln!(self.console.stdout, " ")?;
         }
+        Ok(())
+    }
+
+    fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()> {
         for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
+            // What has gone into a pipe cannot be replaced.
+            if is_part && !Path::new(file).is_file() {
+                continue;
+            }
             let text = self.exported(*export, figures)?;
-            fs::write(file, text).with_context(|| format!("cannot write '{file}'"))?;
+            export::replace(file, &text).with_context(|| format!("cannot write '{file}'"))?;
         }
         Ok(())
     }

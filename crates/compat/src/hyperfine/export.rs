@@ -6,6 +6,9 @@ use crate::hyperfine::figures::{Figures, Relative, Unit, fastest, relative};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
 
 /// One command of an export.
 #[derive(Serialize)]
@@ -51,6 +54,34 @@ pub fn write(
     let unit = unit.unwrap_or_else(|| first.map_or(Unit::Second, |one| Unit::fitting(one.mean)));
     let rows = relative(all, fastest(all), by_time);
     Ok(markup.table(&rows, unit))
+}
+
+/// Writes a whole file anew. Who is ended meanwhile leaves the old text or the new one, never a part.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn replace(file: &str, text: &str) -> io::Result<()> {
+    let path = Path::new(file);
+    let known = fs::symlink_metadata(path);
+    // Links, terminals and pipes are not files that another one can take the place of.
+    let draft = match known.as_ref().map(Metadata::is_file) {
+        Ok(true) => path.file_name().map(|name| {
+            let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+            path.with_file_name(name)
+        }),
+        _ => None,
+    };
+    let (Some(draft), Ok(known)) = (draft, known) else {
+        return fs::write(path, text);
+    };
+    let written = fs::write(&draft, text)
+        .and_then(|()| fs::set_permissions(&draft, known.permissions()))
+        .and_then(|()| fs::rename(&draft, path));
+    written.or_else(|_| {
+        // A folder in which only this file may be written.
+        let _ = fs::remove_file(&draft);
+        fs::write(path, text)
+    })
 }
 
 fn json(all: &[Figures]) -> anyhow::Result<String> {

@@ -31,7 +31,10 @@ pub trait Watcher {
     /// So many runs of all are done.
     fn progress(&mut self, done: u64, all: u64);
     /// All runs of a command are done.
-    fn measured(&mut self, number: usize, figures: &[Figures]) -> Result<()>;
+    fn measured(&mut self, figures: &Figures) -> Result<()>;
+    /// What can be kept by now: of each command the runs that are done, which of some are to become more if it is a part. Asked
+    /// again and again, so that little is lost when we are ended.
+    fn keep(&mut self, figures: &[Figures], is_part: bool) -> Result<()>;
 }
 
 /// What a shell takes of every run, in seconds.
@@ -114,32 +117,60 @@ impl<'a> Measuring<'a> {
         if Measuring::is_in_turn(self.request) {
             return self.in_turn(watcher);
         }
-        let commands = &self.request.commands;
-        for number in 0..commands.len() {
+        let mut runs: Vec<Vec<Timing>> = vec![Vec::new(); self.request.commands.len()];
+        let done = self.in_blocks(shuffle, watcher, &mut runs);
+        // What was measured before a command failed is as good as ever.
+        let figures = self.figures(&runs);
+        watcher.keep(&figures, false)?;
+        done?;
+        for (number, own) in figures.iter().enumerate() {
+            watcher.begins(number)?;
+            watcher.measured(own)?;
+        }
+        Ok(figures)
+    }
+
+    /// Adds the runs of all commands to `runs`.
+    fn in_blocks(
+        &mut self,
+        shuffle: &mut Shuffle,
+        watcher: &mut dyn Watcher,
+        runs: &mut [Vec<Timing>],
+    ) -> Result<()> {
+        let commands = runs.len();
+        for number in 0..commands {
             self.warm_up(number)?;
         }
-        let mut runs: Vec<Vec<Timing>> = vec![Vec::new(); commands.len()];
-        let mut left = vec![0; commands.len()];
-        for number in shuffle.block(commands.len(), 1) {
+        let mut left = vec![0; commands];
+        for number in shuffle.block(commands, 1) {
             let (timing, count) = self.first(number)?;
             runs[number].push(timing);
             left[number] = count - 1;
         }
-        let all: u64 = left.iter().sum::<u64>() + commands.len() as u64;
+        let all: u64 = left.iter().sum::<u64>() + commands as u64;
+        let (mut done, mut kept) = (commands as u64, 0);
         for (block, members) in blocks(&left, shuffle).iter().enumerate() {
+            // All of it is written each time. With a sixteenth more of it, that does not grow with the square of the runs.
+            if (done - kept) * 16 >= kept {
+                watcher.keep(&self.figures(runs), true)?;
+                kept = done;
+            }
             for &number in members {
                 let at = runs[number].len() as u64;
                 runs[number].push(self.run(number, at, block as u32 + 1)?.0);
-                watcher.progress(runs.iter().map(|own| own.len() as u64).sum(), all);
+                done += 1;
+                watcher.progress(done, all);
             }
         }
-        let mut figures = Vec::new();
-        for (number, own) in runs.into_iter().enumerate() {
-            watcher.begins(number)?;
-            figures.push(figures_of(&commands[number], own));
-            watcher.measured(number, &figures)?;
-        }
-        Ok(figures)
+        Ok(())
+    }
+
+    /// Those of all commands that have runs.
+    fn figures(&self, runs: &[Vec<Timing>]) -> Vec<Figures> {
+        let both = self.request.commands.iter().zip(runs);
+        both.filter(|(_, own)| !own.is_empty())
+            .map(|(command, own)| figures_of(command, own.clone()))
+            .collect()
     }
 
     fn in_turn(&mut self, watcher: &mut dyn Watcher) -> Result<Vec<Figures>> {
@@ -154,8 +185,10 @@ impl<'a> Measuring<'a> {
                 runs.push(self.run(number, at, 0)?.0);
                 watcher.progress(at + 1, count);
             }
-            figures.push(figures_of(command, runs));
-            watcher.measured(number, &figures)?;
+            let own = figures_of(command, runs);
+            watcher.measured(&own)?;
+            figures.push(own);
+            watcher.keep(&figures, false)?;
             self.around(number, self.request.cleanup.as_deref(), "cleanup")?;
         }
         Ok(figures)

@@ -28,6 +28,9 @@ pub struct Listed {
 /// # Errors
 /// The output is not what the adapter says; the message names the first place.
 pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    ensure!(!is_utf16, "it is UTF-16 text, not UTF-8");
     let keys = &adapter.keys;
     let unit = keys.unit.as_deref().unwrap_or("ns");
     let better = keys.better.map(|direction| match direction {
@@ -119,7 +122,10 @@ pub fn observation(
     }
     let all = match results(adapter, written) {
         Ok(all) => all,
-        Err(error) => return wrong(format!("its results cannot be read: {error:#}")),
+        Err(error) => {
+            let reason = shortened(&format!("{error:#}"));
+            return wrong(format!("its results cannot be read: {reason}"));
+        }
     };
     // Go appends the number of processors to a name, and nothing where there is one: alone, it is the one asked for.
     let is_only = all.len() == 1 && adapter.keys.read == Read::GoBench;
@@ -156,6 +162,16 @@ pub fn observation(
     (Some(observation), cause)
 }
 
+/// The most letters of a reason: libraries may repeat what they could not read.
+const LONGEST_REASON: usize = 400;
+
+fn shortened(reason: &str) -> String {
+    match reason.char_indices().nth(LONGEST_REASON) {
+        Some((end, _)) => format!("{}...", &reason[..end]),
+        None => reason.to_owned(),
+    }
+}
+
 /// Whether a result is of the case, whose name may begin with that of the program.
 fn is_case(reported: &Reported, case: &Case) -> bool {
     (reported.case.as_ref())
@@ -167,3 +183,6 @@ pub fn by_hand(filling: Filling) -> Filling {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,9 @@
 //! those of cmd/go and package testing. What the units of a line measure is decided by [`measure_of_unit`], what its name stands for by
 //! [`case`]; with `-json` the lines are wrapped in events (`go doc test2json`), and packages tested at the same time are mixed.
 
+use crate::foreign::json::Content;
 use crate::foreign::unit::Measure;
-use crate::foreign::{json, utf8};
+use crate::foreign::utf8;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -274,8 +275,9 @@ struct Event {
 /// Whether bytes are events.
 pub fn is_events(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').next();
-    let keys = json::keys(first.unwrap_or_default());
-    keys.contains(&(1, b"Action"))
+    let first = first.unwrap_or_default();
+    // A line is looked at only where it may be one: it may be a whole file.
+    first.trim_ascii_start().starts_with(b"{") && Content::new(first).has(1, "Action")
 }
 
 /// What was printed, package by package.

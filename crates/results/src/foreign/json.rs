@@ -1,7 +1,7 @@
 //! JSON of other programs: what a file is, and its content with the place of every value.
 //!
 //! Decides what counts as JSON here: numbers that are not finite and raw control characters, which
-//! C++ programs write, are forgiven. It must not know any format. Start at [`keys`] to tell
+//! C++ programs write, are forgiven. It must not know any format. Start at [`Content`] to tell
 //! formats apart, at [`parse`] and [`Node`] to read; at [`Text`] where a file is too large for that.
 
 use anyhow::{Context, Error, Result, anyhow};
@@ -14,7 +14,7 @@ const BEGINNING: usize = 64 * 1024;
 
 /// The keys of objects in the beginning of a JSON text, each with the number of brackets open
 /// around it: 1 for those of the outermost object, 3 for those of the objects in its arrays.
-pub fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
+fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let bytes = &bytes[..bytes.len().min(BEGINNING)];
     let mut found = Vec::new();
     let (mut at, mut depth) = (0, 0_u32);
@@ -36,6 +36,36 @@ pub fn keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
         at += 1;
     }
     found
+}
+
+/// A file whose kind is looked for by one recogniser after the other: what several of them ask is found out once.
+#[derive(Debug)]
+pub struct Content<'a> {
+    /// The whole file, not packed and without a mark of the byte order.
+    pub bytes: &'a [u8],
+    keys: OnceCell<Vec<(u32, &'a [u8])>>,
+}
+
+impl<'a> Content<'a> {
+    /// Nothing is looked at yet.
+    pub fn new(bytes: &'a [u8]) -> Content<'a> {
+        let keys = OnceCell::new();
+        Content { bytes, keys }
+    }
+
+    /// Whether an object in the beginning has this key, with so many brackets open around it.
+    pub fn has(&self, depth: u32, key: &str) -> bool {
+        self.keys().contains(&(depth, key.as_bytes()))
+    }
+
+    /// Whether the outermost object begins with this key.
+    pub fn begins_with(&self, key: &str) -> bool {
+        self.keys().first() == Some(&(1, key.as_bytes()))
+    }
+
+    fn keys(&self) -> &[(u32, &'a [u8])] {
+        self.keys.get_or_init(|| keys(self.bytes))
+    }
 }
 
 /// The place of the quote that closes the string opened at `start`, or the end of the text.

@@ -6,7 +6,7 @@
 use super::imported::{Imported, Process, sample};
 use super::input::{Directions, Input};
 use super::points::{Place, Points, revision, subject};
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use crate::foreign::unit::Measure;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -34,14 +34,10 @@ const LESS: [&str; 7] = [
 const BY_UNIT: [&str; 2] = ["go", "jmh"];
 
 /// Whether bytes are of this kind.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let bytes = bytes.trim_ascii_start();
-    let keys = || json::keys(bytes);
+pub fn recognises(file: &Content<'_>) -> bool {
+    let bytes = file.bytes.trim_ascii_start();
     bytes.starts_with(ASSIGNMENT)
-        || (bytes.starts_with(b"{") && {
-            let keys = keys();
-            keys.contains(&(1, b"lastUpdate")) && keys.contains(&(1, b"entries"))
-        })
+        || (bytes.starts_with(b"{") && file.has(1, "lastUpdate") && file.has(1, "entries"))
 }
 
 /// Reads a whole file: each entry of each suite is a session. What the user should know is added to `warnings`.

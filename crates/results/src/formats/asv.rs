@@ -8,7 +8,7 @@
 use super::imported::{Imported, Process, VARIANT, remark_on_guesses, sample};
 use super::input::{Directions, Input};
 use super::points::{Place, Points, revision};
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use crate::foreign::unit::Measure;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value as Json;
@@ -82,9 +82,8 @@ impl Beside {
 }
 
 /// Whether bytes are a file of results.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
-    keys.contains(&(1, b"commit_hash")) && keys.contains(&(1, b"requirements"))
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.has(1, "commit_hash") && file.has(1, "requirements")
 }
 
 /// Reads a file of results without what lies beside it: a benchmark is then of the kind that its name says.

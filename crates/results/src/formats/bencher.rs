@@ -7,7 +7,7 @@
 use super::imported::{Process, sample};
 use super::input::Input;
 use super::points::{Place, Points, revision};
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use crate::foreign::unit::Measure;
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
@@ -16,9 +16,8 @@ use speedwell_model::{Case, Environment, Metric, Origin, Sample, Session};
 use std::collections::HashMap;
 
 /// Whether bytes are of this kind.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
-    keys.contains(&(1, b"results")) && keys.contains(&(3, b"testbed"))
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.has(1, "results") && file.has(3, "testbed")
 }
 
 /// Reads a whole answer. What the user should know is added to `warnings`.

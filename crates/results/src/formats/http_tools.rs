@@ -6,7 +6,7 @@
 
 use crate::foreign::beginning;
 use crate::foreign::http_output::{HttpOutput, autocannon};
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Better, Metric, Session, Value};
@@ -39,11 +39,10 @@ fn tool_of(text: &str) -> Option<&'static str> {
 }
 
 /// Whether bytes are JSON of autocannon.
-pub fn recognises_autocannon(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
+pub fn recognises_autocannon(file: &Content<'_>) -> bool {
     ["connections", "sampleInt", "pipelining"]
         .iter()
-        .all(|key| keys.contains(&(1, key.as_bytes())))
+        .all(|key| file.has(1, key))
 }
 
 /// Reads the text of one load test. What the user should know is added to `warnings`.
@@ -135,9 +134,8 @@ pub fn recognises_hey_oha(bytes: &[u8]) -> bool {
 }
 
 /// Whether bytes are JSON of oha.
-pub fn recognises_oha(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
-    keys.first() == Some(&(1, b"summary")) && keys.contains(&(2, b"requestsPerSec"))
+pub fn recognises_oha(file: &Content<'_>) -> bool {
+    file.begins_with("summary") && file.has(2, "requestsPerSec")
 }
 
 /// Reads the text of one load test. What the user should know is added to `warnings`.

@@ -6,7 +6,7 @@
 
 use super::imported::{Imported, Process, sample};
 use super::load_report::NS_PER_SECOND;
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use anyhow::{Result, ensure};
 use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
 
@@ -14,9 +14,8 @@ use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
 const NOTE_ON_CPU_TIMES: &str = "User and system time are means over all runs of this command.";
 
 /// Whether bytes are of this kind.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
-    keys.first() == Some(&(1, b"results"))
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.begins_with("results")
 }
 
 /// Reads a whole file. What the user should know is added to `warnings`.

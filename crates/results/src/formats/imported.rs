@@ -138,6 +138,7 @@ impl Imported {
         started_unix_ms: Option<i64>,
     ) -> Result<Session> {
         ensure!(!self.is_empty(), "there are no results in it");
+        self.check_figures()?;
         let session = Session {
             metrics: self.metrics,
             environment,
@@ -153,6 +154,22 @@ impl Imported {
             started_unix_ms: started_unix_ms.unwrap_or(session.started_unix_ms),
             ..session
         })
+    }
+
+    /// A number that its unit makes larger than any number is none.
+    fn check_figures(&self) -> Result<()> {
+        for run in &self.runs {
+            for sample in &run.samples {
+                let is_finite = |number: f64| number.is_finite();
+                ensure!(
+                    is_finite(sample.value) && sample.iterations.is_none_or(is_finite),
+                    "a figure of '{}' of '{}' is too large",
+                    sample.metric,
+                    run.case.id()
+                );
+            }
+        }
+        Ok(())
     }
 
     fn next_slot(&self) -> u32 {

@@ -7,7 +7,7 @@
 
 use super::imported::{Imported, Process, sample};
 use super::load_report::NS_PER_SECOND;
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Case, Cause, Environment, Metric, Sample, Session, SteadyRule, Value};
 
@@ -15,8 +15,8 @@ use speedwell_model::{Case, Cause, Environment, Metric, Sample, Session, SteadyR
 const TIMES: &str = "wallclock_times";
 
 /// Whether bytes are of this kind.
-pub fn recognises(bytes: &[u8]) -> bool {
-    json::keys(bytes).contains(&(1, TIMES.as_bytes()))
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.has(1, TIMES)
 }
 
 /// Reads a whole file.
@@ -86,7 +86,7 @@ mod tests {
     fn every_list_is_a_process_and_an_empty_one_a_failure() {
         let text = br#"{"audit": {"uname": "x"}, "wallclock_times": {
             "nbody:CPython:default-python": [[0.5, 0.25], [], [0.5, 0.2]]}, "reboots": 3}"#;
-        assert!(recognises(text));
+        assert!(recognises(&Content::new(text)));
         let session = read("krun.json", text).unwrap();
         assert_eq!(
             session.runs[0].case.id(),

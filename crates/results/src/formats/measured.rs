@@ -10,7 +10,7 @@
 //! figure would be compared without its warning. [`merge_parts`] adds up parts of one load, sent at the same time by several
 //! generators that were started by hand.
 
-use crate::foreign::{beginning, json};
+use crate::foreign::json::{self, Content};
 use crate::formats::imported::{Imported, VARIANT};
 use crate::formats::load_report::{LoadReport, percentile};
 use anyhow::{Context, Result, bail, ensure};
@@ -153,10 +153,8 @@ struct Document {
 }
 
 /// Whether bytes are the JSON of a report of loads.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = json::keys(beginning(bytes));
-    let has = |depth: u32, key: &str| keys.contains(&(depth, key.as_bytes()));
-    has(1, "speedwell") && has(2, "schema") && has(1, "load_summaries")
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.has(1, "speedwell") && file.has(2, "schema") && file.has(1, "load_summaries")
 }
 
 /// The loads of a report's JSON, exactly as they were measured.

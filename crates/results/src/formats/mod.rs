@@ -26,7 +26,8 @@ mod points;
 pub mod pyperf;
 
 pub use crate::foreign::BEGINNING_BYTES;
-use crate::foreign::{beginning, json, utf8};
+pub use crate::foreign::json::Content;
+use crate::foreign::{beginning, utf8};
 pub use imported::{Skipped, merge, set};
 pub use input::{Directions, Input};
 pub use points::part_id;
@@ -41,8 +42,8 @@ use std::io::Read;
 pub struct Format {
     /// Its name in messages.
     pub name: &'static str,
-    /// Whether bytes are of this kind, judged by their beginning.
-    pub recognises: fn(&[u8]) -> bool,
+    /// Whether a file is of this kind, judged by its beginning.
+    pub recognises: fn(&Content<'_>) -> bool,
     /// Reads all of it.
     pub read: ReadAll,
 }
@@ -114,53 +115,53 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "CSV of Node.js run.js, compare.js or scatter.js",
-        recognises: |bytes| node_csv::first_header(beginning(bytes)).is_some(),
+        recognises: |file| node_csv::first_header(beginning(file.bytes)).is_some(),
         read: |file, warnings| sole(node_csv::sessions::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "CSV of points over time",
-        recognises: point_table::recognises,
+        recognises: |file| point_table::recognises(file.bytes),
         read: point_table::read,
     },
     Format {
         name: "text of ab",
-        recognises: ab::recognises,
+        recognises: |file| ab::recognises(file.bytes),
         read: |file, warnings| sole(ab::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "CSV of ab -e",
-        recognises: ab::recognises_percentages,
+        recognises: |file| ab::recognises_percentages(file.bytes),
         read: |file, warnings| sole(ab::read_percentages(file.label, file.bytes, warnings)),
     },
     Format {
         name: "TSV of ab -g",
-        recognises: ab::recognises_requests,
+        recognises: |file| ab::recognises_requests(file.bytes),
         read: |file, warnings| sole(ab::read_requests(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of wrk or h2load",
-        recognises: http_tools::recognises_text,
+        recognises: |file| http_tools::recognises_text(file.bytes),
         read: |file, warnings| sole(http_tools::read_text(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of hey or oha",
-        recognises: http_tools::recognises_hey_oha,
+        recognises: |file| http_tools::recognises_hey_oha(file.bytes),
         read: |file, warnings| sole(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
     },
     Format {
         name: "log of HdrHistogram",
-        recognises: hdr_log::recognises,
+        recognises: |file| hdr_log::recognises(file.bytes),
         read: |file, warnings| sole(hdr_log::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of go test -bench",
-        recognises: go_bench::recognises,
+        recognises: |file| go_bench::recognises(file.bytes),
         read: |file, warnings| sole(go_bench::read(file.label, file.bytes, warnings)),
     },
     // Last, because all others may stand inside a document.
     Format {
         name: "tables of figures in Markdown",
-        recognises: markdown_tables::recognises,
+        recognises: |file| markdown_tables::recognises(file.bytes),
         read: |file, warnings| markdown_tables::read(file.label, file.bytes, warnings),
     },
 ];
@@ -219,7 +220,7 @@ pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<S
     };
     // Editors and shells of Windows put a mark of the byte order in front.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let Some(format) = FORMATS.iter().find(|format| (format.recognises)(bytes)) else {
+    let Some(format) = format_of(bytes) else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let (found, hint) = what_else(bytes);
         bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
@@ -227,6 +228,12 @@ pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<S
     (format.read)(&Input { bytes, ..*input }, warnings)
         .and_then(|sessions| check_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
+}
+
+/// The first format that recognises a file.
+fn format_of(bytes: &[u8]) -> Option<&'static Format> {
+    let content = Content::new(bytes);
+    FORMATS.iter().find(|format| (format.recognises)(&content))
 }
 
 /// Refuses names of parameters that would be read back from the store as others.
@@ -250,7 +257,7 @@ pub fn is_known(bytes: &[u8]) -> bool {
     // The beginning of a packed file ends somewhere, which is no mistake.
     let (bytes, _) = unpacked(bytes, BEGINNING_BYTES);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    FORMATS.iter().any(|format| (format.recognises)(bytes))
+    format_of(bytes).is_some()
 }
 
 /// What bytes of no known kind are, and what may help.
@@ -273,15 +280,16 @@ fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
 
 /// The first line of that format is an object with a key that only we write. Files cut short within
 /// that line are ours, too.
-fn is_json_lines(bytes: &[u8]) -> bool {
-    let ours: [&[u8]; 3] = [b"speedwell", b"run", b"failure"];
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let line = bytes.trim_ascii_start();
+fn is_json_lines(file: &Content<'_>) -> bool {
+    let ours = ["speedwell", "run", "failure"];
+    // Most files have none of these keys, and need not be looked at again.
+    if !ours.iter().any(|key| file.has(1, key)) {
+        return false;
+    }
+    let line = file.bytes.trim_ascii_start();
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    line.starts_with(b"{")
-        && json::keys(line)
-            .iter()
-            .any(|(depth, key)| *depth == 1 && ours.contains(key))
+    let line = Content::new(line);
+    line.bytes.starts_with(b"{") && ours.iter().any(|key| line.has(1, key))
 }
 
 #[cfg(test)]

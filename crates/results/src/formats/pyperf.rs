@@ -6,7 +6,7 @@
 
 use super::imported::{Imported, Process, VARIANT, sample};
 use super::load_report::NS_PER_SECOND;
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{self, Content, Node};
 use crate::foreign::suites::Reported;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{Better, Case, Environment, Metric, Program, Run, Sample, Session};
@@ -21,9 +21,8 @@ const FACTS: [&str; 5] = [
 ];
 
 /// Whether bytes are of this kind.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
-    keys.contains(&(1, b"benchmarks")) && keys.contains(&(3, b"runs"))
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.has(1, "benchmarks") && file.has(3, "runs")
 }
 
 /// Reads a whole file.
@@ -65,7 +64,11 @@ pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
         samples: run.samples,
         ..Reported::new(Some(run.case.benchmark.clone()))
     };
-    Ok(session.runs.into_iter().map(one).collect())
+    let all: Vec<Reported> = session.runs.into_iter().map(one).collect();
+    match all.iter().find_map(Reported::fault) {
+        Some(fault) => bail!("{fault}"),
+        None => Ok(all),
+    }
 }
 
 /// Adds one element of `benchmarks`.

@@ -133,6 +133,46 @@ fn the_order_is_one_after_the_other_only_where_that_is_asked_for_or_needed() {
     assert_eq!(order(&["--setup", "true"]), in_turn);
 }
 
+/// The times of each command in an export.
+fn runs_of(file: &Path) -> Vec<usize> {
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let results = json["results"].as_array().unwrap();
+    let count = |result: &serde_json::Value| result["times"].as_array().unwrap().len();
+    results.iter().map(count).collect()
+}
+
+#[test]
+fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.json");
+    // The tenth start of the second command is the end.
+    let measure = |end: &str| {
+        let _ = std::fs::remove_file(folder.path().join("starts"));
+        let script = format!("sh -c 'echo >> starts; test $(wc -l < starts) != 10 || {end}'");
+        let words = [
+            "-N",
+            "-r",
+            "20",
+            "--export-json",
+            "r.json",
+            "true",
+            script.as_str(),
+        ];
+        hyperfine(folder.path(), &words)
+    };
+    let killed = measure("kill -9 $PPID");
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    let runs = runs_of(&file);
+    assert_eq!(runs.len(), 2, "both commands are in it");
+    // Nine runs are done, of which the last block may be missing.
+    assert!((7..=9).contains(&runs[1]) && runs[0] >= 7, "{runs:?}");
+    let failed = measure("exit 3");
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert_eq!(runs_of(&file)[1], 9, "nothing is lost when a command fails");
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    assert_eq!(names.count(), 2, "the export and the starts");
+}
+
 #[test]
 fn a_test_says_how_commands_stand_to_each_other() {
     let folder = tempfile::tempdir().unwrap();

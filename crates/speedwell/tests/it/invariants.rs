@@ -1,7 +1,7 @@
 //! What must hold of every file that is read, whole or broken. The fuzz targets use this file, too.
 
 use speedwell_model::{Better, Session};
-use speedwell_results::formats::{Directions, Format, Input, json_lines};
+use speedwell_results::formats::{Content, Directions, Format, Input, json_lines};
 
 /// Reads bytes as `format` and checks what comes out: sessions, or else the message. Warnings come
 /// with the sessions.
@@ -10,7 +10,7 @@ use speedwell_results::formats::{Directions, Format, Input, json_lines};
 /// Something does not hold.
 pub fn check(format: &Format, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>), String> {
     // Asking must not do harm, whatever the answer.
-    let _ = (format.recognises)(bytes);
+    let _ = (format.recognises)(&Content::new(bytes));
     let mut warnings = Vec::new();
     // Some files do not say which direction is good, and are read only where the user does.
     let better = Directions {

@@ -10,7 +10,7 @@ use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_model::{Case, Session, State};
 use speedwell_report::load::document;
 use speedwell_report::{Json, Output, Render};
-use speedwell_results::formats::{self, measured};
+use speedwell_results::formats::{self, Content, measured};
 use speedwell_results::store::Store;
 use std::fmt::Write;
 
@@ -162,7 +162,7 @@ fn several_addresses_are_cases_once_and_variants_when_repeated() {
 fn the_json_of_a_report_is_read_back_without_loss() {
     let loads = [clean().run, troubled().run];
     let bytes = json(&loads);
-    assert!(measured::recognises(&bytes));
+    assert!(measured::recognises(&Content::new(&bytes)));
     assert_eq!(measured::read_loads(&bytes).unwrap(), loads);
     let sessions = formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, State::Imported);

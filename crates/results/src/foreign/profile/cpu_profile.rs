@@ -4,7 +4,7 @@
 //! Weights are times, not counts of samples: V8 looks at the program at uneven distances. Start at [`read`].
 
 use super::FrameNames;
-use crate::foreign::json;
+use crate::foreign::json::Content;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use speedwell_model::{Profile, ProfileTool, WeightUnit};
@@ -47,8 +47,8 @@ pub fn recognises(beginning: &[u8]) -> bool {
     if !beginning.trim_ascii_start().starts_with(b"{") {
         return false;
     }
-    let keys = json::keys(beginning);
-    keys.contains(&(1, b"nodes")) && keys.contains(&(3, b"callFrame"))
+    let beginning = Content::new(beginning);
+    beginning.has(1, "nodes") && beginning.has(3, "callFrame")
 }
 
 /// Reads a profile; weights are microseconds.

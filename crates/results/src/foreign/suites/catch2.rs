@@ -82,7 +82,8 @@ fn benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<Rep
     };
     let mean = figure(child("mean"), "value")?;
     let samples = figure(Some(node), "samples")?;
-    reported.add(&nanoseconds(), mean, None);
+    (reported.add(&nanoseconds(), mean, None))
+        .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
         let note = format!("Catch2 reports the mean of its {samples} samples, not each of them.");
         reported.notes.push(note);

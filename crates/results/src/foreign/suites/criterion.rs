@@ -4,7 +4,7 @@
 
 use super::{Reported, nanoseconds};
 use crate::foreign::json::{self, Node};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 /// Reads the file of one benchmark. It does not name it: the folders that it lies in do.
 ///
@@ -31,7 +31,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
             "'{}' is {count}, not a number of iterations",
             iterations.place()
         );
-        reported.add(&nanoseconds(), time.number()? / count, Some(count));
+        let each = time.number()? / count;
+        (reported.add(&nanoseconds(), each, Some(count)))
+            .with_context(|| format!("'{}'", time.place()))?;
     }
     Ok(vec![reported])
 }

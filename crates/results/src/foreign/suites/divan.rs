@@ -2,7 +2,7 @@
 //!
 //! The figures are of all samples together: single ones are not printed, so the median stands for them. Start at [`read`].
 
-use super::Reported;
+use super::{Reported, excerpt};
 use crate::foreign::unit::Measure;
 use crate::foreign::utf8;
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let mut rows: Vec<(usize, Reported)> = Vec::new();
     let mut path: Vec<String> = Vec::new();
     let mut columns = None;
-    for line in utf8(bytes)?.lines() {
+    for (line, at) in utf8(bytes)?.lines().zip(1..) {
         if let Some(found) = Columns::of_header(line) {
             columns = Some(found);
         }
@@ -51,7 +51,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         }
         if let Some(figures) = figures {
             add(&mut reported, &figures)
-                .with_context(|| format!("in the line '{}'", line.trim()))?;
+                .with_context(|| format!("in line {at}, '{}'", excerpt(line)))?;
         }
         rows.push((depth, reported));
     }
@@ -128,8 +128,10 @@ fn add(reported: &mut Reported, figures: &[(String, &str)]) -> Result<()> {
     let number: f64 = number
         .parse()
         .with_context(|| format!("'{number}' is not a number"))?;
-    let iterations = cell("iters").and_then(|iterations| iterations.parse().ok());
-    reported.add(&Measure::of_unit(unit), number, iterations);
+    let iterations = cell("iters")
+        .and_then(|iterations| iterations.parse().ok())
+        .filter(|iterations: &f64| iterations.is_finite());
+    reported.add(&Measure::of_unit(unit), number, iterations)?;
     reported.notes.push(NOTE.to_owned());
     Ok(())
 }

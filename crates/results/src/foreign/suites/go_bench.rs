@@ -81,7 +81,11 @@ impl<'a> Reading<'a> {
             .collect();
         let entry = self.entry(name);
         for (measure, value) in measures {
-            entry.add(&measure, value, Some(figures.iterations));
+            // A figure of the benchmark's own (`b.ReportMetric`) may be anything. The others of the list are as good as without it.
+            if let Err(error) = entry.add(&measure, value, Some(figures.iterations)) {
+                let reason = format!("'{}': {error}", measure.metric.name);
+                entry.cause = Some(failed(&reason));
+            }
         }
     }
 

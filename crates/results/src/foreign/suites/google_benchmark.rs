@@ -5,7 +5,7 @@ use super::Reported;
 use crate::foreign::google_benchmark::{File, Row, context, metric};
 use crate::foreign::json::Node;
 use anyhow::Result;
-use speedwell_model::Metric;
+use speedwell_model::{Cause, Metric};
 use std::sync::Arc;
 
 /// What is said of a run whose wall time tells little of the code.
@@ -61,6 +61,10 @@ fn of_name(name: &str, file: &File) -> Option<Reported> {
         }));
     }
     reported.metrics = metrics.into_iter().map(|(metric, _)| metric).collect();
+    if let Some(reason) = reported.fault() {
+        reported.samples.clear();
+        reported.cause = Some(Cause::Invalid { reason });
+    }
     Some(reported)
 }
 

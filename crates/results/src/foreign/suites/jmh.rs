@@ -3,7 +3,7 @@
 //! Each mode is a metric of its own: the mean of an iteration of 50 ms and a single call are not samples of one time. Start at
 //! [`read`]; the texts are those of JMH 1.37.
 
-use super::{Reported, alike};
+use super::{Reported, alike, excerpt};
 use crate::foreign::json::{self, Node};
 use crate::foreign::unit::Measure;
 use crate::foreign::utf8;
@@ -68,13 +68,14 @@ fn add(
             }
             // Nothing was sampled in an iteration that is shorter than an operation.
             if count > 0.0 {
-                reported.add(&measure, sum / count, None);
+                (reported.add(&measure, sum / count, None))
+                    .with_context(|| format!("'{}'", iteration.place()))?;
             }
         }
         return Ok(());
     }
     for iteration in forks(&metric.need("rawData")?)? {
-        reported.add(&measure, iteration.number()?, None);
+        reported.add_node(&measure, &iteration, None)?;
     }
     Ok(())
 }
@@ -138,7 +139,7 @@ fn list(text: &str) -> Result<Vec<Reported>> {
             (None, _) if !line.contains(char::is_whitespace) => found.push((line, Vec::new())),
             _ => bail!(
                 "the line '{}' of its list is neither a benchmark nor a parameter",
-                line.trim()
+                excerpt(line)
             ),
         }
     }

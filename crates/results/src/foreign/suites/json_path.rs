@@ -6,7 +6,7 @@
 use super::Reported;
 use crate::foreign::json::{self, Node};
 use crate::foreign::unit::Measure;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use serde_json::Value;
 use speedwell_model::Better;
 
@@ -50,12 +50,7 @@ impl Paths<'_> {
                 _ => vec![node],
             };
             for value in values {
-                ensure!(
-                    !value.is_null(),
-                    "'{}' is not a finite number",
-                    value.place()
-                );
-                reported.add(&measure, value.number()?, None);
+                reported.add_node(&measure, &value, None)?;
             }
         }
         Ok(reported)

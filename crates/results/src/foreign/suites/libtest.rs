@@ -2,7 +2,7 @@
 //!
 //! The figure is a median over the samples of the harness, which it does not print; since Rust 1.79 with two decimals.
 
-use super::{Reported, nanoseconds};
+use super::{Reported, excerpt, nanoseconds};
 use crate::foreign::utf8;
 use anyhow::{Context, Result};
 use speedwell_model::Cause;
@@ -13,7 +13,7 @@ use speedwell_model::Cause;
 /// Not UTF-8, or a figure that is none.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let mut found = Vec::new();
-    for line in utf8(bytes)?.lines() {
+    for (line, at) in utf8(bytes)?.lines().zip(1..) {
         let Some((name, said)) =
             (line.strip_prefix("test ")).and_then(|rest| rest.split_once(" ... "))
         else {
@@ -25,8 +25,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
             let word = figures.split_whitespace().next().unwrap_or_default();
             let value: f64 = (word.replace(',', "").parse())
                 .ok()
-                .with_context(|| format!("'{word}' in the line '{line}' is not a number"))?;
-            reported.add(&nanoseconds(), value, None);
+                .with_context(|| format!("line {at}: '{}' is not a number", excerpt(word)))?;
+            (reported.add(&nanoseconds(), value, None)).with_context(|| format!("line {at}"))?;
         } else if said.starts_with("FAILED") || said.starts_with("failed") {
             reported.cause = Some(Cause::Invalid {
                 reason: "failed".to_owned(),

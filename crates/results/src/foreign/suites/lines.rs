@@ -2,7 +2,7 @@
 //!
 //! Its groups `value` and, where they are there, `name` and `unit` are read; other lines say nothing. Start at [`read`].
 
-use super::{Reported, first_line, json_path};
+use super::{Reported, excerpt, first_line, json_path};
 use crate::foreign::utf8;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
@@ -20,7 +20,7 @@ pub fn read(
 ) -> Result<Vec<Reported>> {
     let text = utf8(bytes)?;
     let mut found: Vec<Reported> = Vec::new();
-    for line in text.lines() {
+    for (line, at) in text.lines().zip(1..) {
         let Some(groups) = pattern.captures(line) else {
             continue;
         };
@@ -29,17 +29,15 @@ pub fn read(
         // A thousand may be written 1,000.
         let number: f64 = (value.replace(',', "").parse())
             .ok()
-            .with_context(|| format!("'{value}' in the line '{}' is not a number", line.trim()))?;
+            .with_context(|| format!("line {at}: '{}' is not a number", excerpt(value)))?;
         let measure = json_path::measure(group("unit").unwrap_or(unit), better);
         let name = group("name").map(str::to_owned);
-        match found.iter_mut().find(|known| known.name == name) {
-            Some(known) => known.add(&measure, number, None),
-            None => {
-                let mut reported = Reported::new(name);
-                reported.add(&measure, number, None);
-                found.push(reported);
-            }
-        }
+        let known = found.iter().position(|known| known.name == name);
+        let place = known.unwrap_or_else(|| {
+            found.push(Reported::new(name));
+            found.len() - 1
+        });
+        (found[place].add(&measure, number, None)).with_context(|| format!("line {at}"))?;
     }
     if found.is_empty() {
         bail!(

@@ -15,7 +15,9 @@ pub mod lines;
 pub mod pytest_benchmark;
 pub mod vitest;
 
+use crate::foreign::json::Node;
 use crate::foreign::unit::Measure;
+use anyhow::{Result, anyhow, ensure};
 use speedwell_model::{Case, Cause, Metric, Sample, Value};
 use std::sync::Arc;
 
@@ -52,9 +54,13 @@ impl Reported {
     }
 
     /// Adds a value of that measure, as the suite wrote it; of how many iterations it is the mean, if that is known.
-    pub fn add(&mut self, measure: &Measure, value: f64, iterations: Option<f64>) {
-        let value = value * measure.factor;
+    ///
+    /// # Errors
+    /// No measurement gives such a value: it is not finite, or a time or rate below zero. The message does not say where it stands.
+    pub fn add(&mut self, measure: &Measure, value: f64, iterations: Option<f64>) -> Result<()> {
         let metric = &measure.metric;
+        let value = value * measure.factor;
+        check(metric, value)?;
         if self.metrics.iter().all(|known| known.name != metric.name) {
             self.metrics.push(metric.clone());
         }
@@ -66,6 +72,35 @@ impl Reported {
             elapsed_ns: iterations.map(|count| (count * value) as u64),
             iterations,
         });
+        Ok(())
+    }
+
+    /// What is wrong with its samples, which were not added one by one.
+    pub fn fault(&self) -> Option<String> {
+        self.samples.iter().find_map(|sample| {
+            let metric = self
+                .metrics
+                .iter()
+                .find(|known| known.name == *sample.metric)?;
+            let error = check(metric, sample.value).err()?;
+            Some(format!("'{}': {error}", metric.name))
+        })
+    }
+
+    /// Adds the number at a place of a JSON text.
+    ///
+    /// # Errors
+    /// It is none, or as for [`Reported::add`]; the message names the place.
+    pub fn add_node(
+        &mut self,
+        measure: &Measure,
+        node: &Node<'_>,
+        iterations: Option<f64>,
+    ) -> Result<()> {
+        let place = node.place();
+        ensure!(!node.is_null(), "'{place}' is not a finite number");
+        self.add(measure, node.number()?, iterations)
+            .map_err(|error| anyhow!("'{place}': {error}"))
     }
 }
 
@@ -89,8 +124,32 @@ pub fn alike(text: &str) -> Value {
     }
 }
 
+/// Refuses what no measurement gives.
+///
+/// # Errors
+/// The value is not finite, or a time or rate below zero.
+pub fn check(metric: &Metric, value: f64) -> Result<()> {
+    ensure!(value.is_finite(), "{value} is not a finite number");
+    let unit = metric.unit.as_str();
+    let is_below_zero = value < 0.0 && ["ns", "1/s"].contains(&unit);
+    ensure!(!is_below_zero, "{value} {unit} is below zero");
+    Ok(())
+}
+
 /// The first line that is not empty, for messages about output that cannot be read.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    line.unwrap_or_default().chars().take(120).collect()
+    excerpt(line.unwrap_or_default())
 }
+
+/// As much of a line as a message has room for.
+pub fn excerpt(line: &str) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(LONGEST_EXCERPT) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Letters of a line that a message repeats.
+const LONGEST_EXCERPT: usize = 120;

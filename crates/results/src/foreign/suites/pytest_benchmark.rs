@@ -31,12 +31,7 @@ fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
         iterations.place()
     );
     for round in stats.need("data")?.elements()? {
-        ensure!(
-            !round.is_null(),
-            "'{}' is not a finite number",
-            round.place()
-        );
-        reported.add(&seconds(), round.number()?, Some(count));
+        reported.add_node(&seconds(), &round, Some(count))?;
     }
     Ok(reported)
 }

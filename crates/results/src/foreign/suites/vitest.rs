@@ -38,7 +38,7 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
         None => Vec::new(),
     };
     for sample in &samples {
-        reported.add(&milliseconds, sample.number()?, Some(1.0));
+        reported.add_node(&milliseconds, sample, Some(1.0))?;
     }
     if samples.is_empty() {
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
@@ -48,7 +48,7 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
             reported.cause = Some(Cause::Invalid { reason });
             return Ok(reported);
         };
-        reported.add(&milliseconds, mean.number()?, None);
+        reported.add_node(&milliseconds, &mean, None)?;
         if let Some(count) = benchmark.number_of("sampleCount")? {
             let note =
                 format!("vitest reports the mean of its {count} iterations, not each of them.");

@@ -5,7 +5,7 @@
 //! came from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::foreign::google_benchmark::{self, File, Kind, Row, context};
-use crate::foreign::json::{self, Node};
+use crate::foreign::json::{Content, Node};
 use crate::formats::imported::{
     Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, remark_on_guesses,
     sample,
@@ -19,9 +19,8 @@ use std::collections::{BTreeSet, HashSet};
 const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
 
 /// Whether bytes are of this kind.
-pub fn recognises(bytes: &[u8]) -> bool {
-    let keys = json::keys(bytes);
-    keys.contains(&(1, b"benchmarks")) || keys.first() == Some(&(1, b"context"))
+pub fn recognises(file: &Content<'_>) -> bool {
+    file.has(1, "benchmarks") || file.begins_with("context")
 }
 
 /// Reads a whole file. What the user should know is added to `warnings`.

@@ -1,0 +1,393 @@
+//! What suites write when something goes wrong, for every reader: empty, cut short, twice, figures that are none, other encodings,
+//! and lines without an end. Each is a failure that says where, or the right figures.
+
+use super::observation;
+use crate::Observation;
+use speedwell_model::{Case, Cause};
+use speedwell_suite::adapter::{Adapter, AdapterKeys, Read};
+use std::path::Path;
+
+/// What a suite wrote, and what is measured in it.
+struct Recorded {
+    file: &'static str,
+    read: Read,
+    /// How the case is chosen on the suite's command line.
+    name: &'static str,
+    /// What we call it.
+    case: &'static str,
+    /// What stands before one of its figures, and the figure.
+    figure: (&'static str, &'static str),
+}
+
+const fn recorded(
+    file: &'static str,
+    read: Read,
+    [name, case]: [&'static str; 2],
+    figure: (&'static str, &'static str),
+) -> Recorded {
+    Recorded {
+        file,
+        read,
+        name,
+        case,
+        figure,
+    }
+}
+
+const RECORDED: [Recorded; 12] = [
+    recorded("suites/mine.json", Read::Json, ["copy"; 2], ("[", "800.01")),
+    recorded(
+        "suites/mine.txt",
+        Read::Lines,
+        ["copy"; 2],
+        (": ", "1,500.25"),
+    ),
+    recorded(
+        "google-benchmark/in_kitchen_a.json",
+        Read::GoogleBenchmark,
+        ["BM_cplx/256"; 2],
+        ("\"real_time\": ", "4.5701494212694707e+00"),
+    ),
+    recorded(
+        "suites/go.txt",
+        Read::GoBench,
+        [
+            "BenchmarkSum/n=100",
+            "example.com/tiny/Sum gomaxprocs=2 n=100",
+        ],
+        ("1000\t        ", "57.13"),
+    ),
+    recorded(
+        "suites/criterion.json",
+        Read::Criterion,
+        ["any"; 2],
+        ("[", "643305.0"),
+    ),
+    recorded(
+        "suites/divan.txt",
+        Read::Divan,
+        ["with_divan::fold::1"; 2],
+        ("│ ", "7.365"),
+    ),
+    recorded(
+        "suites/libtest.txt",
+        Read::Libtest,
+        ["fold"; 2],
+        ("bench:      ", "16,563.87"),
+    ),
+    recorded(
+        "suites/jmh.json",
+        Read::Jmh,
+        ["demo.Sums.twice", "demo.Sums.twice size=1000 text=\"c=d\""],
+        ("                    ", "0.3837821532982953"),
+    ),
+    recorded(
+        "suites/pytest-benchmark.json",
+        Read::PytestBenchmark,
+        ["test_total[1000]"; 2],
+        ("     ", "1.2793000496458263e-05"),
+    ),
+    recorded(
+        "pyperf/timeit.json",
+        Read::Pyperf,
+        ["timeit"; 2],
+        ("\"values\":[", "1.7937839507167763e-08"),
+    ),
+    recorded(
+        "suites/catch2.xml",
+        Read::Catch2,
+        ["sums", "sums/sum 1000"],
+        ("<mean value=\"", "7933.22"),
+    ),
+    recorded(
+        "suites/vitest.json",
+        Read::Vitest,
+        ["outside (x) [y]"; 2],
+        ("\"mean\": ", "0.00006813786653846399"),
+    ),
+];
+
+impl Recorded {
+    fn bytes(&self) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../speedwell/tests/golden");
+        let file = folder.join(self.file);
+        std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.bytes()).unwrap()
+    }
+
+    /// Forms that end with a bracket or a tag, so that a missing or second part is noticed.
+    fn is_document(&self) -> bool {
+        self.file.ends_with(".json") || self.file.ends_with(".xml")
+    }
+
+    fn with_figure(&self, word: &str) -> Vec<u8> {
+        let (before, figure) = self.figure;
+        let text = self.text();
+        let old = format!("{before}{figure}");
+        assert!(text.contains(&old), "{}: no '{old}'", self.file);
+        text.replacen(&old, &format!("{before}{word}"), 1)
+            .into_bytes()
+    }
+
+    fn read(&self, written: &[u8]) -> Answer {
+        let keys = AdapterKeys {
+            read: self.read,
+            results: "results[*]".to_owned(),
+            name: Some("name".to_owned()),
+            samples: Some("times".to_owned()),
+            line: Some(r"^(?P<name>\w+): (?P<value>\S+) (?P<unit>\S+)$".to_owned()),
+            unit: Some("us".to_owned()),
+            ..AdapterKeys::default()
+        };
+        let name = "mine".to_owned();
+        let case = Case::parse(self.case).unwrap_or_else(|_| Case::new(self.case, Vec::new()));
+        let (seen, cause) = observation(&Adapter { name, keys }, self.name, &case, written);
+        let answer = Answer { seen, cause };
+        answer.check(self.file);
+        answer
+    }
+}
+
+/// What was made of an output.
+struct Answer {
+    seen: Option<Observation>,
+    cause: Option<Cause>,
+}
+
+impl Answer {
+    /// What holds whatever was written: figures are figures, and messages fit on a screen.
+    fn check(&self, file: &str) {
+        for sample in self.seen.iter().flat_map(|seen| &seen.samples) {
+            assert!(sample.value.is_finite(), "{file}: {sample:?}");
+            assert!(
+                &*sample.metric != "time" || sample.value >= 0.0,
+                "{file}: {sample:?}"
+            );
+            assert!(
+                sample.iterations.is_none_or(f64::is_finite),
+                "{file}: {sample:?}"
+            );
+        }
+        let told = self.told();
+        assert!(told.chars().count() < 600, "{file}: {} letters", told.len());
+        assert!(
+            self.cause.is_some() || !self.values().is_empty(),
+            "{file}: neither figures nor a reason"
+        );
+    }
+
+    fn values(&self) -> Vec<f64> {
+        let samples = self.seen.iter().flat_map(|seen| &seen.samples);
+        samples.map(|sample| sample.value).collect()
+    }
+
+    fn told(&self) -> String {
+        self.cause
+            .as_ref()
+            .map(Cause::to_string)
+            .unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn expect_told(&self, words: &[&str], what: &str) {
+        let told = self.told();
+        assert!(
+            words.iter().any(|words| told.contains(words)),
+            "{what}: {told}"
+        );
+    }
+}
+
+/// UTF-16 as Windows' shells write it.
+fn utf16(text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    std::iter::once(0xfeff)
+        .chain(text.encode_utf16())
+        .flat_map(bytes_of)
+        .collect()
+}
+
+#[test]
+fn whole_outputs_have_figures() {
+    for recorded in &RECORDED {
+        let answer = recorded.read(&recorded.bytes());
+        assert!(
+            answer.cause.is_none(),
+            "{}: {}",
+            recorded.file,
+            answer.told()
+        );
+        let other = recorded.read(&recorded.with_figure("123456789"));
+        assert_ne!(
+            answer.values(),
+            other.values(),
+            "{}: the figure is not read",
+            recorded.file
+        );
+    }
+}
+
+#[test]
+fn nothing_at_all_is_named_so() {
+    for recorded in &RECORDED {
+        for nothing in [&b""[..], b"\n\n", b" \t\r\n"] {
+            recorded
+                .read(nothing)
+                .expect_told(&["wrote no results"], recorded.file);
+        }
+    }
+}
+
+/// What is no time: nothing takes that long, or less than none.
+const NONE: [&str; 10] = [
+    "NaN", "nan", "-NaN", "inf", "-inf", "Infinity", "1e999", "-1e999", "-5.5", "x",
+];
+
+/// One of these says where.
+const PLACES: [&str; 13] = [
+    "line ",
+    "'results[0].times[0]'",
+    "'times[0]'",
+    "rawData[0][0]'",
+    "'benchmarks[0].stats.data[0]'",
+    "'benchmarks[0].runs[1].values[0]'",
+    "'files[0].groups[0].benchmarks[0].mean'",
+    "'benchmarks[0]'",
+    "'sums/sum 1000'",
+    "'time'",
+    "'real_time'",
+    "there is no real_time",
+    "vitest wrote no figures of it",
+];
+
+#[test]
+fn figures_that_are_none_are_failures_that_say_where() {
+    for recorded in &RECORDED {
+        for word in NONE {
+            let what = format!("{} with {word}", recorded.file);
+            let answer = recorded.read(&recorded.with_figure(word));
+            match (recorded.read, word) {
+                // A line of Go's that has no figures is one that the benchmark printed itself.
+                (Read::GoBench, "x") => assert!(answer.cause.is_none(), "{what}"),
+                // A row of divan's is known by its figures, so one without is a name.
+                (Read::Divan, _) if answer.told().contains("wrote no samples") => {}
+                _ => answer.expect_told(&PLACES, &what),
+            }
+        }
+        // It is a number of seconds, but not one of nanoseconds.
+        recorded.read(&recorded.with_figure("1e308"));
+    }
+}
+
+#[test]
+fn outputs_cut_short_are_failures_or_have_the_first_of_their_figures() {
+    for recorded in &RECORDED {
+        let bytes = recorded.bytes();
+        let whole = recorded.read(&bytes).values();
+        let length = bytes.trim_ascii_end().len();
+        for cut in (0..40).map(|part| part * length / 40) {
+            let answer = recorded.read(&bytes[..cut]);
+            if recorded.is_document() {
+                assert!(answer.cause.is_some(), "{} cut at {cut}", recorded.file);
+            } else if answer.cause.is_none() {
+                // The last figure may be cut within its digits.
+                let values = answer.values();
+                let sure = &values[..values.len() - 1];
+                assert!(
+                    whole.starts_with(sure),
+                    "{} cut at {cut}: {values:?}",
+                    recorded.file
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn two_documents_are_a_failure_and_two_texts_are_samples_of_both() {
+    for recorded in &RECORDED {
+        let bytes = recorded.bytes();
+        let whole = recorded.read(&bytes).values();
+        let twice = recorded.read(&[&bytes[..], &bytes].concat());
+        if recorded.is_document() {
+            twice.expect_told(
+                &["trailing characters at line ", "well-formed"],
+                recorded.file,
+            );
+        } else {
+            let mut values = twice.values();
+            assert_eq!(
+                values.len(),
+                2 * whole.len(),
+                "{}: {}",
+                recorded.file,
+                twice.told()
+            );
+            values.dedup();
+            assert!(
+                values.iter().all(|value| whole.contains(value)),
+                "{}",
+                recorded.file
+            );
+        }
+    }
+}
+
+#[test]
+fn other_encodings_are_named_with_their_line() {
+    for recorded in &RECORDED {
+        let (file, text) = (recorded.file, recorded.text());
+        for bytes_of in [u16::to_le_bytes, u16::to_be_bytes] {
+            let answer = recorded.read(&utf16(&text, bytes_of));
+            answer.expect_told(&["it is UTF-16 text"], file);
+            // Without the mark in front nobody knows, but it is not read as something else.
+            let unmarked = recorded.read(&utf16(&text, bytes_of)[2..]);
+            assert!(unmarked.values().is_empty(), "{file}");
+        }
+        let marked = recorded.read(format!("\u{feff}{text}").as_bytes());
+        assert_eq!(
+            marked.values(),
+            recorded.read(text.as_bytes()).values(),
+            "{file}"
+        );
+        let latin1 = [b"caf\xe9\n", text.as_bytes()].concat();
+        let answer = recorded.read(&latin1);
+        if recorded.read == Read::GoBench {
+            // What the benchmark itself prints stands between the results, in any encoding.
+            assert!(answer.cause.is_none(), "{}", answer.told());
+        } else {
+            answer.expect_told(&["line 1 is not UTF-8"], file);
+        }
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_no_result_and_not_repeated() {
+    let length = 256 << 10;
+    for recorded in &RECORDED {
+        for unit in [
+            "x",
+            "[",
+            "{\"a\":",
+            "7",
+            "\"",
+            "<a>",
+            "Benchmark",
+            "│",
+            "a: ",
+        ] {
+            let line = unit.repeat(length / unit.len());
+            let answer = recorded.read(line.as_bytes());
+            assert!(answer.cause.is_some(), "{} of {unit}", recorded.file);
+        }
+        let behind = [&recorded.bytes()[..], &vec![b'x'; length]].concat();
+        let answer = recorded.read(&behind);
+        assert!(
+            answer.cause.is_some() || !recorded.is_document(),
+            "{}",
+            recorded.file
+        );
+    }
+}
