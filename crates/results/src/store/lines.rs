@@ -178,6 +178,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::back_ends::stores;
     use speedwell_model::{Machine, SessionPoints};
 
     fn revision(id: &str, tree: &str) -> Revision {
@@ -197,64 +198,67 @@ mod tests {
 
     #[test]
     fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
-        let mut store = Store::in_memory().unwrap();
-        let line = |ids: &[&str]| -> Vec<Revision> {
-            ids.iter()
-                .map(|id| revision(id, &format!("tree of {id}")))
-                .collect()
-        };
-        store.keep_line("main", 0, &line(&["a", "b", "c"])).unwrap();
-        store.keep_line("main", 3, &line(&["d"])).unwrap();
-        assert_eq!(store.tip("main").unwrap(), Some((3, "d".into())));
-        store.keep_line("main", 1, &line(&["x"])).unwrap();
-        assert_eq!(store.tip("main").unwrap(), Some((1, "x".into())));
-        assert_eq!(store.position("main", "b").unwrap(), None);
-        assert_eq!(store.tip("other").unwrap(), None);
-        assert_eq!(store.lines().unwrap(), ["main"]);
+        for mut store in stores() {
+            let line = |ids: &[&str]| -> Vec<Revision> {
+                ids.iter()
+                    .map(|id| revision(id, &format!("tree of {id}")))
+                    .collect()
+            };
+            store.keep_line("main", 0, &line(&["a", "b", "c"])).unwrap();
+            store.keep_line("main", 3, &line(&["d"])).unwrap();
+            assert_eq!(store.tip("main").unwrap(), Some((3, "d".into())));
+            store.keep_line("main", 1, &line(&["x"])).unwrap();
+            assert_eq!(store.tip("main").unwrap(), Some((1, "x".into())));
+            assert_eq!(store.position("main", "b").unwrap(), None);
+            assert_eq!(store.tip("other").unwrap(), None);
+            assert_eq!(store.lines().unwrap(), ["main"]);
+        }
     }
 
     #[test]
     fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
-        let mut store = Store::in_memory().unwrap();
-        let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
-        store.keep_line("main", 0, &line).unwrap();
-        store
-            .keep_line(
-                "side",
-                0,
-                &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
-            )
-            .unwrap();
-        // Numbers follow the order in which revisions were met.
-        assert_eq!(place(&store, "main", 2), Some(1));
-        assert_eq!(place(&store, "main", 4), Some(1), "rebased");
-        assert_eq!(place(&store, "main", 5), None, "'a' was reverted to by 'c'");
-        assert_eq!(place(&store, "main", 6), None);
-        let known = store.placed("main", 4).unwrap().unwrap().revision;
-        assert_eq!(
-            (&*known.id, &known.parents[..]),
-            ("b2", &["p".to_owned()][..])
-        );
+        for mut store in stores() {
+            let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
+            store.keep_line("main", 0, &line).unwrap();
+            store
+                .keep_line(
+                    "side",
+                    0,
+                    &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
+                )
+                .unwrap();
+            // Numbers follow the order in which revisions were met.
+            assert_eq!(place(&store, "main", 2), Some(1));
+            assert_eq!(place(&store, "main", 4), Some(1), "rebased");
+            assert_eq!(place(&store, "main", 5), None, "'a' was reverted to by 'c'");
+            assert_eq!(place(&store, "main", 6), None);
+            let known = store.placed("main", 4).unwrap().unwrap().revision;
+            assert_eq!(
+                (&*known.id, &known.parents[..]),
+                ("b2", &["p".to_owned()][..])
+            );
+        }
     }
 
     #[test]
     fn points_of_no_session_leave_nothing_behind() {
-        let mut store = Store::in_memory().unwrap();
-        let points = SessionPoints {
-            machine: Machine {
-                id: "label lab".into(),
-                name: Some("host7".into()),
-                label: Some("lab".into()),
-                class: None,
-            },
-            circumstances: vec![("kernel".into(), "6.1".into())],
-            points: Vec::new(),
-        };
-        let missing = store.keep_points(1, &points).unwrap_err();
-        assert!(
-            missing.to_string().contains("cannot use the results file"),
-            "{missing}"
-        );
-        assert!(store.machine(1).is_err(), "nothing is left of what failed");
+        for mut store in stores() {
+            let points = SessionPoints {
+                machine: Machine {
+                    id: "label lab".into(),
+                    name: Some("host7".into()),
+                    label: Some("lab".into()),
+                    class: None,
+                },
+                circumstances: vec![("kernel".into(), "6.1".into())],
+                points: Vec::new(),
+            };
+            let missing = store.keep_points(1, &points).unwrap_err();
+            assert!(
+                missing.to_string().contains("cannot use the results"),
+                "{missing}"
+            );
+            assert!(store.machine(1).is_err(), "nothing is left of what failed");
+        }
     }
 }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 use std::{env, fs};
 
+#[cfg(test)]
+mod back_ends;
 mod changes;
 mod database;
 mod lines;
@@ -104,14 +106,49 @@ fn data_home() -> Option<PathBuf> {
 /// milliseconds, so whoever holds the file longer is not going to let go soon.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How the address of a server begins.
+const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
+
 impl Store {
-    /// Opens the results file at `path`; creates it and its folders where they are missing.
+    /// Opens the results file at `path`, or the tables of the server whose address it is; creates the file and its folders,
+    /// or the tables, where they are missing.
     ///
     /// # Errors
     /// The folder cannot be made, or the file is no database, belongs to another program, was
-    /// written by a newer version, cannot be written, or stays locked for 10 seconds.
+    /// written by a newer version, cannot be written, or stays locked for 10 seconds. A server cannot be reached or
+    /// entered.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
-        Store::open_waiting(path, PATIENCE)
+        match Store::server(path) {
+            Some(address) => Store::on_server(address),
+            None => Store::open_waiting(path, PATIENCE),
+        }
+    }
+
+    /// The address of a server, if `path` is one.
+    pub fn server(path: &Path) -> Option<&str> {
+        let is_server = |text: &&str| SERVERS.iter().any(|kind| text.starts_with(kind));
+        path.to_str().filter(is_server)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn on_server(address: &str) -> anyhow::Result<Store> {
+        let server = database::Postgres::open(address);
+        Ok(Store {
+            database: Database::Postgres(server.with_context(|| {
+                format!("cannot open the results database '{}'", shown(address))
+            })?),
+            path: PathBuf::from(address),
+            _copy: None,
+        })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn on_server(address: &str) -> anyhow::Result<Store> {
+        anyhow::bail!(
+            "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
+             hint: cargo install speedwell --features postgres",
+            shown(address)
+        )
     }
 
     /// A store that is gone with the process (`--no-save`).
@@ -147,10 +184,25 @@ impl Store {
 
     /// Puts an error of the database into words. For use in `map_err`.
     pub(in crate::store) fn explain(&self, error: Error) -> anyhow::Error {
-        error.explain().context(format!(
-            "cannot use the results file '{}'",
-            self.path.display()
-        ))
+        error.explain().context(match Store::server(&self.path) {
+            Some(address) => format!("cannot use the results database '{}'", shown(address)),
+            None => format!("cannot use the results file '{}'", self.path.display()),
+        })
+    }
+}
+
+/// An address as it may be shown: with the password left out that should not have been typed.
+fn shown(address: &str) -> String {
+    let address = address.split_once('?').map_or(address, |(place, _)| place);
+    match address.split_once("://") {
+        Some((kind, rest)) => match rest.rsplit_once('@') {
+            Some((login, place)) => {
+                let user = login.split(':').next().unwrap_or_default();
+                format!("{kind}://{user}@{place}")
+            }
+            None => address.to_owned(),
+        },
+        None => address.to_owned(),
     }
 }
 

@@ -23,7 +23,7 @@ impl Store {
     /// # Errors
     /// As for [`Store::open`]; the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
-        if is_writable(path) {
+        if Store::server(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
         read_only(path)
@@ -36,7 +36,7 @@ impl Store {
     /// # Errors
     /// As for [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
-        if is_writable(path) {
+        if Store::server(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
         let copy = || {

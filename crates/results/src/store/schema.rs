@@ -11,6 +11,29 @@ use anyhow::bail;
 pub(super) struct Step {
     /// As SQLite reads it.
     pub text: &'static str,
+    /// Where that is not what PostgreSQL needs, its types and such words aside.
+    pub differs: Differs,
+}
+
+/// What PostgreSQL needs in a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Differs {
+    /// The same, in its words.
+    Not,
+    /// Another text.
+    Instead(&'static str),
+    /// The same, and this.
+    And(&'static str),
+}
+
+impl Step {
+    /// A step that is the same for both.
+    pub const fn same(text: &'static str) -> Step {
+        Step {
+            text,
+            differs: Differs::Not,
+        }
+    }
 }
 
 /// Step `n` (from 0) leads from version `n` to version `n + 1`.
@@ -30,60 +53,47 @@ pub(super) const STEPS: &[Step] = &[
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole and written at its end only. A stored run then touches two pages: that a slot is done is
 /// noted in its rows and has a table of its own for the rare slot that has no row.
-const FIRST: Step = Step {
-    text: include_str!("steps/1-sessions.sql"),
-};
+const FIRST: Step = Step::same(include_str!("steps/1-sessions.sql"));
 
 /// How often each machine took a thing for different from itself. The result follows from the counts,
 /// so it is never stored: it is there for other programs to read.
-const CALIBRATION: Step = Step {
-    text: include_str!("steps/2-calibration.sql"),
-};
+const CALIBRATION: Step = Step::same(include_str!("steps/2-calibration.sql"));
 
 /// Everything known of a run that was an HTTP load, beside its samples: histograms, counts of every
 /// outcome, the course over time. In a table of its own, because only reports about that run read it.
-const LOAD: Step = Step {
-    text: include_str!("steps/3-load.sql"),
-};
+const LOAD: Step = Step::same(include_str!("steps/3-load.sql"));
 
 /// Where cases spent their time, by runs that were recorded and not timed: folded stacks, or the reason
 /// why there are none.
-const PROFILE: Step = Step {
-    text: include_str!("steps/4-profile.sql"),
-};
+const PROFILE: Step = Step::same(include_str!("steps/4-profile.sql"));
 
 /// How many runs each case has in each session, so that a list of sessions reads no runs. Kept by the database
 /// itself, whoever writes.
 const COUNTS: Step = Step {
     text: include_str!("steps/5-counts.sql"),
+    differs: Differs::Instead(include_str!("steps/5-counts.postgres.sql")),
 };
 
 /// The process that records a session, so that a session whose process was killed is known from one that is being
 /// measured.
-const RECORDER: Step = Step {
-    text: include_str!("steps/6-recorder.sql"),
-};
+const RECORDER: Step = Step::same(include_str!("steps/6-recorder.sql"));
 
 /// The code that a session measured, where that is known.
-const ORIGIN: Step = Step {
-    text: include_str!("steps/7-origin.sql"),
-};
+const ORIGIN: Step = Step::same(include_str!("steps/7-origin.sql"));
 
 /// Which build of a source each run executed, and by how much builds of one source differ: later sessions with one build
 /// are compared with that.
-const BUILDS: Step = Step {
-    text: include_str!("steps/8-builds.sql"),
-};
+const BUILDS: Step = Step::same(include_str!("steps/8-builds.sql"));
 
 /// What the kernel said of each run, and the rule by which it was put aside.
-const DISTURBANCE: Step = Step {
-    text: include_str!("steps/9-disturbance.sql"),
-};
+const DISTURBANCE: Step = Step::same(include_str!("steps/9-disturbance.sql"));
 
 /// Results over time: one point for what each session says of each series, the lines of revisions they lie on, and what
 /// changed there. Points and walks follow from sessions; judgements, renames and remarks are what people said.
 const HISTORY: Step = Step {
     text: include_str!("steps/10-history.sql"),
+    // Where a number was given, the server counts from before it.
+    differs: Differs::And("ALTER TABLE project ALTER COLUMN number RESTART WITH 2;"),
 };
 
 /// What the file's marks say about it.
@@ -103,7 +113,7 @@ pub(super) fn known_version(kind: Kind) -> anyhow::Result<usize> {
         Kind::Ours(version) => Ok(version),
         Kind::Newer(version) => bail!(
             "it was written by a newer speedwell (format {version}, this one knows {})\n\
-             hint: update speedwell, or choose another file with --db FILE",
+             hint: update speedwell, or choose another one with --db FILE",
             STEPS.len()
         ),
         Kind::Foreign => {

@@ -6,6 +6,16 @@ pub(in crate::store) enum Error {
     /// SQLite says so.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL says so.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    /// The server's database holds texts that are not UTF-8.
+    #[cfg(feature = "postgres")]
+    #[error(
+        "its texts are in {0}, and names of benchmarks need UTF8\nhint: createdb --encoding=UTF8 --template=template0"
+    )]
+    Encoding(String),
     /// A query that always has a row had none.
     #[error("there is no such row")]
     NoRow,
@@ -26,6 +36,8 @@ impl Error {
     pub fn explain(self) -> anyhow::Error {
         match self {
             Error::Sqlite(error) => super::sqlite::explain(error),
+            #[cfg(feature = "postgres")]
+            Error::Postgres(error) => super::postgres::explain(&error),
             other => other.into(),
         }
     }

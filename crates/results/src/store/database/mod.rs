@@ -4,12 +4,18 @@
 //! common (`statement.rs`); whatever differs between back ends is below this module. Start at [`Database`].
 
 mod error;
+#[cfg(test)]
+mod plans;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod row;
 mod sqlite;
 mod statement;
 mod value;
 
 pub(super) use error::Error;
+#[cfg(feature = "postgres")]
+pub(super) use postgres::Postgres;
 pub(super) use row::{Column, Row};
 pub(super) use sqlite::Sqlite;
 pub(super) use statement::{Statement, sql};
@@ -31,12 +37,17 @@ pub(super) enum Purpose {
 pub(super) enum Database {
     /// A file, or the memory of this process.
     Sqlite(Sqlite),
+    /// A server.
+    #[cfg(feature = "postgres")]
+    Postgres(Postgres),
 }
 
 impl fmt::Debug for Database {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Database::Sqlite(_) => out.write_str("Sqlite"),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(_) => out.write_str("Postgres"),
         }
     }
 }
@@ -46,6 +57,8 @@ impl Database {
     pub fn prepare(&self, statement: &'static Statement) -> Result<Prepared<'_>, Error> {
         match self {
             Database::Sqlite(file) => Ok(Prepared::Sqlite(file.prepare(statement)?)),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => Ok(Prepared::Postgres(server, statement)),
         }
     }
 
@@ -63,6 +76,8 @@ impl Database {
     pub fn batch(&self, text: &str) -> Result<(), Error> {
         match self {
             Database::Sqlite(file) => file.batch(text),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.batch(text),
         }
     }
 
@@ -126,18 +141,24 @@ impl Database {
     fn begin(&self, purpose: Purpose) -> Result<(), Error> {
         match self {
             Database::Sqlite(file) => file.begin(purpose),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.begin(purpose),
         }
     }
 
     fn commit(&self) -> Result<(), Error> {
         match self {
             Database::Sqlite(file) => file.commit(),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.commit(),
         }
     }
 
     fn roll_back(&self) -> Result<(), Error> {
         match self {
             Database::Sqlite(file) => file.roll_back(),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.roll_back(),
         }
     }
 }
@@ -146,6 +167,9 @@ impl Database {
 pub(super) enum Prepared<'a> {
     /// Of a file.
     Sqlite(sqlite::Prepared<'a>),
+    /// Of a server, which reads it when it is first used.
+    #[cfg(feature = "postgres")]
+    Postgres(&'a Postgres, &'static Statement),
 }
 
 impl Prepared<'_> {
@@ -153,6 +177,8 @@ impl Prepared<'_> {
     pub fn execute(&mut self, given: &[Given<'_>]) -> Result<usize, Error> {
         match self {
             Prepared::Sqlite(statement) => statement.execute(given),
+            #[cfg(feature = "postgres")]
+            Prepared::Postgres(server, statement) => server.execute(statement, given),
         }
     }
 
@@ -160,6 +186,10 @@ impl Prepared<'_> {
     pub fn query(&mut self, given: &[Given<'_>]) -> Result<Rows<'_>, Error> {
         match self {
             Prepared::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(given)?)),
+            #[cfg(feature = "postgres")]
+            Prepared::Postgres(server, statement) => {
+                Ok(Rows::Postgres(server.query(statement, given)?, 0))
+            }
         }
     }
 }

@@ -7,6 +7,9 @@ use rusqlite::types::ValueRef;
 pub(in crate::store) enum Rows<'a> {
     /// Read from the file one by one.
     Sqlite(rusqlite::Rows<'a>),
+    /// All of them, and how many were taken.
+    #[cfg(feature = "postgres")]
+    Postgres(Vec<postgres::Row>, usize),
 }
 
 impl Rows<'_> {
@@ -14,6 +17,11 @@ impl Rows<'_> {
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
         match self {
             Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
+            #[cfg(feature = "postgres")]
+            Rows::Postgres(rows, taken) => {
+                *taken += 1;
+                Ok(rows.get(*taken - 1).map(Row::Postgres))
+            }
         }
     }
 }
@@ -23,6 +31,9 @@ impl Rows<'_> {
 pub(in crate::store) enum Row<'a> {
     /// Of a file.
     Sqlite(&'a rusqlite::Row<'a>),
+    /// Of a server.
+    #[cfg(feature = "postgres")]
+    Postgres(&'a postgres::Row),
 }
 
 /// What a column holds.
@@ -94,6 +105,8 @@ impl<'a> Row<'a> {
                 },
                 ValueRef::Blob(bytes) => Held::Bytes(bytes),
             }),
+            #[cfg(feature = "postgres")]
+            Row::Postgres(row) => Ok(super::postgres::held(row, at)?),
         }
     }
 }

@@ -168,6 +168,19 @@ impl Sqlite {
         Ok(self.connection.execute_batch(text)?)
     }
 
+    /// How SQLite would perform a statement, a line for each table.
+    #[cfg(test)]
+    pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {
+        let text = format!("EXPLAIN QUERY PLAN {}", statement.sqlite());
+        let mut explain = self.connection.prepare(&text)?;
+        let mut rows = explain.raw_query();
+        let mut lines = Vec::new();
+        while let Some(row) = rows.next()? {
+            lines.push(row.get(3)?);
+        }
+        Ok(lines)
+    }
+
     /// The write lock is taken at the beginning. Taken later it could be refused without waiting,
     /// since another program may have written in between.
     pub(super) fn begin(&self, purpose: Purpose) -> Result<(), Error> {

@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 pub(in crate::store) struct Statement {
     shared: &'static str,
     sqlite: OnceLock<String>,
+    #[cfg(feature = "postgres")]
+    postgres: OnceLock<String>,
 }
 
 /// The statement of that text, beside the code that uses it.
@@ -30,12 +32,27 @@ impl Statement {
         Statement {
             shared,
             sqlite: OnceLock::new(),
+            #[cfg(feature = "postgres")]
+            postgres: OnceLock::new(),
         }
+    }
+
+    /// As it stands in the source.
+    #[cfg(test)]
+    pub fn shared(&self) -> &'static str {
+        self.shared
     }
 
     /// As SQLite reads it.
     pub fn sqlite(&self) -> &str {
         self.sqlite
             .get_or_init(|| self.shared.replace("{{binary}}", "BINARY"))
+    }
+
+    /// As PostgreSQL reads it.
+    #[cfg(feature = "postgres")]
+    pub fn postgres(&self) -> &str {
+        self.postgres
+            .get_or_init(|| self.shared.replace("{{binary}}", "\"C\""))
     }
 }

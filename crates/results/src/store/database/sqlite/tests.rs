@@ -5,7 +5,7 @@ use crate::store::Store;
 use crate::store::schema::STEPS;
 
 fn steps<const N: usize>(texts: [&'static str; N]) -> [Step; N] {
-    texts.map(|text| Step { text })
+    texts.map(Step::same)
 }
 
 fn words(result: anyhow::Result<Store>) -> String {
