@@ -214,19 +214,13 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn remarks(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let sql =
-            sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
+        let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
         self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
 /// Enters a change. One that has a number keeps it.
-fn keep_change(
-    file: &Database,
-    series: i64,
-    branch: &str,
-    change: &Change,
-) -> Result<i64, Error> {
+fn keep_change(file: &Database, series: i64, branch: &str, change: &Change) -> Result<i64, Error> {
     let revision = sql!("SELECT number FROM revision WHERE project = $1 AND id = $2");
     let before: i64 = file.one(revision, given![PROJECT, &change.before])?;
     let after: i64 = file.one(revision, given![PROJECT, &change.after])?;
@@ -275,11 +269,8 @@ fn keep_change(
 
 fn change_of(row: Row<'_>) -> Result<StoredChange, Error> {
     let ratio: f64 = row.get(5)?;
-    let end = |at| {
-        row.get::<Option<f64>>(at)
-            .map(|end| end.unwrap_or(ratio))
-    };
-        Ok(StoredChange {
+    let end = |at| row.get::<Option<f64>>(at).map(|end| end.unwrap_or(ratio));
+    Ok(StoredChange {
         series: row.get(14)?,
         branch: row.get(15)?,
         change: Change {

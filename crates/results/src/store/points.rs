@@ -78,7 +78,10 @@ impl Store {
             )?;
             // A session with several revisions of one thing has several points in a series.
             let mut places: HashMap<i64, i64> = HashMap::new();
-            file.execute(sql!("DELETE FROM point WHERE session = $1"), given![session])?;
+            file.execute(
+                sql!("DELETE FROM point WHERE session = $1"),
+                given![session],
+            )?;
             for found in &of.points {
                 let series = keep_series(file, &found.series, found.place)?;
                 let revision = found.revision.as_ref();
@@ -352,7 +355,13 @@ fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Erro
                                 THEN excluded.last_unix_ms ELSE machine.last_unix_ms END
              RETURNING number"
         ),
-        given![&machine.id, &machine.name, &machine.label, &machine.class, at],
+        given![
+            &machine.id,
+            &machine.name,
+            &machine.label,
+            &machine.class,
+            at
+        ],
     )
 }
 

@@ -207,7 +207,9 @@ fn runs(file: &Database, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<V
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let place: i64 = row.get(0)?;
-        while let Some(found) = sample_row.filter(|found| found.get(0).is_ok_and(|of: i64| of == place)) {
+        while let Some(found) =
+            sample_row.filter(|found| found.get(0).is_ok_and(|of: i64| of == place))
+        {
             unpack(&found, metrics, &mut unpacking)?;
             sample_row = samples.next()?;
         }

@@ -156,7 +156,7 @@ impl Recorder<'_> {
             for (slot, entries) in &closed {
                 for entry in entries {
                     match entry {
-                        Entry::Run(run) => writer.run(file, run, done)?,
+                        Entry::Run(run) => writer.runs(file, &[run], done)?,
                         Entry::Failure(failure) => writer.failure(file, failure, done)?,
                     }
                 }

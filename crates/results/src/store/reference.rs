@@ -243,7 +243,9 @@ impl Store {
     /// Up to five known tags, the most similar first.
     fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
         let mut tags: Vec<String> =
-            self.rows(sql!("SELECT DISTINCT name FROM tag"), given![], |row| row.get(0))?;
+            self.rows(sql!("SELECT DISTINCT name FROM tag"), given![], |row| {
+                row.get(0)
+            })?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())

@@ -1,7 +1,7 @@
 //! Writes the parts of one session. Every function expects a transaction to be open, so that its
 //! caller decides what belongs together.
 
-use super::database::{Database, Error, given, sql};
+use super::database::{Database, Error, Given, given, sql};
 use super::samples;
 use crate::formats::json_lines;
 use anyhow::Context;
@@ -225,87 +225,107 @@ impl SessionWriter {
         Ok(number)
     }
 
-    /// Enters a run with its samples. `done` tells that all of its slot is there.
-    pub fn run(&mut self, file: &Database, run: &Run, done: bool) -> anyhow::Result<()> {
-        let case = self.case(file, &run.case)?;
-        let usage = run.usage.as_ref();
-        let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
-        let surroundings = run.surroundings.as_ref();
-        let surroundings = surroundings
-            .map(|around| to_json("surroundings", around))
-            .transpose()?;
-        let notes = (!run.notes.is_empty())
-            .then(|| to_json("notes", &run.notes))
-            .transpose()?;
-        let entered = file.execute(
+    /// Enters runs with their samples. `done` tells that all of their slot is there.
+    pub fn runs(&mut self, file: &Database, runs: &[&Run], done: bool) -> anyhow::Result<()> {
+        let texts = runs.iter().map(|run| Texts::of(run));
+        let texts: Vec<Texts> = texts.collect::<anyhow::Result<_>>()?;
+        let mut rows = Vec::with_capacity(runs.len());
+        for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
+            let case = self.case(file, &run.case)?;
+            rows.push(self.run_row(place, case, run, texts, done));
+        }
+        let entered = file.insert(
             sql!(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
                      involuntary_switches, notes, slot_done, build, voluntary_switches,
                      minor_faults, major_faults, migrations, surroundings, disturbed)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-                         $17, $18, $19, $20, $21)
-                 ON CONFLICT DO NOTHING"
+                 {{rows:21}} ON CONFLICT DO NOTHING"
             ),
-            given![
-                self.session,
-                self.runs,
-                case,
-                &run.variant,
-                run.slot,
-                run.block,
-                run.started_unix_ms,
-                run.wall_ns.cast_signed(),
-                count(|usage| Some(usage.user_ns)),
-                count(|usage| Some(usage.system_ns)),
-                count(|usage| Some(usage.max_rss_bytes)),
-                count(|usage| Some(usage.involuntary_switches)),
-                &notes,
-                done,
-                run.build,
-                count(|usage| usage.voluntary_switches),
-                count(|usage| usage.minor_faults),
-                count(|usage| usage.major_faults),
-                count(|usage| usage.migrations),
-                &surroundings,
-                &run.disturbed,
-            ],
+            &rows,
         )?;
-        self.ensure_alone(entered)?;
-        self.samples(file, run)?;
-        if let Some(load) = &run.load {
-            file.execute(
-                sql!("INSERT INTO load (session, place, detail) VALUES ($1, $2, $3)"),
-                given![self.session, self.runs, load],
-            )?;
+        self.ensure_alone(entered == runs.len())?;
+        self.samples(file, runs)?;
+        for (place, run) in (self.runs..).zip(runs) {
+            if let Some(load) = &run.load {
+                file.execute(
+                    sql!("INSERT INTO load (session, place, detail) VALUES ($1, $2, $3)"),
+                    given![self.session, place, load],
+                )?;
+            }
         }
-        self.runs += 1;
+        self.runs += runs.len() as i64;
         Ok(())
     }
 
-    fn samples(&mut self, file: &Database, run: &Run) -> anyhow::Result<()> {
-        for (metric, packed) in samples::pack(run) {
-            let metric = self.metric(file, &metric)?;
-            file.execute(
-                sql!(
-                    "INSERT INTO sample (session, place, metric, readings, elapsed_ns, iterations,
-                         positions) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-                ),
-                given![
+    /// The row of a run, in the order of the columns in [`SessionWriter::runs`].
+    fn run_row<'a>(
+        &self,
+        place: i64,
+        case: i64,
+        run: &'a Run,
+        texts: &'a Texts,
+        done: bool,
+    ) -> [Given<'a>; 21] {
+        let usage = run.usage.as_ref();
+        let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
+        *given![
+            self.session,
+            place,
+            case,
+            &run.variant,
+            run.slot,
+            run.block,
+            run.started_unix_ms,
+            run.wall_ns.cast_signed(),
+            count(|usage| Some(usage.user_ns)),
+            count(|usage| Some(usage.system_ns)),
+            count(|usage| Some(usage.max_rss_bytes)),
+            count(|usage| Some(usage.involuntary_switches)),
+            &texts.notes,
+            done,
+            run.build,
+            count(|usage| usage.voluntary_switches),
+            count(|usage| usage.minor_faults),
+            count(|usage| usage.major_faults),
+            count(|usage| usage.migrations),
+            &texts.surroundings,
+            &run.disturbed,
+        ]
+    }
+
+    fn samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
+        let mut packed = Vec::new();
+        for (place, run) in (self.runs..).zip(runs) {
+            for (metric, samples) in samples::pack(run) {
+                packed.push((place, self.metric(file, &metric)?, samples));
+            }
+        }
+        let rows: Vec<[Given<'_>; 7]> = packed
+            .iter()
+            .map(|(place, metric, packed)| {
+                *given![
                     self.session,
-                    self.runs,
-                    metric,
+                    *place,
+                    *metric,
                     &packed.readings,
                     &packed.elapsed_ns,
                     &packed.iterations,
                     &packed.positions,
-                ],
-            )?;
-        }
+                ]
+            })
+            .collect();
+        file.insert(
+            sql!(
+                "INSERT INTO sample (session, place, metric, readings, elapsed_ns, iterations,
+                     positions) {{rows:7}}"
+            ),
+            &rows,
+        )?;
         Ok(())
     }
 
-    /// Enters a failure; `done` as in [`SessionWriter::run`].
+    /// Enters a failure; `done` as in [`SessionWriter::runs`].
     pub fn failure(
         &mut self,
         file: &Database,
@@ -326,7 +346,7 @@ impl SessionWriter {
                 &to_json("failure", failure)?,
             ],
         )?;
-        self.ensure_alone(entered)?;
+        self.ensure_alone(entered == 1)?;
         self.failures += 1;
         Ok(())
     }
@@ -380,13 +400,33 @@ impl SessionWriter {
     }
 
     /// Refuses to go on if the next place of the session was taken, by whoever records it too.
-    fn ensure_alone(&self, entered: usize) -> anyhow::Result<()> {
+    fn ensure_alone(&self, is_alone: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
-            entered == 1,
+            is_alone,
             "another speedwell is recording session @{}\nhint: wait until it has ended",
             self.session
         );
         Ok(())
+    }
+}
+
+/// What is kept of a run as JSON.
+struct Texts {
+    notes: Option<String>,
+    surroundings: Option<String>,
+}
+
+impl Texts {
+    fn of(run: &Run) -> anyhow::Result<Texts> {
+        let surroundings = run.surroundings.as_ref();
+        Ok(Texts {
+            notes: (!run.notes.is_empty())
+                .then(|| to_json("notes", &run.notes))
+                .transpose()?,
+            surroundings: surroundings
+                .map(|around| to_json("surroundings", around))
+                .transpose()?,
+        })
     }
 }
 

@@ -7,8 +7,11 @@ use crate::store::read::{from_json, state_of};
 use crate::store::reference::check_tag;
 use crate::store::session_writer::SessionWriter;
 use anyhow::ensure;
-use speedwell_model::{Calibration, Environment, Origin, Recording, Session, State, Variant};
+use speedwell_model::{Calibration, Environment, Origin, Recording, Run, Session, State, Variant};
 use speedwell_process::Identity;
+
+/// Runs that are handed to the database together: few round trips to a server, and little beside the session in memory.
+const RUNS_AT_ONCE: usize = 256;
 
 impl Store {
     /// Takes in a session that was measured elsewhere and returns its number here.
@@ -25,8 +28,9 @@ impl Store {
                 return Ok(number);
             }
             let mut writer = SessionWriter::begin(file, session, session.state, None)?;
-            for run in &session.runs {
-                writer.run(file, run, true)?;
+            let runs: Vec<&Run> = session.runs.iter().collect();
+            for runs in runs.chunks(RUNS_AT_ONCE) {
+                writer.runs(file, runs, true)?;
             }
             for failure in &session.failures {
                 writer.failure(file, failure, true)?;
@@ -257,7 +261,11 @@ impl Store {
         let variants: Vec<Variant> = from_json(row.text(5)?)?;
         let (has_tags, has_loads): (bool, bool) = (row.get(13)?, row.get(14)?);
         let of_it = |wanted: bool, read: fn(&Store, i64) -> anyhow::Result<Vec<String>>| {
-            if wanted { read(self, number) } else { Ok(Vec::new()) }
+            if wanted {
+                read(self, number)
+            } else {
+                Ok(Vec::new())
+            }
         };
         Ok(Overview {
             origin: row.text_or_null(12)?.map(from_json).transpose()?,

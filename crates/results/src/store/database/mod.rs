@@ -71,6 +71,23 @@ impl Database {
         self.prepare(statement)?.execute(given)
     }
 
+    /// Performs a statement with `{{rows:N}}` for rows of N values; returns how many rows it entered.
+    pub fn insert<const N: usize>(
+        &self,
+        statement: &'static Statement,
+        rows: &[[Given<'_>; N]],
+    ) -> Result<usize, Error> {
+        match self {
+            Database::Sqlite(file) => {
+                let mut prepared = file.prepare(statement)?;
+                let entered = rows.iter().map(|row| prepared.execute(row));
+                entered.sum()
+            }
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.insert(statement, rows),
+        }
+    }
+
     /// Performs several statements that take nothing, as they stand.
     #[cfg(test)]
     pub fn batch(&self, text: &str) -> Result<(), Error> {

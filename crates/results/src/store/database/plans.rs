@@ -16,7 +16,10 @@ const ABOUT_ALL_POINTS: [&str; 2] = [
 /// Every text that stands in `sql!`, in whichever file of the store.
 fn statements() -> Vec<&'static Statement> {
     let mut found = Vec::new();
-    collect(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")), &mut found);
+    collect(
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")),
+        &mut found,
+    );
     assert!(found.len() > 60, "{} statements", found.len());
     found
 }
@@ -105,7 +108,9 @@ fn no_statement_on_a_server_scans_a_large_table() {
             let table = table.split(' ').next().unwrap_or_default();
             // One that goes along an index from end to end is no better.
             let is_scan = scan.ends_with("Seq Scan")
-                || (scan.contains("Index") && scan.contains("Scan using") && !next.contains("Cond"));
+                || (scan.contains("Index")
+                    && scan.contains("Scan using")
+                    && !next.contains("Cond"));
             if is_scan && LARGE.contains(&table) && !is_about_all_points(statement) {
                 scans.push(format!("{line}: {}", statement.shared()));
             }

@@ -66,7 +66,8 @@ impl<'a> Row<'a> {
     /// # Errors
     /// It is of another kind.
     pub fn text(&self, at: usize) -> Result<&'a str, Error> {
-        self.text_or_null(at)?.ok_or_else(|| Held::Null.unlike(at, "a text"))
+        self.text_or_null(at)?
+            .ok_or_else(|| Held::Null.unlike(at, "a text"))
     }
 
     /// A text or nothing.

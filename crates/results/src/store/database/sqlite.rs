@@ -160,7 +160,9 @@ impl Sqlite {
     }
 
     pub(super) fn prepare(&self, statement: &'static Statement) -> Result<Prepared<'_>, Error> {
-        Ok(Prepared(self.connection.prepare_cached(statement.sqlite())?))
+        Ok(Prepared(
+            self.connection.prepare_cached(statement.sqlite())?,
+        ))
     }
 
     #[cfg(test)]

@@ -72,7 +72,9 @@ fn has_password(address: &str) -> bool {
     let login = place.split('/').next().unwrap_or_default();
     let user = login.rsplit_once('@').map(|(user, _)| user);
     user.is_some_and(|user| user.contains(':'))
-        || options.split('&').any(|option| option.starts_with("password="))
+        || options
+            .split('&')
+            .any(|option| option.starts_with("password="))
 }
 
 fn typed_password() -> anyhow::Error {
@@ -105,10 +107,7 @@ fn password(config: &Config) -> anyhow::Result<Option<String>> {
 fn refuse_others(path: &Path) -> anyhow::Result<()> {
     let rights = fs::metadata(path)?.permissions().mode();
     if rights & 0o077 != 0 {
-        bail!(
-            "others may read it\nhint: chmod 600 '{}'",
-            path.display()
-        );
+        bail!("others may read it\nhint: chmod 600 '{}'", path.display());
     }
     Ok(())
 }
@@ -187,17 +186,22 @@ mod tests {
     #[test]
     fn the_first_line_of_a_pass_file_that_fits_holds_the_password() {
         let text = "# others\nhost:5432:other:me:wrong\nho\\:st:*:db:me:a\\:b:c\n*:*:*:*:last";
-        let wanted = |host: &str| ["5432", "db", "me"].map(str::to_owned).into_iter().fold(
-            vec![host.to_owned()],
-            |mut all, one| {
-                all.push(one);
-                all
-            },
-        );
+        let wanted = |host: &str| {
+            ["5432", "db", "me"].map(str::to_owned).into_iter().fold(
+                vec![host.to_owned()],
+                |mut all, one| {
+                    all.push(one);
+                    all
+                },
+            )
+        };
         let found = |host: &str| find(text, &wanted(host).try_into().unwrap());
         assert_eq!(found("ho:st").as_deref(), Some("a:b:c"));
         assert_eq!(found("host").as_deref(), Some("last"));
-        assert_eq!(find("host:5432:db:me", &wanted("host").try_into().unwrap()), None);
+        assert_eq!(
+            find("host:5432:db:me", &wanted("host").try_into().unwrap()),
+            None
+        );
     }
 
     #[test]

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// A statement may have 65,535 values.
+const ROWS_AT_ONCE: usize = 64;
+
 /// A statement that takes longer is ended by the server.
 const SET_UP: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
 
@@ -39,7 +42,8 @@ pub(in crate::store) struct Postgres {
 /// The connection of the moment.
 struct Line {
     client: Client,
-    prepared: HashMap<&'static str, postgres::Statement>,
+    /// By their texts, and for how many rows.
+    prepared: HashMap<(&'static str, usize), postgres::Statement>,
     is_in_transaction: bool,
 }
 
@@ -66,9 +70,27 @@ impl Postgres {
         statement: &'static Statement,
         given: &[Given<'_>],
     ) -> Result<usize, Error> {
-        self.with_prepared(statement, |client, prepared| {
+        self.with_prepared(statement, 1, |client, prepared| {
             Ok(client.execute(prepared, &parameters(given))? as usize)
         })
+    }
+
+    /// Enters rows by statements for 64, 32, 16 ... of them, so that few have to be prepared.
+    pub(super) fn insert<const N: usize>(
+        &self,
+        statement: &'static Statement,
+        mut rows: &[[Given<'_>; N]],
+    ) -> Result<usize, Error> {
+        let mut entered = 0;
+        while !rows.is_empty() {
+            let size = (1 << rows.len().ilog2()).min(ROWS_AT_ONCE);
+            let (these, others) = rows.split_at(size);
+            entered += self.with_prepared(statement, size, |client, prepared| {
+                Ok(client.execute(prepared, &parameters(these.as_flattened()))? as usize)
+            })?;
+            rows = others;
+        }
+        Ok(entered)
     }
 
     pub(super) fn query(
@@ -76,7 +98,7 @@ impl Postgres {
         statement: &'static Statement,
         given: &[Given<'_>],
     ) -> Result<Vec<Row>, Error> {
-        self.with_prepared(statement, |client, prepared| {
+        self.with_prepared(statement, 1, |client, prepared| {
             Ok(client.query(prepared, &parameters(given))?)
         })
     }
@@ -85,15 +107,16 @@ impl Postgres {
     fn with_prepared<T>(
         &self,
         statement: &'static Statement,
+        rows: usize,
         work: impl Fn(&mut Client, &postgres::Statement) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let text = statement.postgres();
+        let key = (statement.postgres(), rows);
         self.with_line(|line| {
-            let prepared = match line.prepared.get(text) {
+            let prepared = match line.prepared.get(&key) {
                 Some(prepared) => prepared,
                 None => {
-                    let prepared = line.client.prepare(text)?;
-                    line.prepared.entry(text).or_insert(prepared)
+                    let prepared = line.client.prepare(&statement.postgres_for(rows))?;
+                    line.prepared.entry(key).or_insert(prepared)
                 }
             };
             work(&mut line.client, prepared)
@@ -111,7 +134,11 @@ impl Postgres {
         self.attempt(|client| {
             let wanted = client.prepare(statement.postgres())?.params().len();
             let nothing = vec!["NULL"; wanted].join(", ");
-            let given = if wanted > 0 { format!("({nothing})") } else { nothing };
+            let given = if wanted > 0 {
+                format!("({nothing})")
+            } else {
+                nothing
+            };
             client.batch_execute("DEALLOCATE ALL")?;
             client.batch_execute(&format!("PREPARE planned AS {}", statement.postgres()))?;
             let rows = client.query(&format!("EXPLAIN EXECUTE planned{given}"), &[])?;
@@ -153,10 +180,7 @@ impl Postgres {
     }
 
     /// Performs `work`; as [`Postgres::with_line`].
-    fn attempt<T>(
-        &self,
-        work: impl Fn(&mut Client) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn attempt<T>(&self, work: impl Fn(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
         self.with_line(|line| work(&mut line.client))
     }
 
@@ -215,10 +239,18 @@ pub(super) fn held(row: &Row, at: usize) -> Result<Held<'_>, postgres::Error> {
             let held: Option<bool> = row.try_get(at)?;
             held.map_or(Held::Null, |yes| Held::Integer(i64::from(yes)))
         }
-        Type::FLOAT8 => row.try_get::<_, Option<f64>>(at)?.map_or(Held::Null, Held::Real),
-        Type::TEXT => row.try_get::<_, Option<&str>>(at)?.map_or(Held::Null, Held::Text),
-        Type::BYTEA => row.try_get::<_, Option<&[u8]>>(at)?.map_or(Held::Null, Held::Bytes),
-        _ => row.try_get::<_, Option<i64>>(at)?.map_or(Held::Null, Held::Integer),
+        Type::FLOAT8 => row
+            .try_get::<_, Option<f64>>(at)?
+            .map_or(Held::Null, Held::Real),
+        Type::TEXT => row
+            .try_get::<_, Option<&str>>(at)?
+            .map_or(Held::Null, Held::Text),
+        Type::BYTEA => row
+            .try_get::<_, Option<&[u8]>>(at)?
+            .map_or(Held::Null, Held::Bytes),
+        _ => row
+            .try_get::<_, Option<i64>>(at)?
+            .map_or(Held::Null, Held::Integer),
     })
 }
 
@@ -235,8 +267,10 @@ impl ToSql for Given<'_> {
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match (*self, kind) {
             (Given::Null, _) => Ok(IsNull::Yes),
+            // As in SQLite, no number is nothing, and zero has no sign.
+            (Given::Real(number), &Type::FLOAT8) if number.is_nan() => Ok(IsNull::Yes),
             (Given::Integer(number), &Type::INT8) => number.to_sql(kind, out),
-            (Given::Real(number), &Type::FLOAT8) => number.to_sql(kind, out),
+            (Given::Real(number), &Type::FLOAT8) => (number + 0.0).to_sql(kind, out),
             (Given::Integer(number), &Type::FLOAT8) => (number as f64).to_sql(kind, out),
             (Given::Text(text), &Type::TEXT) => text.to_sql(kind, out),
             (Given::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),

@@ -72,9 +72,16 @@ fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
 fn what_keeps_a_user_out_is_named_with_a_hint() {
     let Some(schema) = schema() else { return };
     for (address, expected) in [
-        (schema.elsewhere("speedwell", "nowhere"), "there is no such database"),
+        (
+            schema.elsewhere("speedwell", "nowhere"),
+            "there is no such database",
+        ),
         (schema.elsewhere(GUARDED, "postgres"), "asks for a password"),
         (schema.elsewhere("stranger", "postgres"), "lets nobody in"),
+        (
+            schema.elsewhere("speedwell", "postgres") + "?options=-csearch_path%3Dnowhere",
+            "there is no such schema",
+        ),
         (
             "postgres://127.0.0.1:1/x".to_owned(),
             "the server cannot be reached",
@@ -113,7 +120,10 @@ fn a_connection_that_was_cut_is_made_again_and_a_transaction_is_lost_whole() {
     server.begin(Purpose::Writing).unwrap();
     server.execute(add, &["kept".into()]).unwrap();
     server.commit().unwrap();
-    assert_eq!(schema.order("SELECT number FROM project WHERE name = 'kept'"), "3");
+    assert_eq!(
+        schema.order("SELECT number FROM project WHERE name = 'kept'"),
+        "3"
+    );
 }
 
 #[test]
@@ -123,7 +133,11 @@ fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
     let second = Postgres::open(&schema.address).unwrap();
     first.begin(Purpose::Writing).unwrap();
     second.batch("SET statement_timeout = '50ms'").unwrap();
-    let refused = second.begin(Purpose::Writing).unwrap_err().explain().to_string();
+    let refused = second
+        .begin(Purpose::Writing)
+        .unwrap_err()
+        .explain()
+        .to_string();
     assert!(refused.contains("did not answer within"), "{refused}");
     first.commit().unwrap();
     second.begin(Purpose::Writing).unwrap();

@@ -63,6 +63,11 @@ fn by_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
             "wait until other programs have finished with it",
         ),
         (
+            &[SqlState::INVALID_SCHEMA_NAME],
+            "there is no such schema",
+            "create it with psql: CREATE SCHEMA NAME",
+        ),
+        (
             &[SqlState::DISK_FULL],
             "the server's disk is full",
             "free some space there, or name another database with --db",

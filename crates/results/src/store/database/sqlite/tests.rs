@@ -23,7 +23,9 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
     let file = Sqlite::of(Connection::open_in_memory().unwrap());
     let old = steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
-    file.connection.execute("INSERT INTO a VALUES (7)", []).unwrap();
+    file.connection
+        .execute("INSERT INTO a VALUES (7)", [])
+        .unwrap();
 
     let new = steps([
         "CREATE TABLE a (x INTEGER)",
@@ -33,7 +35,9 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
     file.migrate(&new).unwrap();
 
     assert_eq!(version(&file), 3);
-    let row = file.connection.query_row("SELECT x, y FROM a", [], |r| Ok((r.get(0)?, r.get(1)?)));
+    let row = file
+        .connection
+        .query_row("SELECT x, y FROM a", [], |r| Ok((r.get(0)?, r.get(1)?)));
     assert_eq!(row.unwrap(), (7, 8));
 }
 
@@ -65,12 +69,16 @@ fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() 
     file.migrate(STEPS).unwrap();
 
     assert_eq!(version(&file), STEPS.len() as i64);
-    file.connection.pragma_update(None, "foreign_keys", true).unwrap();
+    file.connection
+        .pragma_update(None, "foreign_keys", true)
+        .unwrap();
     let result = |alarms: u32| -> String {
         let row = "INSERT OR REPLACE INTO calibration (session, started_unix_ms, comparisons,
                    false_alarms, expected_low, expected_high)
                    SELECT number, started_unix_ms, 200, ?1, 4, 16 FROM session RETURNING result";
-        file.connection.query_row(row, [alarms], |row| row.get(0)).unwrap()
+        file.connection
+            .query_row(row, [alarms], |row| row.get(0))
+            .unwrap()
     };
     assert_eq!(result(3), "too few false alarms");
     assert_eq!(result(16), "calibrated");
@@ -89,7 +97,9 @@ fn the_file_tells_whose_it_is() {
     assert_eq!(file.kind().unwrap(), Kind::Ours(0));
     file.migrate(STEPS).unwrap();
     assert_eq!(file.kind().unwrap(), Kind::Ours(STEPS.len()));
-    file.connection.pragma_update(None, "user_version", 99).unwrap();
+    file.connection
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
     assert_eq!(file.kind().unwrap(), Kind::Newer(99));
 
     let other = Sqlite::of(Connection::open_in_memory().unwrap());
@@ -148,7 +158,8 @@ fn errors_a_user_can_mend_carry_a_hint() {
         (ffi::SQLITE_CORRUPT, "is damaged"),
         (ffi::SQLITE_IOERR, "disk reports an error"),
     ] {
-        let words = explain(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
+        let words =
+            explain(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
         assert!(
             words.contains(expected) && words.contains("hint: "),
             "{words}"
