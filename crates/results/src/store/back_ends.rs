@@ -1,16 +1,37 @@
 //! For tests: the same story on a file and on a server.
 
 use super::Store;
+use std::path::PathBuf;
 
-/// An empty store of each kind. Where there is no server, the test says so.
-pub(super) fn stores() -> Vec<Store> {
-    #[cfg_attr(not(feature = "postgres"), expect(unused_mut, reason = "there is one"))]
-    let mut stores = vec![Store::in_memory().unwrap()];
+/// Where a store is, and what keeps it there.
+pub(super) enum Place {
+    File(tempfile::TempDir),
+    #[cfg(feature = "postgres")]
+    Server(speedwell_fixtures::postgres::Schema),
+}
+
+impl Place {
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Place::File(folder) => folder.path().join("results.db"),
+            #[cfg(feature = "postgres")]
+            Place::Server(schema) => PathBuf::from(&schema.address),
+        }
+    }
+
+    pub fn open(&self) -> Store {
+        Store::open(&self.path()).unwrap()
+    }
+}
+
+/// An empty place of each kind. Where there is no server, the test says so.
+pub(super) fn places() -> Vec<Place> {
+    let file = Place::File(tempfile::tempdir().unwrap());
     #[cfg(feature = "postgres")]
     if let Some(schema) = schema() {
-        stores.push(Store::open(schema.address.as_ref()).unwrap());
+        return vec![file, Place::Server(schema)];
     }
-    stores
+    vec![file]
 }
 
 /// An empty schema on the server of this process.

@@ -178,7 +178,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_ends::stores;
+    use crate::store::back_ends::places;
     use speedwell_model::{Machine, SessionPoints};
 
     fn revision(id: &str, tree: &str) -> Revision {
@@ -191,14 +191,15 @@ mod tests {
     }
 
     /// The place of the revision of that number on the line.
-    fn place(store: &Store, branch: &str, number: i64) -> Option<u32> {
+    fn position(store: &Store, branch: &str, number: i64) -> Option<u32> {
         let placed = store.placed(branch, number).unwrap();
         placed.and_then(|placed| placed.position)
     }
 
     #[test]
     fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
-        for mut store in stores() {
+        for place in places() {
+            let mut store = place.open();
             let line = |ids: &[&str]| -> Vec<Revision> {
                 ids.iter()
                     .map(|id| revision(id, &format!("tree of {id}")))
@@ -217,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
-        for mut store in stores() {
+        for place in places() {
+            let mut store = place.open();
             let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
             store.keep_line("main", 0, &line).unwrap();
             store
@@ -228,10 +230,14 @@ mod tests {
                 )
                 .unwrap();
             // Numbers follow the order in which revisions were met.
-            assert_eq!(place(&store, "main", 2), Some(1));
-            assert_eq!(place(&store, "main", 4), Some(1), "rebased");
-            assert_eq!(place(&store, "main", 5), None, "'a' was reverted to by 'c'");
-            assert_eq!(place(&store, "main", 6), None);
+            assert_eq!(position(&store, "main", 2), Some(1));
+            assert_eq!(position(&store, "main", 4), Some(1), "rebased");
+            assert_eq!(
+                position(&store, "main", 5),
+                None,
+                "'a' was reverted to by 'c'"
+            );
+            assert_eq!(position(&store, "main", 6), None);
             let known = store.placed("main", 4).unwrap().unwrap().revision;
             assert_eq!(
                 (&*known.id, &known.parents[..]),
@@ -242,7 +248,8 @@ mod tests {
 
     #[test]
     fn points_of_no_session_leave_nothing_behind() {
-        for mut store in stores() {
+        for place in places() {
+            let mut store = place.open();
             let points = SessionPoints {
                 machine: Machine {
                     id: "label lab".into(),

@@ -14,6 +14,7 @@ use std::{env, fs};
 
 #[cfg(test)]
 mod back_ends;
+mod browse;
 mod changes;
 mod database;
 mod lines;
@@ -27,6 +28,7 @@ mod schema;
 mod session_writer;
 mod sessions;
 
+pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
 pub use lines::PlacedRevision;
 pub use points::{StoredPoint, StoredSeries};

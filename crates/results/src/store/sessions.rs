@@ -144,7 +144,7 @@ impl Store {
     /// # Errors
     /// The file fails or holds something that this program cannot read.
     pub fn list(&self, branch: Option<&str>) -> anyhow::Result<Vec<Overview>> {
-        self.listed(branch, i64::MAX, 0)
+        self.listed(branch, None, (i64::MAX, 0))
     }
 
     /// A page of them, the oldest first; page 0 holds the `size` newest ones.
@@ -157,7 +157,14 @@ impl Store {
         size: u32,
         page: u32,
     ) -> anyhow::Result<Vec<Overview>> {
-        self.listed(branch, size.into(), i64::from(size) * i64::from(page))
+        let offset = i64::from(size) * i64::from(page);
+        self.listed(branch, None, (size.into(), offset))
+    }
+
+    /// Those of these numbers, the oldest first.
+    pub(super) fn numbered(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
+        let numbers = serde_json::to_string(numbers)?;
+        self.listed(None, Some(&numbers), (i64::MAX, 0))
     }
 
     /// How many there are.
@@ -176,8 +183,8 @@ impl Store {
     fn listed(
         &self,
         branch: Option<&str>,
-        limit: i64,
-        offset: i64,
+        numbers: Option<&str>,
+        (limit, offset): (i64, i64),
     ) -> anyhow::Result<Vec<Overview>> {
         // Runs are counted in `session_case`, never one by one.
         let sql = sql!(
@@ -198,17 +205,18 @@ impl Store {
                     EXISTS (SELECT 1 FROM tag WHERE session = number),
                     EXISTS (SELECT 1 FROM load WHERE session = number)
              FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
-                   WHERE CAST($1 AS TEXT) IS NULL
-                   OR number IN (SELECT session FROM origin WHERE branch = $1)
-                   ORDER BY number DESC LIMIT $2 OFFSET $3) AS session
+                   WHERE (CAST($1 AS TEXT) IS NULL
+                          OR number IN (SELECT session FROM origin WHERE branch = $1))
+                   AND (CAST($2 AS TEXT) IS NULL OR number IN {{numbers:2}})
+                   ORDER BY number DESC LIMIT $3 OFFSET $4) AS session
              ORDER BY number"
         );
         let listed = || -> anyhow::Result<Vec<Overview>> {
             let mut statement = self.database.prepare(sql)?;
-            let mut rows = statement.query(given![branch, limit, offset])?;
+            let mut rows = statement.query(given![branch, numbers, limit, offset])?;
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
-                all.push(self.overview(row)?);
+                all.push(self.overview_of(row)?);
             }
             Ok(all)
         };
@@ -222,7 +230,7 @@ impl Store {
     }
 
     /// The benchmarks that have a run in a session, in the order in which the database met their cases.
-    fn benchmarks(&self, number: i64) -> anyhow::Result<Vec<String>> {
+    fn measured_benchmarks(&self, number: i64) -> anyhow::Result<Vec<String>> {
         let sql = sql!(
             "SELECT benchmark FROM session_case
              JOIN benchmark_case AS known ON known.number = benchmark_case
@@ -254,7 +262,7 @@ impl Store {
         self.first_row(sql, given![number], read)
     }
 
-    fn overview(&self, row: Row<'_>) -> anyhow::Result<Overview> {
+    fn overview_of(&self, row: Row<'_>) -> anyhow::Result<Overview> {
         let count = |at| row.get::<i64>(at).map(|count| count.max(0) as usize);
         let number = row.get(0)?;
         let state = state_of(row.text(3)?)?;
@@ -278,7 +286,7 @@ impl Store {
             command: from_json(row.text(4)?)?,
             variants: variants.into_iter().map(|variant| variant.name).collect(),
             tags: of_it(has_tags, Store::tags)?,
-            loads: of_it(has_loads, Store::benchmarks)?,
+            loads: of_it(has_loads, Store::measured_benchmarks)?,
             benchmarks: count(6)?,
             cases: count(7)?,
             runs: count(8)?,

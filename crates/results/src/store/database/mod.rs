@@ -135,6 +135,24 @@ impl Database {
             .ok_or(Error::NoRow)
     }
 
+    /// Refuses all changes from now on.
+    pub fn refuse_changes(&self) -> Result<(), Error> {
+        match self {
+            Database::Sqlite(file) => file.refuse_changes(),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.refuse_changes(),
+        }
+    }
+
+    /// A number that is another one whenever another connection has changed something.
+    pub fn data_version(&self) -> Result<i64, Error> {
+        match self {
+            Database::Sqlite(file) => file.data_version(),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.data_version(),
+        }
+    }
+
     /// Does `work` in one transaction: all of it is kept, or nothing.
     pub fn transaction<T>(
         &self,

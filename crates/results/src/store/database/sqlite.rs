@@ -159,6 +159,15 @@ impl Sqlite {
         change.commit()
     }
 
+    pub(super) fn refuse_changes(&self) -> Result<(), Error> {
+        Ok(self.connection.pragma_update(None, "query_only", true)?)
+    }
+
+    pub(super) fn data_version(&self) -> Result<i64, Error> {
+        let mut version = self.connection.prepare_cached("PRAGMA data_version")?;
+        Ok(version.query_row([], |row| row.get(0))?)
+    }
+
     pub(super) fn prepare(&self, statement: &'static Statement) -> Result<Prepared<'_>, Error> {
         Ok(Prepared(
             self.connection.prepare_cached(statement.sqlite())?,

@@ -3,11 +3,12 @@
 //! It is written in what SQLite and PostgreSQL have in common: placeholders `$1 $2 ...` numbered in the order of their
 //! first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` in place of `min(a, b)`, `<> 0` in place of truth,
 //! `CAST(... AS BIGINT)` where a type does not follow from a column. JSON is text that is read by us, and a time is a
-//! number of milliseconds. Two words stand for what has no common form:
+//! number of milliseconds. Three words stand for what has no common form:
 //!
 //! | word | SQLite | PostgreSQL |
 //! |---|---|---|
 //! | `COLLATE {{binary}}` | `BINARY` | `"C"`: else texts were sorted as the server's language has it |
+//! | `{{numbers:2}}` | the numbers of `$2`, a text such as `[3, 5]`, as rows | the same |
 //! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, performed once a row | the same for many rows at once, in one round trip |
 
 use std::sync::OnceLock;
@@ -50,8 +51,10 @@ impl Statement {
 
     /// As SQLite reads it.
     pub fn sqlite(&self) -> &str {
-        self.sqlite
-            .get_or_init(|| with_rows(&self.shared.replace("{{binary}}", "BINARY"), 1))
+        self.sqlite.get_or_init(|| {
+            let text = self.shared.replace("{{binary}}", "BINARY");
+            with_rows(&with_numbers(&text, "SELECT value FROM json_each($)"), 1)
+        })
     }
 
     /// As PostgreSQL reads it.
@@ -63,8 +66,22 @@ impl Statement {
     /// As PostgreSQL reads it, for so many rows.
     #[cfg(feature = "postgres")]
     pub fn postgres_for(&self, rows: usize) -> String {
-        with_rows(&self.shared.replace("{{binary}}", "\"C\""), rows)
+        let text = self.shared.replace("{{binary}}", "\"C\"");
+        let numbers = "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(CAST($ AS TEXT) AS JSON))";
+        with_rows(&with_numbers(&text, numbers), rows)
     }
+}
+
+/// The text with `{{numbers:N}}` replaced by a query for the numbers of that placeholder.
+fn with_numbers(text: &str, query: &str) -> String {
+    let Some((before, (place, after))) = text
+        .split_once("{{numbers:")
+        .and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+    else {
+        return text.to_owned();
+    };
+    let query = query.replace('$', &format!("${place}"));
+    format!("{before}({query}){after}")
 }
 
 /// The text with `{{rows:N}}` replaced by the placeholders of so many rows.

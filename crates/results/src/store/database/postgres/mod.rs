@@ -13,7 +13,7 @@ use crate::store::schema;
 use bytes::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, NoTls, Row};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ const ROWS_AT_ONCE: usize = 64;
 /// A statement that takes longer is ended by the server.
 const SET_UP: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
 
+const READ_ONLY: &str = "SET default_transaction_read_only = on";
+
 /// Waits until no other program writes these tables, for the rest of the transaction. The first number is the letters
 /// `SPWL`, the second stands for the schema.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
@@ -37,6 +39,7 @@ const BEGIN_WRITING: &str =
 pub(in crate::store) struct Postgres {
     config: Config,
     line: RefCell<Line>,
+    is_read_only: Cell<bool>,
 }
 
 /// The connection of the moment.
@@ -56,6 +59,7 @@ impl Postgres {
         let config = address::read(address)?;
         let server = Postgres {
             line: RefCell::new(connect(&config).map_err(Error::explain)?),
+            is_read_only: Cell::new(false),
             config,
         };
         let kind = server.kind(schema::STEPS.len()).map_err(Error::explain)?;
@@ -121,6 +125,18 @@ impl Postgres {
             };
             work(&mut line.client, prepared)
         })
+    }
+
+    /// Also of connections that are made later.
+    pub(super) fn refuse_changes(&self) -> Result<(), Error> {
+        self.is_read_only.set(true);
+        self.attempt(|client| Ok(client.batch_execute(READ_ONLY)?))
+    }
+
+    /// The number of the next transaction that changes something, in any of the server's schemas.
+    pub(super) fn data_version(&self) -> Result<i64, Error> {
+        let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
+        self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))
     }
 
     #[cfg(test)]
@@ -193,6 +209,9 @@ impl Postgres {
                 if !line.is_in_transaction && words::has_lost_connection(&error) =>
             {
                 *line = connect_again(&self.config)?;
+                if self.is_read_only.get() {
+                    line.client.batch_execute(READ_ONLY)?;
+                }
                 work(&mut line)
             }
             result => result,

@@ -35,6 +35,7 @@ fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
         let config = address::read(&schema.address).unwrap();
         let server = Postgres {
             line: RefCell::new(connect(&config).unwrap()),
+            is_read_only: Cell::new(false),
             config,
         };
         server.migrate(&schema::STEPS[..version]).unwrap();
