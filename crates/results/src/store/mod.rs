@@ -136,9 +136,9 @@ impl Store {
     fn on_server(address: &str) -> anyhow::Result<Store> {
         let server = database::Postgres::open(address);
         Ok(Store {
-            database: Database::Postgres(server.with_context(|| {
+            database: Database::Postgres(Box::new(server.with_context(|| {
                 format!("cannot open the results database '{}'", shown(address))
-            })?),
+            })?)),
             path: PathBuf::from(address),
             _copy: None,
         })

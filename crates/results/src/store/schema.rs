@@ -8,6 +8,10 @@ use anyhow::bail;
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "a server alone needs what differs")
+)]
 pub(super) struct Step {
     /// As SQLite reads it.
     pub text: &'static str,
@@ -17,6 +21,10 @@ pub(super) struct Step {
 
 /// What PostgreSQL needs in a step.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "a server alone needs it")
+)]
 pub(super) enum Differs {
     /// The same, in its words.
     Not,

@@ -39,7 +39,7 @@ pub(super) enum Database {
     Sqlite(Sqlite),
     /// A server.
     #[cfg(feature = "postgres")]
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl fmt::Debug for Database {

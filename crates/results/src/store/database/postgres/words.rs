@@ -32,67 +32,69 @@ pub(super) fn explain(error: &Error) -> anyhow::Error {
     anyhow::anyhow!("{what} ({})\nhint: {hint}", said(error))
 }
 
+/// States of the server (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), what they mean, and what helps.
+const KNOWN: &[(&[SqlState], &str, &str)] = &[
+    (
+        &[SqlState::INVALID_PASSWORD],
+        "the password is not accepted",
+        "set PGPASSWORD, or write a line into ~/.pgpass",
+    ),
+    (
+        &[SqlState::INVALID_AUTHORIZATION_SPECIFICATION],
+        "the server lets nobody in under this name",
+        "name another user: postgres://USER@HOST/DATABASE",
+    ),
+    (
+        &[SqlState::UNDEFINED_DATABASE],
+        "there is no such database",
+        "create it with createdb, or name another one with --db",
+    ),
+    (
+        &[
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+        ],
+        "it cannot be written here",
+        "ask for the rights, or name another database with --db",
+    ),
+    (
+        &[SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE],
+        "it did not answer within 10 seconds",
+        "wait until other programs have finished with it",
+    ),
+    (
+        &[SqlState::INVALID_SCHEMA_NAME],
+        "there is no such schema",
+        "create it with psql: CREATE SCHEMA NAME",
+    ),
+    (
+        &[SqlState::DISK_FULL],
+        "the server's disk is full",
+        "free some space there, or name another database with --db",
+    ),
+    (
+        &[SqlState::TOO_MANY_CONNECTIONS],
+        "the server has too many connections",
+        "wait until other programs have ended",
+    ),
+    (
+        &[
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+        ],
+        "the server is being stopped or started",
+        "repeat the command when it runs",
+    ),
+    (
+        &[SqlState::CHARACTER_NOT_IN_REPERTOIRE],
+        "a name holds a character that PostgreSQL cannot keep",
+        "a name must not hold the character NUL",
+    ),
+];
+
 fn by_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
-    let known = [
-        (
-            &[SqlState::INVALID_PASSWORD][..],
-            "the password is not accepted",
-            "set PGPASSWORD, or write a line into ~/.pgpass",
-        ),
-        (
-            &[SqlState::INVALID_AUTHORIZATION_SPECIFICATION],
-            "the server lets nobody in under this name",
-            "name another user: postgres://USER@HOST/DATABASE",
-        ),
-        (
-            &[SqlState::UNDEFINED_DATABASE],
-            "there is no such database",
-            "create it with createdb, or name another one with --db",
-        ),
-        (
-            &[
-                SqlState::INSUFFICIENT_PRIVILEGE,
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-            ],
-            "it cannot be written here",
-            "ask for the rights, or name another database with --db",
-        ),
-        (
-            &[SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE],
-            "it did not answer within 10 seconds",
-            "wait until other programs have finished with it",
-        ),
-        (
-            &[SqlState::INVALID_SCHEMA_NAME],
-            "there is no such schema",
-            "create it with psql: CREATE SCHEMA NAME",
-        ),
-        (
-            &[SqlState::DISK_FULL],
-            "the server's disk is full",
-            "free some space there, or name another database with --db",
-        ),
-        (
-            &[SqlState::TOO_MANY_CONNECTIONS],
-            "the server has too many connections",
-            "wait until other programs have ended",
-        ),
-        (
-            &[
-                SqlState::ADMIN_SHUTDOWN,
-                SqlState::CRASH_SHUTDOWN,
-                SqlState::CANNOT_CONNECT_NOW,
-            ],
-            "the server is being stopped or started",
-            "repeat the command when it runs",
-        ),
-        (
-            &[SqlState::CHARACTER_NOT_IN_REPERTOIRE],
-            "a name holds a character that PostgreSQL cannot keep",
-            "a name must not hold the character NUL",
-        ),
-    ];
-    let known = known.iter().find(|(states, ..)| states.contains(state));
+    let known = KNOWN.iter().find(|(states, ..)| states.contains(state));
     known.map(|(_, what, hint)| (*what, *hint))
 }
 
