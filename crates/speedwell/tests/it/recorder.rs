@@ -3,7 +3,6 @@
 use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, failure, run, run_of, slots};
 use speedwell_model::*;
-use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 use std::thread;
 

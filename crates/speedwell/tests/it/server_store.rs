@@ -104,7 +104,7 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
 #[test]
 fn a_session_that_was_interrupted_is_resumed_on_the_server() {
     let Some(schema) = schema() else { return };
-    let project = project();
+    let project = Project::new().with("g/a.fake", "case len=16\n* 100 101 102\n");
     let db = schema.address.as_str();
     run(&project, &["run", "g", "-q", "-r", "4"], db).expect_status(0);
     schema.order(
