@@ -57,7 +57,7 @@ pub struct CommentArgs {
     status: bool,
     /// The commit that gets the status [default: the newest of the pull request]
     #[arg(long, value_name = "ID")]
-    revision: Option<String>,
+    commit: Option<String>,
     /// A page that says more [default: that of the job]
     #[arg(long, value_name = "URL")]
     link: Option<String>,
@@ -100,7 +100,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
         None => compared(&args),
     };
     let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
-    if let Some(revision) = args.revision.clone().or(of_job.map(|own| own.revision)) {
+    if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
         answer.stamp.revision = revision;
     }
     if let Some(link) = &link {

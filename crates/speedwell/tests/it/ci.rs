@@ -162,8 +162,8 @@ impl Service {
         self.repository.merge("topic", "trial merge");
         let names = [
             "topic:refs/heads/topic",
-            "topic:refs/pull/7/head",
-            "trial:refs/pull/7/merge",
+            "topic:refs/pull/12/head",
+            "trial:refs/pull/12/merge",
         ];
         self.git(&[&["push", "--quiet", "--force", "origin"], &names[..]].concat());
         self.repository.checkout("main");
