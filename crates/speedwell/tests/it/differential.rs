@@ -114,10 +114,13 @@ fn session_of(commit: u32) -> Session {
     session
 }
 
+/// A point with its place on the line and its machine.
+type Known = (StoredPoint, Option<PlacedRevision>, Machine);
+
 /// The points of every series. Numbers of series and revisions are a back end's own, so names stand in their place.
-fn points(store: &mut Store) -> Vec<(String, Vec<(StoredPoint, Option<PlacedRevision>, Machine)>)> {
+fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
     let series = store.series().unwrap();
-    let points = |number: i64| -> Vec<_> {
+    let points = |number: i64| -> Vec<Known> {
         let points = store.points(number).unwrap().into_iter().map(|mut found| {
             let revision = found.revision.take();
             let placed = revision.and_then(|number| store.placed("main", number).unwrap());
