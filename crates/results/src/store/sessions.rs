@@ -202,8 +202,13 @@ impl Store {
                     coalesce((SELECT max(ended_unix_ms) FROM session_case
                               WHERE session = session.number), started_unix_ms) - started_unix_ms,
                     (SELECT detail FROM origin WHERE session = number),
-                    EXISTS (SELECT 1 FROM tag WHERE session = number),
-                    EXISTS (SELECT 1 FROM load WHERE session = number)
+                    (SELECT {{texts:name ORDER BY place}} FROM tag WHERE session = number),
+                    (SELECT {{texts:benchmark ORDER BY first}} FROM (
+                         SELECT benchmark, min(known.number) AS first FROM session_case
+                         JOIN benchmark_case AS known ON known.number = benchmark_case
+                         WHERE session = session.number
+                         AND EXISTS (SELECT 1 FROM load WHERE load.session = session.number)
+                         GROUP BY benchmark) AS met)
              FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
                    WHERE (CAST($1 AS TEXT) IS NULL
                           OR number IN (SELECT session FROM origin WHERE branch = $1))
@@ -221,22 +226,6 @@ impl Store {
             Ok(all)
         };
         listed().map_err(|error| self.in_words(error))
-    }
-
-    /// The tags of a session.
-    fn tags(&self, number: i64) -> anyhow::Result<Vec<String>> {
-        let sql = sql!("SELECT name FROM tag WHERE session = $1 ORDER BY place");
-        self.rows(sql, given![number], |row| row.get(0))
-    }
-
-    /// The benchmarks that have a run in a session, in the order in which the database met their cases.
-    fn measured_benchmarks(&self, number: i64) -> anyhow::Result<Vec<String>> {
-        let sql = sql!(
-            "SELECT benchmark FROM session_case
-             JOIN benchmark_case AS known ON known.number = benchmark_case
-             WHERE session = $1 GROUP BY benchmark ORDER BY min(known.number)"
-        );
-        self.rows(sql, given![number], |row| row.get(0))
     }
 
     /// Whether the process that records a session is known to have ended.
@@ -267,14 +256,6 @@ impl Store {
         let number = row.get(0)?;
         let state = state_of(row.text(3)?)?;
         let variants: Vec<Variant> = from_json(row.text(5)?)?;
-        let (has_tags, has_loads): (bool, bool) = (row.get(13)?, row.get(14)?);
-        let of_it = |wanted: bool, read: fn(&Store, i64) -> anyhow::Result<Vec<String>>| {
-            if wanted {
-                read(self, number)
-            } else {
-                Ok(Vec::new())
-            }
-        };
         Ok(Overview {
             origin: row.text_or_null(12)?.map(from_json).transpose()?,
             number,
@@ -285,8 +266,8 @@ impl Store {
             is_killed: state == State::Running && self.is_killed(number)?,
             command: from_json(row.text(4)?)?,
             variants: variants.into_iter().map(|variant| variant.name).collect(),
-            tags: of_it(has_tags, Store::tags)?,
-            loads: of_it(has_loads, Store::measured_benchmarks)?,
+            tags: from_json(row.text(13)?)?,
+            loads: from_json(row.text(14)?)?,
             benchmarks: count(6)?,
             cases: count(7)?,
             runs: count(8)?,

@@ -3,12 +3,13 @@
 //! It is written in what SQLite and PostgreSQL have in common: placeholders `$1 $2 ...` numbered in the order of their
 //! first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` in place of `min(a, b)`, `<> 0` in place of truth,
 //! `CAST(... AS BIGINT)` where a type does not follow from a column. JSON is text that is read by us, and a time is a
-//! number of milliseconds. Three words stand for what has no common form:
+//! number of milliseconds. Four words stand for what has no common form:
 //!
 //! | word | SQLite | PostgreSQL |
 //! |---|---|---|
 //! | `COLLATE {{binary}}` | `BINARY` | `"C"`: else texts were sorted as the server's language has it |
 //! | `{{numbers:2}}` | the numbers of `$2`, a text such as `[3, 5]`, as rows | the same |
+//! | `{{texts:a ORDER BY b}}` | the texts of a group as a JSON array | the same |
 //! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, performed once a row | the same for many rows at once, in one round trip |
 
 use std::sync::OnceLock;
@@ -53,7 +54,8 @@ impl Statement {
     pub fn sqlite(&self) -> &str {
         self.sqlite.get_or_init(|| {
             let text = self.shared.replace("{{binary}}", "BINARY");
-            with_rows(&with_numbers(&text, "SELECT value FROM json_each($)"), 1)
+            let text = with_word(&text, "numbers", "(SELECT value FROM json_each($@))");
+            with_rows(&with_word(&text, "texts", "json_group_array(@)"), 1)
         })
     }
 
@@ -67,21 +69,25 @@ impl Statement {
     #[cfg(feature = "postgres")]
     pub fn postgres_for(&self, rows: usize) -> String {
         let text = self.shared.replace("{{binary}}", "\"C\"");
-        let numbers = "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(CAST($ AS TEXT) AS JSON))";
-        with_rows(&with_numbers(&text, numbers), rows)
+        let numbers = "(SELECT CAST(value AS BIGINT)
+                       FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
+        let texts = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
+        let text = with_word(&with_word(&text, "numbers", numbers), "texts", texts);
+        with_rows(&text, rows)
     }
 }
 
-/// The text with `{{numbers:N}}` replaced by a query for the numbers of that placeholder.
-fn with_numbers(text: &str, query: &str) -> String {
-    let Some((before, (place, after))) = text
-        .split_once("{{numbers:")
-        .and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
-    else {
-        return text.to_owned();
-    };
-    let query = query.replace('$', &format!("${place}"));
-    format!("{before}({query}){after}")
+/// The text with every `{{WORD:ARGUMENT}}` replaced by a form in which `@` stands for the argument.
+fn with_word(text: &str, word: &str, form: &str) -> String {
+    let word = format!("{{{{{word}:");
+    let mut parts = text.split(word.as_str());
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (argument, after) = part.split_once("}}").unwrap_or((part, ""));
+        out += &form.replace('@', argument);
+        out += after;
+    }
+    out
 }
 
 /// The text with `{{rows:N}}` replaced by the placeholders of so many rows.
