@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(in crate::store) struct Statement {
     shared: &'static str,
+    has_words: bool,
     sqlite: OnceLock<String>,
     #[cfg(feature = "postgres")]
     postgres: OnceLock<String>,
@@ -38,6 +39,7 @@ impl Statement {
     pub const fn new(shared: &'static str) -> Statement {
         Statement {
             shared,
+            has_words: has_words(shared),
             sqlite: OnceLock::new(),
             #[cfg(feature = "postgres")]
             postgres: OnceLock::new(),
@@ -52,6 +54,9 @@ impl Statement {
 
     /// As SQLite reads it.
     pub fn sqlite(&self) -> &str {
+        if !self.has_words {
+            return self.shared;
+        }
         self.sqlite.get_or_init(|| {
             let text = self.shared.replace("{{binary}}", "BINARY");
             let text = with_word(&text, "numbers", "(SELECT value FROM json_each($@))");
@@ -75,6 +80,19 @@ impl Statement {
         let text = with_word(&with_word(&text, "numbers", numbers), "texts", texts);
         with_rows(&text, rows)
     }
+}
+
+/// Whether there is anything to replace; found by the compiler, so that a statement without words costs nothing.
+const fn has_words(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        if bytes[at - 1] == b'{' && bytes[at] == b'{' {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// The text with every `{{WORD:ARGUMENT}}` replaced by a form in which `@` stands for the argument.
