@@ -10,9 +10,13 @@ use std::sync::Arc;
 /// Facts about one session, as names and values.
 pub type Facts = Arc<Vec<(String, String)>>;
 
-/// How busy a machine was.
-const ACTIVITY: [(&str, Figure); 2] =
-    [("cpu pressure", Figure::Pressure), ("steal", Figure::Steal)];
+/// How busy a machine was. Pressure has a ceiling, which two programs more than processors reach; how long ours went without
+/// a processor has none.
+const ACTIVITY: [(&str, Figure); 3] = [
+    ("cpu pressure", Figure::Pressure),
+    ("steal", Figure::Steal),
+    ("time without a processor", Figure::Wait),
+];
 
 /// So many sessions at either side of a change say how busy a machine was there.
 const LEAST_SESSIONS: usize = 3;

@@ -2,7 +2,7 @@
 
 use crate::circumstances::Difference;
 use crate::trend::{SAME_BORDER, Trend, TrendPoint, verdict_of_change};
-use speedwell_model::{Change, Landmark, Machine, SeriesKey, Verdict};
+use speedwell_model::{Change, ChangeState, Landmark, Machine, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a project knows along a line of revisions.
@@ -54,10 +54,48 @@ const AROUND_CHANGE: usize = 10;
 /// Two levels that differ by no more than this share may be those of one case under two names.
 const ALIKE: f64 = 0.1;
 
+/// Fewer cases say nothing about what all of them share.
+const LEAST_IN_COMMON: usize = 3;
+
+/// A place at which nearly all cases changed in one direction: what they share is suspected, rather than the code of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommonChange<'a> {
+    /// The first measured revision of the new levels, by most of the changes.
+    pub after: &'a str,
+    /// What was measured.
+    pub metric: &'a str,
+    /// So many cases changed.
+    pub changed: usize,
+    /// Of so many that were searched.
+    pub searched: usize,
+    /// The smallest and the largest new level, as multiples of the old ones.
+    pub ratios: [f64; 2],
+}
+
 impl History {
     /// The name of the branch; empty where none is known.
     pub fn branch(&self) -> &str {
         self.line.trim_start_matches('/')
+    }
+
+    /// Places at which three quarters of the cases or more changed alike, in the order of the line. Changes that were measured
+    /// again are not counted, since those were answered.
+    pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
+        let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
+        for series in self.series.iter().filter(|one| one.trend.is_searched()) {
+            for is_rise in [false, true] {
+                let kind = (&*series.key.metric.name, &*series.key.variant, is_rise);
+                by_kind.entry(kind).or_default().push(series);
+            }
+        }
+        let alike = by_kind.into_iter();
+        let mut found: Vec<(u32, CommonChange<'_>)> = alike
+            .flat_map(|((metric, _, is_rise), cases)| common_among(&cases, metric, is_rise))
+            .collect();
+        // Several metrics of the same cases change together.
+        found.sort_by_key(|(place, common)| (*place, usize::MAX - common.changed));
+        found.dedup_by(|later, earlier| later.0 - earlier.0 <= SAME_BORDER);
+        found.into_iter().map(|(_, common)| common).collect()
     }
 
     /// Cases that end where others begin, at the same level: they may have been renamed, the first into the second.
@@ -88,6 +126,54 @@ impl History {
         }
         found
     }
+}
+
+/// The places at which nearly all of these cases rose, or nearly all fell.
+fn common_among<'a>(
+    cases: &[&'a SeriesTrend],
+    metric: &'a str,
+    is_rise: bool,
+) -> Vec<(u32, CommonChange<'a>)> {
+    let is_open = |change: &&Change| {
+        let is_unanswered = matches!(change.state, ChangeState::Suspected | ChangeState::Found);
+        is_unanswered && (change.ratio.value > 1.0) == is_rise
+    };
+    let mut changes: Vec<(u32, &SeriesTrend, &Change)> = Vec::new();
+    for series in cases {
+        let open = series.trend.changes.iter().filter(is_open);
+        changes.extend(open.filter_map(|change| {
+            let place = series.trend.position(&change.after)?;
+            Some((place, *series, change))
+        }));
+    }
+    changes.sort_by_key(|(place, ..)| *place);
+    let mut found = Vec::new();
+    let mut rest = &changes[..];
+    while let [(first, ..), ..] = rest {
+        let near = rest.partition_point(|(place, ..)| place - first <= SAME_BORDER);
+        let changed: BTreeSet<&str> = rest[..near]
+            .iter()
+            .map(|(_, series, _)| &*series.key.case)
+            .collect();
+        let is_common = changed.len() >= LEAST_IN_COMMON && changed.len() * 4 >= cases.len() * 3;
+        if is_common {
+            let ratios = rest[..near].iter().map(|(.., change)| change.ratio.value);
+            let middle = &rest[near / 2];
+            let common = CommonChange {
+                after: &middle.2.after,
+                metric,
+                changed: changed.len(),
+                searched: cases.len(),
+                ratios: [
+                    ratios.clone().fold(f64::INFINITY, f64::min),
+                    ratios.fold(0.0, f64::max),
+                ],
+            };
+            found.push((middle.0, common));
+        }
+        rest = &rest[if is_common { near } else { 1 }..];
+    }
+    found
 }
 
 impl SeriesTrend {
@@ -154,5 +240,68 @@ impl Trend {
             self.position(&change.after)?
                 .abs_diff(self.position(&change.before)?),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trend::{tests::points, trend};
+    use speedwell_model::Metric;
+
+    /// A history with a series for each row of factors: by what it is multiplied from place 20 on.
+    fn history(factors: &[f64]) -> History {
+        let course = |(number, factor): (u32, &f64)| {
+            let value = |place: u32| {
+                let noise = f64::from((place * 7 + number * 3) % 11) * 0.001;
+                (1.0 + noise) * if place < 20 { 1.0 } else { *factor }
+            };
+            let course = trend(points((0..40).map(value)), &[], false);
+            SeriesTrend {
+                number: i64::from(number),
+                key: SeriesKey {
+                    case: format!("case {number}"),
+                    variant: "default".into(),
+                    metric: Metric::cpu_time(),
+                },
+                causes: vec![Vec::new(); course.changes.len()],
+                trend: course,
+                circumstances: BTreeMap::new(),
+                failures: Vec::new(),
+                continuation: Vec::new(),
+            }
+        };
+        History {
+            series: (0..).zip(factors).map(course).collect(),
+            ..History::default()
+        }
+    }
+
+    #[test]
+    fn what_nearly_all_cases_have_in_common_is_said_once() {
+        let alike = history(&[1.05, 1.06, 1.0, 1.08]);
+        let [common] = &alike.common_changes()[..] else {
+            panic!("{:?}", alike.common_changes())
+        };
+        assert_eq!(
+            (common.after, common.changed, common.searched),
+            ("r20", 3, 4)
+        );
+        let [low, high] = common.ratios;
+        assert!(
+            (low - 1.05).abs() < 0.01 && (high - 1.08).abs() < 0.01,
+            "{common:?}"
+        );
+    }
+
+    #[test]
+    fn a_change_of_some_cases_and_changes_in_both_directions_are_those_of_code() {
+        for factors in [
+            &[1.05, 1.06, 1.0, 1.0][..],
+            &[1.05, 1.06, 0.95, 0.9],
+            &[1.05, 1.05],
+        ] {
+            assert_eq!(history(factors).common_changes(), [], "{factors:?}");
+        }
     }
 }

@@ -388,12 +388,12 @@ pub fn verdict_of_change(ratio: &Estimate, better: Better, threshold: f64) -> Ve
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use speedwell_model::PointKind;
 
     /// A point of each value at places 0, 1, 2 ...
-    fn points(values: impl IntoIterator<Item = f64>) -> Vec<TrendPoint> {
+    pub(crate) fn points(values: impl IntoIterator<Item = f64>) -> Vec<TrendPoint> {
         let point = |(place, value): (u32, f64)| TrendPoint {
             session: i64::from(place),
             at_unix_ms: 0,

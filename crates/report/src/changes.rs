@@ -8,14 +8,14 @@ use self::words::{Line, Shown, of_series};
 use crate::charts::CourseAxis;
 use crate::comparison::{emphasis, symbol};
 use crate::document::{Block, Document};
-use crate::figure::{count, setting};
+use crate::figure::{count, setting, spell_signed};
 use crate::gallery::Courses;
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
-use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
 use speedwell_analysis::trend::Search;
-use speedwell_model::{Change, ChangeState, Verdict, quote, short_revision};
+use speedwell_model::{Change, ChangeState, Metric, Verdict, quote, short_revision};
 
 /// The name of the tables, for machines.
 const TABLE: &str = "changes";
@@ -213,6 +213,7 @@ fn notes(history: &History) -> Vec<String> {
             ));
         }
     }
+    notes.extend(history.common_changes().iter().map(common_change));
     for (old, new) in history.possible_renames() {
         notes.push(format!(
             "Did '{old}' become '{new}'? speedwell history rename {} {}",
@@ -239,4 +240,24 @@ fn notes(history: &History) -> Vec<String> {
             .to_owned(),
     );
     notes
+}
+
+/// What nearly all cases have in common, and what to do.
+fn common_change(common: &CommonChange<'_>) -> String {
+    let [least, most] = common
+        .ratios
+        .map(|ratio| format!("{} %", spell_signed((ratio - 1.0) * 100.0, 1)));
+    format!(
+        "{} of {} cases changed together near {} ({}, {least} to {most}): what they share is suspected, such as the machine \
+         or a runtime, rather than the code of one; 'speedwell confirm' measures both sides on one machine{}.",
+        common.changed,
+        common.searched,
+        short_revision(common.after),
+        common.metric,
+        if common.metric == Metric::CPU_TIME {
+            ""
+        } else {
+            ", and '--metric cpu_time' leaves out waiting for other programs where it was measured"
+        },
+    )
 }

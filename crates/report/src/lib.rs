@@ -7,6 +7,8 @@
 
 mod backfill;
 mod bisect;
+mod browse;
+mod calibrated;
 mod case_labels;
 mod changes;
 mod charts;
@@ -23,13 +25,16 @@ mod files;
 mod format;
 mod gallery;
 mod iterations;
+mod live;
 pub mod load;
 mod output;
 mod plan;
 mod profile;
 mod scaling;
+pub mod session;
 mod sessions;
 pub mod snippet;
+pub mod sources;
 mod study;
 mod summary;
 mod table;
@@ -42,6 +47,11 @@ mod watch;
 
 pub use backfill::{BackfillLine, BackfillOutcome, backfill};
 pub use bisect::bisect;
+pub use browse::{
+    CircumstanceChange, ProjectLine, benchmarks, calibrations, cases_of, circumstance_changes,
+    machine, machines, nothing_measured, projects,
+};
+pub use calibrated::mark_calibrated;
 pub use changes::changes;
 pub use charts::{ChartKind, CourseAxis, UnknownChart};
 pub use circumstances::{circumstances, environment};
@@ -58,8 +68,10 @@ pub use figure::{
     share,
 };
 pub use files::{Written, check_writable};
+pub use format::html;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
+pub use live::{LiveCase, LiveState, live};
 pub use output::{Output, Verbosity, print};
 pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};

@@ -132,6 +132,8 @@ pub struct Cell {
     pub emphasis: Emphasis,
     /// What a column of drawings shows here.
     pub drawn: Option<Box<ForestRow>>,
+    /// Where it leads on a page of a server; other pages have no such addresses.
+    pub link: Option<String>,
 }
 
 impl Cell {
@@ -198,6 +200,12 @@ impl Cell {
     pub fn named(mut self, name: &Name) -> Cell {
         self.text.clone_from(&name.full);
         self.short = Some(name.short.clone());
+        self
+    }
+
+    /// The same cell, leading to an address of the server that shows it.
+    pub fn linked(mut self, href: impl Into<String>) -> Cell {
+        self.link = Some(href.into());
         self
     }
 

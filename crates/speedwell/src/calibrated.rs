@@ -1,15 +1,12 @@
 //! What is known of this machine, and of cases, from comparisons of a thing with itself.
-//!
-//! Decides which comparisons are marked. How a machine is calibrated is decided in `calibration`, what builds of one
-//! source show in `builds` of the analysis.
 
 use super::options::StoreArgs;
-use speedwell_analysis::{self as analysis, Findings};
+use speedwell_analysis::Findings;
 use speedwell_environment as environment;
 use speedwell_model::{Calibration, Session};
+use speedwell_report::mark_calibrated;
 
-/// Warns of comparisons on a machine that is known to give other false alarms than it should, and of changes that another
-/// build of the same source might have made.
+/// Marks comparisons by what the store knows.
 ///
 /// A comparison of files needs no store, so one that cannot be read changes nothing.
 pub fn mark<'s>(
@@ -20,25 +17,8 @@ pub fn mark<'s>(
     if findings.comparisons.is_empty() {
         return;
     }
-    let Ok(Some(store)) = store.existing() else {
-        return;
-    };
-    let sessions: Vec<&Session> = sessions.into_iter().collect();
-    if sessions
-        .iter()
-        .all(|session| session.design.layout.builds == 0)
-    {
-        let known = |case: &str, metric: &str| store.layout_spread(case, metric).ok()?;
-        analysis::mark_layout(findings, &known);
-    }
-    for session in sessions {
-        let machine = &session.environment;
-        let Ok(Some(known)) = store.calibration_of(machine) else {
-            continue;
-        };
-        let warning = analysis::uncalibrated(machine, &known);
-        let is_new = |text: &String| !findings.warnings.contains(text);
-        findings.warnings.extend(warning.filter(is_new));
+    if let Ok(Some(store)) = store.existing() {
+        mark_calibrated(findings, sessions, &store);
     }
 }
 

@@ -3,7 +3,6 @@
 use super::operand::{self, Operand};
 use super::options::RunArgs;
 use super::options::Task;
-use super::report::document_of;
 use super::run;
 use super::source::{self, Source};
 use super::{Status, calibrated, profiles, status};
@@ -14,7 +13,7 @@ use speedwell_harness::Trial;
 use speedwell_harness::discover::Side;
 use speedwell_measure::Plans;
 use speedwell_model::Session;
-use speedwell_report as report;
+use speedwell_report::sources::{self, Labelled};
 use speedwell_suite::experiment::{Form, form};
 use std::path::Path;
 
@@ -162,9 +161,6 @@ fn mixed(
     Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
 
-/// A label, a session, and which variant of it takes part.
-type Labelled<'a> = (String, &'a Session, Option<String>);
-
 /// The sessions of the sources.
 fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session> {
     sources.iter().map(|(_, session, _)| *session)
@@ -174,10 +170,7 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
     source::refuse_the_same(sources)?;
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
-    let mut findings = match &sources[..] {
-        [(_, only, _)] => within(only, &settings)?,
-        many => analysis::compare_sources(many, &settings),
-    };
+    let mut findings = sources::compare(&sources, &settings)?;
     calibrated::mark(&mut findings, sessions(&sources), &args.store);
     print(&findings, &sources, &settings, args)
 }
@@ -196,43 +189,9 @@ fn print(
     args: &RunArgs,
 ) -> anyhow::Result<Status> {
     let output = args.output.settings();
-    let session = sources[0].1;
-    let mut document = document_of(session, findings, &args.study, settings, &output)?;
-    document.append(report::circumstances(&once(sources), findings));
+    let study = args.study.choice();
+    let document = sources::document(sources, findings, &study, settings, &output)?;
     args.output.print(&document)?;
-    if findings
-        .comparisons
-        .iter()
-        .all(|found| found.rows.is_empty())
-    {
-        bail!(
-            "nothing was compared: the sources have no case with results in common\nhint: \
-             '::REGEX' behind each source pairs cases of different names"
-        );
-    }
+    sources::check(findings)?;
     Ok(status::judge(findings, args.comparison.fail_on))
-}
-
-/// The sessions behind the sources, each once, by name where there are several.
-fn once<'a>(sources: &'a [Labelled<'_>]) -> Vec<(Option<&'a str>, &'a Session)> {
-    let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
-    for (label, session, _) in sources {
-        if sessions.iter().all(|(_, known)| known.id != session.id) {
-            sessions.push((Some(label.as_str()), session));
-        }
-    }
-    if let [(name, _)] = &mut sessions[..] {
-        *name = None;
-    }
-    sessions
-}
-
-fn within(session: &Session, settings: &Settings) -> anyhow::Result<Findings> {
-    if session.variants.len() < 2 {
-        bail!(
-            "only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
-            session.variants.first().map_or("none", |v| v.name.as_str())
-        );
-    }
-    Ok(analysis::analyse(session, settings))
 }

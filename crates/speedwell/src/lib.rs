@@ -7,6 +7,7 @@ mod as_tool;
 mod backfill;
 mod bisect;
 mod calibrated;
+mod comment;
 mod compare;
 mod confirm;
 mod doctor;
@@ -70,6 +71,7 @@ enum Command {
     History(Typed<history::HistoryArgs>),
     Backfill(Typed<backfill::BackfillArgs>),
     Import(Typed<import::ImportArgs>),
+    Comment(Typed<comment::CommentArgs>),
     Doctor(Typed<doctor::DoctorArgs>),
     Tune(Typed<tune::TuneArgs>),
     New(Typed<new::NewArgs>),
@@ -147,6 +149,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(*args.0),
         Command::Backfill(args) => backfill::run(*args.0),
         Command::Import(args) => import::run(*args.0),
+        Command::Comment(args) => comment::run(*args.0),
         Command::Doctor(args) => doctor::run(*args.0),
         Command::Tune(args) => tune::run(*args.0),
         Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),

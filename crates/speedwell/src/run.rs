@@ -1,7 +1,6 @@
 //! `speedwell run`: the whole path of data on one screen.
 
 use super::options::{ClockName, OrderName, RunArgs, Task};
-use super::report::document_of;
 use super::{Status, calibrated, experiment, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
@@ -11,6 +10,7 @@ use speedwell_harness::{Job, Kind};
 use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
+use speedwell_report::session::document_of;
 use speedwell_report::{self as report, ChartKind, Subject};
 use speedwell_results::store::Store;
 
@@ -130,7 +130,7 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
         return Ok(status::judge(&findings, task.fail_on));
     }
     let output = task.output.settings();
-    let mut document = document_of(session, &findings, &task.study, settings, &output)?;
+    let mut document = document_of(session, &findings, &task.study.choice(), settings, &output)?;
     document.append(report::circumstances(&[(None, session)], &findings));
     task.output.print(&document)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {

@@ -1,7 +1,7 @@
 //! The ways to write a document down. A new one is a new file here and a line in [`Format`].
 
 mod csv;
-mod html;
+pub mod html;
 mod json;
 mod markdown;
 mod markup;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
+mod browse;
 mod changes;
 mod lines;
 mod points;
@@ -25,6 +26,7 @@ mod schema;
 mod session_writer;
 mod sessions;
 
+pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
 pub use lines::PlacedRevision;
 pub use points::{StoredPoint, StoredSeries};

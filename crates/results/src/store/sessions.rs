@@ -149,7 +149,8 @@ SELECT number, session.id, started_unix_ms, state, command, variants,
         WHERE session = session.number AND session IN (SELECT session FROM load)),
        (SELECT detail FROM origin WHERE session = number)
 FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
-      WHERE ?3 IS NULL OR number IN (SELECT session FROM origin WHERE branch = ?3)
+      WHERE (?3 IS NULL OR number IN (SELECT session FROM origin WHERE branch = ?3))
+      AND (?4 IS NULL OR number IN (SELECT value FROM json_each(?4)))
       ORDER BY number DESC LIMIT ?1 OFFSET ?2) AS session
 ORDER BY number
 "#;
@@ -161,7 +162,7 @@ impl Store {
     /// The file fails or holds something that this program cannot read.
     pub fn list(&self, branch: Option<&str>) -> anyhow::Result<Vec<Overview>> {
         // For SQLite, a negative number means no limit.
-        self.listed(branch, -1, 0)
+        self.listed(branch, None, (-1, 0))
     }
 
     /// A page of them, the oldest first; page 0 holds the `size` newest ones.
@@ -174,7 +175,14 @@ impl Store {
         size: u32,
         page: u32,
     ) -> anyhow::Result<Vec<Overview>> {
-        self.listed(branch, size.into(), i64::from(size) * i64::from(page))
+        let offset = i64::from(size) * i64::from(page);
+        self.listed(branch, None, (size.into(), offset))
+    }
+
+    /// Those of these numbers, the oldest first.
+    pub(super) fn numbered(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
+        let numbers = serde_json::to_string(numbers)?;
+        self.listed(None, Some(&numbers), (-1, 0))
     }
 
     /// How many there are.
@@ -191,15 +199,15 @@ impl Store {
     fn listed(
         &self,
         branch: Option<&str>,
-        limit: i64,
-        offset: i64,
+        numbers: Option<&str>,
+        (limit, offset): (i64, i64),
     ) -> anyhow::Result<Vec<Overview>> {
         let mut statement = self
             .connection
             .prepare_cached(LIST)
             .map_err(|error| self.explain(error))?;
         let mut rows = statement
-            .query(params![limit, offset, branch])
+            .query(params![limit, offset, branch, numbers])
             .map_err(|error| self.explain(error))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.explain(error))? {

@@ -8,8 +8,7 @@ mod live;
 mod search;
 mod written;
 
-use super::options::{ComparisonArgs, LoadArgs, StudyArgs};
-use super::report::document_of;
+use super::options::{ComparisonArgs, LoadArgs};
 use super::{Status, status};
 use anyhow::bail;
 use live::LiveView;
@@ -19,6 +18,7 @@ use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tool
 use speedwell_model::State;
 use speedwell_model::load_spec::Client;
 use speedwell_process as process;
+use speedwell_report::session::{StudyChoice, document_of};
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;
 use speedwell_runner::load::{LoadRun, Notice, ProbeFacts, Url};
@@ -118,7 +118,7 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     let settings = ComparisonArgs::default().settings(&["all".to_owned()], None);
     let findings = analysis::analyse(&session, &settings);
     let output = args.output.settings();
-    let study = StudyArgs::default();
+    let study = StudyChoice::default();
     let document = document_of(&session, &findings, &study, &settings, &output)?;
     args.output.print(&document)?;
     kept.map(|_| match session.state {

@@ -1,7 +1,7 @@
 //! What a load leaves behind: the stored session, the report, and files beside it, a row for every request and the histograms.
 
 use crate::options::{ComparisonArgs, LoadArgs};
-use crate::{Status, report as reports, status};
+use crate::{Status, status};
 use anyhow::Context;
 use speedwell_analysis::load::{LoadFindings, gate};
 use speedwell_analysis::{self as analysis, Findings};
@@ -134,7 +134,7 @@ pub fn conclude(
     let findings: Vec<_> = runs.iter().map(analysis::load::analyse).collect();
     let settings = ComparisonArgs::default().settings(&metrics(&session), None);
     let output = args.output.settings();
-    let mut document = reports::load_document(&session, &findings, &settings, &output)?;
+    let mut document = report::session::load_document(&session, &findings, &settings, &output)?;
     document.append(report::circumstances(
         &[(None, &session)],
         &Findings::default(),

@@ -7,6 +7,7 @@ use regex::Regex;
 use speedwell_harness::Trial;
 use speedwell_harness::discover::Selection;
 use speedwell_measure::{MeasureRequest, PlanRequest};
+use speedwell_report::session::StudyChoice;
 use std::path::Path;
 
 /// Selection options.
@@ -109,4 +110,15 @@ pub struct StudyArgs {
     /// Logarithmic x axis
     #[arg(long, requires = "x_axis")]
     pub log: bool,
+}
+
+impl StudyArgs {
+    /// What the report needs to know.
+    pub fn choice(&self) -> StudyChoice {
+        StudyChoice {
+            x_axis: self.x_axis.clone(),
+            by: self.by.clone(),
+            log: self.log,
+        }
+    }
 }

@@ -2,10 +2,12 @@
 //! a checkout of a bare repository as deep as they ask for, with the variables of a job. What installs Speedwell is left
 //! out, and everything that a service itself does (checkouts, caches) is done here.
 
+use super::fake_forge::Fake;
 use super::project::repository;
 use super::repository::Repository;
 use serde_json::Value as Json;
 use serde_yaml_ng::Value;
+use speedwell_forge::Forge;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,9 +29,6 @@ const PIPEFAIL: &str = "set -o pipefail\n";
 
 /// What a repository does at the first push, as if another job had been faster.
 const REFUSES_ONCE: &str = "#!/bin/sh\ntest -e refused && exit 0\n: > refused\nexit 1\n";
-
-/// A tool that writes comments and is refused.
-const GH: &str = "#!/bin/sh\necho \"$*\" >> \"$COMMENTS\"\necho 'Resource not accessible by integration' >&2\nexit 1\n";
 
 /// The page's blocks of a language that contain a text.
 fn blocks(language: &str, containing: &str) -> Vec<String> {
@@ -84,7 +83,6 @@ struct Outcome {
     status: i32,
     said: String,
     summary: String,
-    comments: String,
 }
 
 impl Outcome {
@@ -99,6 +97,8 @@ impl Outcome {
 /// A service: a repository, what it keeps from job to job, and the tools of its machines.
 struct Service {
     repository: Repository,
+    /// Where its comments are.
+    forge: Fake,
     jobs: RefCell<u32>,
 }
 
@@ -111,11 +111,11 @@ impl Service {
         }
         let service = Service {
             repository,
+            forge: Fake::of(Forge::GitHub).of_a_job(),
             jobs: RefCell::default(),
         };
-        for (name, text) in [("make", "#!/bin/sh\nexec sh build.sh\n"), ("gh", GH)] {
-            program(&service.file(&format!("tools/{name}")), text);
-        }
+        let make = "#!/bin/sh\nexec sh build.sh\n";
+        program(&service.file("tools/make"), make);
         let origin = service.file("origin.git");
         service.git(&["clone", "--quiet", "--bare", ".", &origin.to_string_lossy()]);
         service.git(&["remote", "add", "origin", &service.url()]);
@@ -176,7 +176,7 @@ impl Service {
         let folder = self.file(&format!("job-{jobs}/work"));
         let name = match event {
             Event::Push => "refs/heads/main",
-            Event::PullRequest => "refs/pull/7/merge",
+            Event::PullRequest => "refs/pull/12/merge",
         };
         let at = folder.to_string_lossy();
         self.git(&["init", "--quiet", &at]);
@@ -234,9 +234,7 @@ impl Service {
             .env("HOME", self.folder("home"));
         bash.env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("XDG_CACHE_HOME", self.file("cache"));
-        bash.env("LOG", "/dev/null")
-            .env("COMMENTS", self.file("comments"))
-            .envs(variables);
+        bash.env("LOG", "/dev/null").envs(variables);
         let output = bash.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.code().unwrap_or(-1), said)
@@ -250,6 +248,8 @@ impl Service {
         let mut variables = vec![
             ("GITHUB_ACTIONS", "true".to_owned()),
             ("GITHUB_SHA", self.repository.id(revision)),
+            ("GITHUB_API_URL", format!("{}/api/v3", self.forge.address)),
+            ("GITHUB_REPOSITORY", "owner/name".to_owned()),
             (
                 "GITHUB_STEP_SUMMARY",
                 self.file("summary").display().to_string(),
@@ -267,7 +267,7 @@ impl Service {
                 ("GITHUB_REF_NAME", "main".to_owned()),
             ],
             Event::PullRequest => vec![
-                ("GITHUB_REF", "refs/pull/7/merge".to_owned()),
+                ("GITHUB_REF", "refs/pull/12/merge".to_owned()),
                 ("GITHUB_HEAD_REF", "topic".to_owned()),
                 ("GITHUB_BASE_REF", "main".to_owned()),
             ],
@@ -340,7 +340,6 @@ impl Service {
             status,
             said,
             summary: left.concat(),
-            comments: String::new(),
         }
     }
 }
@@ -359,10 +358,10 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(service: &'a Service, event: Event) -> Job<'a> {
-        for name in ["summary", "comments", "output"] {
+        for name in ["summary", "output"] {
             fs::write(service.file(name), "").unwrap();
         }
-        let number = if event == Event::PullRequest { "7" } else { "" };
+        let number = if event == Event::PullRequest { "12" } else { "" };
         let context = [
             ("github.token", "secret"),
             ("github.event.number", number),
@@ -492,7 +491,6 @@ impl<'a> Job<'a> {
             status: self.status,
             said: self.said,
             summary: read(&self.service.file("summary")),
-            comments: read(&self.service.file("comments")),
         }
     }
 }
@@ -676,7 +674,6 @@ fn a_machine_of_ones_own_measures_main() {
             status,
             said,
             summary: String::new(),
-            comments: String::new(),
         }
     };
     has_a_gate(&service, &recipe, &|| service.exported(&db), &|lines| {
@@ -699,7 +696,7 @@ fn compares(service: &Service, recipe: &dyn Fn() -> Outcome) -> [Outcome; 3] {
 }
 
 #[test]
-fn a_pull_request_is_compared_on_github_and_a_refused_comment_does_not_matter() {
+fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() {
     let Some(service) = Service::new() else {
         return;
     };
@@ -707,21 +704,24 @@ fn a_pull_request_is_compared_on_github_and_a_refused_comment_does_not_matter() 
     assert_eq!(workflows.len(), 2, "commands, and the action");
     for workflow in &workflows {
         let workflow = yaml(workflow);
-        let outcomes = compares(&service, &|| {
-            service.workflow(&workflow, Event::PullRequest)
-        });
-        let [level, slower, broken] = outcomes;
+        let recipe = || service.workflow(&workflow, Event::PullRequest);
+        let [level, slower, broken] = compares(&service, &recipe);
         for own in [level, slower] {
-            assert!(
-                own.comments.starts_with("pr comment 7 --body-file "),
-                "{own:#?}"
-            );
-            assert!(
-                own.said.contains("::notice::the comment was refused"),
-                "{own:#?}"
-            );
+            assert!(own.said.contains("on owner/name#12"), "{own:#?}");
         }
-        assert_eq!(broken.comments, "");
+        assert!(!broken.said.contains("owner/name#12"), "{broken:#?}");
+        let comments = service.forge.comments();
+        let [comment] = &comments[..] else {
+            panic!("one comment for all jobs: {comments:#?}");
+        };
+        assert!(comment.body.contains("BM_copy/"), "{comment:?}");
+        assert_eq!(service.forge.foreign_tokens(), 0);
+
+        service.forge.refuse_writing(403);
+        service.pull_request("150", None);
+        let refused = recipe().expect(1, "the token needs 'pull-requests: write'");
+        assert!(refused.summary.contains("BM_copy/"), "{refused:#?}");
+        service.forge.allow_writing();
     }
 }
 
@@ -746,7 +746,6 @@ fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
             status,
             said,
             summary,
-            comments: String::new(),
         }
     });
 }
@@ -801,7 +800,8 @@ fn the_action_takes_other_commands_and_a_program_that_is_there() {
     };
     let run = workflow("command: run, arguments: ./bench --runs 2 --no-save");
     let outcome = service.workflow(&run, Event::Push).expect(0, "BM_copy/*");
-    assert_eq!((&*outcome.summary, &*outcome.comments), ("", ""));
+    assert_eq!(outcome.summary, "");
+    assert_eq!(service.forge.requests(), 0, "nothing to say");
     let other = workflow("arguments: ./bench, program: /nowhere/speedwell");
     service
         .workflow(&other, Event::Push)

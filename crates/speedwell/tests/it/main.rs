@@ -19,6 +19,7 @@ mod ci;
 mod code_driver;
 mod code_snippets;
 mod code_values;
+mod comment;
 mod compat_calibrate_n;
 mod compat_compare_js;
 mod compat_compare_py;
@@ -50,6 +51,8 @@ mod experiment_life;
 mod experiment_profiles;
 mod experiment_roles;
 mod experiments;
+#[path = "../../../forge/tests/fake/mod.rs"]
+mod fake_forge;
 mod grammar;
 mod harness_driver;
 mod history;

@@ -3,12 +3,15 @@
 //!
 //! Everything can be read without the script, which only sorts, filters and copies. What would make
 //! the page too large is left out, and the page says so. Start at [`page`]; blocks are written in `blocks.rs`, the charts
-//! of all cases in `gallery.rs`, tables in `table.rs`.
+//! of all cases in `gallery.rs`, tables in `table.rs`; what a server puts around them in `frame.rs`.
 
 mod blocks;
+mod frame;
 mod gallery;
 mod table;
 mod writer;
+
+pub use frame::{Assets, Choice, Field, Form, Frame, Link, Served, title};
 
 use crate::document::{Block, Document};
 use crate::format::html::writer::{Writer, escape_json, escaped};
@@ -21,7 +24,7 @@ pub struct Html;
 
 impl Render for Html {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(page(document)?.as_bytes())
+        out.write_all(page(document, Frame::Alone)?.as_bytes())
     }
 }
 
@@ -29,9 +32,19 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
 
 /// Before anything is shown: the theme that the reader chose, and that there is a script.
-const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
+pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
     try{const t=localStorage.getItem('speedwell-theme');\
     if(t)document.documentElement.dataset.theme=t}catch{}";
+
+/// The style of pages that are served.
+pub const SERVED_STYLE: &str = concat!(include_str!("style.css"), include_str!("served.css"));
+
+/// The script of pages that are served.
+pub const SERVED_SCRIPT: &str = concat!(
+    include_str!("script.js"),
+    include_str!("flames.js"),
+    include_str!("served.js")
+);
 
 /// Nothing is fetched: the browser itself keeps the promise of a page without a network.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -41,9 +54,12 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 ///
 /// # Errors
 /// None but those of writing the raw data to memory.
-pub fn page(document: &Document) -> io::Result<String> {
+pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
     let answer = TopOfPage::of_document(document);
     let mut writer = Writer::default();
+    if let Frame::Served(served) = frame {
+        writer.served = Some(served.choice.clone());
+    }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare(document, &mut writer);
     let question = question(document);
@@ -55,12 +71,26 @@ pub fn page(document: &Document) -> io::Result<String> {
     let blocks = document.answer_first().into_iter();
     let shown: Vec<&Block> = blocks.filter(|block| !is_above(block)).collect();
     blocks::top(&shown, &mut writer);
-    raw_data(document, &mut writer)?;
-    let mut page = head(&answer.title);
-    page.push_str(&masthead(document, &answer, &writer.contents));
+    let mut page = match frame {
+        Frame::Alone => {
+            raw_data(document, &mut writer)?;
+            head(&answer.title)
+        }
+        Frame::Served(served) => {
+            writer.contents.push(("data".into(), "Raw data".into()));
+            writer.raw(&frame::raw_data(served));
+            frame::head(&answer.title, served)
+        }
+    };
+    page.push_str(&masthead(document, &answer, &writer.contents, frame));
     page.push_str("<main id=\"main\">\n");
     page.push_str(&writer.out);
     page.push_str("</main>\n");
+    if matches!(frame, Frame::Served(_)) {
+        page.push_str(frame::FOOTER);
+        page.push_str("</body>\n</html>\n");
+        return Ok(page);
+    }
     page.push_str(concat!(
         "<footer><p>Written by Speedwell ",
         env!("CARGO_PKG_VERSION"),
@@ -194,12 +224,21 @@ fn head(title: &str) -> String {
     )
 }
 
-fn masthead(document: &Document, answer: &TopOfPage, contents: &[(String, String)]) -> String {
-    let kind = escaped(document.report);
+fn masthead(
+    document: &Document,
+    answer: &TopOfPage,
+    contents: &[(String, String)],
+    frame: Frame<'_>,
+) -> String {
+    let kind = match frame {
+        Frame::Alone => format!(
+            "<p class=\"kind\"><b>Speedwell</b> {}</p>\n",
+            escaped(document.report)
+        ),
+        Frame::Served(served) => frame::breadcrumbs(served),
+    };
     let title = escaped(&answer.title);
-    let mut out = format!(
-        "<header class=\"masthead\">\n<p class=\"kind\"><b>Speedwell</b> {kind}</p>\n<h1>{title}</h1>\n"
-    );
+    let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
     if !answer.rest.is_empty() {
         out.push_str(&format!(
             "<p class=\"lede\">{}</p>\n",
@@ -216,6 +255,9 @@ fn masthead(document: &Document, answer: &TopOfPage, contents: &[(String, String
     if !answer.several.is_empty() {
         let answers: String = answer.several.iter().map(answers).collect();
         out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
+    }
+    if let Frame::Served(served) = frame {
+        out.push_str(&frame::below_title(served));
     }
     let link = |(id, title): &(String, String)| {
         format!("<li><a href=\"#{id}\">{}</a></li>", escaped(title))

@@ -128,12 +128,25 @@ fn write_table(view: &TableView<'_>, top: bool, writer: &mut Writer) {
         .iter()
         .all(|&at| table.columns[at].kind == Kind::Figure);
     let class = if figures { " class=\"figures\"" } else { "" };
+    let choice = writer.choice_of(table.name).cloned();
+    if let Some(choice) = &choice {
+        writer.raw(&format!(
+            "<form class=\"choice\" action=\"{}\" method=\"get\">\n",
+            escaped(&choice.action)
+        ));
+    }
     writer.raw(&format!(
         "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
     ));
     header(view, writer);
     rows(view, writer);
     writer.raw("</table>\n</div>\n");
+    if let Some(choice) = &choice {
+        writer.raw(&format!(
+            "<p class=\"choose\"><button type=\"submit\">{}</button></p>\n</form>\n",
+            escaped(&choice.button)
+        ));
+    }
     footnotes(view, writer);
     writer.raw("</section>\n");
 }
@@ -335,9 +348,24 @@ impl Line<'_> {
             _ => {}
         }
         let text = unbroken_options(&escaped(&cell.text));
+        let link = cell.link.as_ref().filter(|_| writer.served.is_some());
+        let linked = |text: &str| match link {
+            Some(href) if !text.is_empty() => {
+                format!("<a href=\"{}\">{text}</a>", escaped(href))
+            }
+            _ => text.to_owned(),
+        };
         if !first {
-            return text;
+            return linked(&text);
         }
+        let choice = writer.choice_of(self.view.table.name);
+        let choice = choice.map_or_else(String::new, |choice| {
+            format!(
+                "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
+                escaped(choice.name),
+                escaped(&cell.text)
+            )
+        });
         // The name of the group is shown where rows of several groups are mixed.
         let group = match self.group {
             "" => String::new(),
@@ -346,7 +374,7 @@ impl Line<'_> {
         let case = cell.value.as_ref().and_then(Value::as_str);
         match case.and_then(|case| writer.anchor(case)) {
             Some(anchor) => format!("<a href=\"#{anchor}\">{group}{text}</a>"),
-            None => group + &text,
+            None => choice + &linked(&(group + &text)),
         }
     }
 }

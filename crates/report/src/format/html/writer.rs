@@ -1,5 +1,6 @@
 //! A page being written: its text, escaped, with the ids and anchors that were given.
 
+use super::frame::Choice;
 use crate::table::Emphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,6 +12,8 @@ pub struct Writer {
     pub out: String,
     /// The title of the page where that is the caption of its only table: neither that nor the only chart needs one.
     pub subject: Option<String>,
+    /// On a page of a server: cells are links, and the rows of a table may be chosen.
+    pub served: Option<Option<Choice>>,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,
     /// The anchor of each case that has one, by its id.
@@ -26,6 +29,12 @@ impl Writer {
     pub fn expect(&mut self, case: &str, anchor: String, drawing: String) {
         self.anchors.insert(case.to_owned(), anchor);
         self.drawings.insert(case.to_owned(), drawing);
+    }
+
+    /// How the rows of a table are chosen, if they are.
+    pub fn choice_of(&self, table: &str) -> Option<&Choice> {
+        let choice = self.served.as_ref()?.as_ref()?;
+        (choice.table == table).then_some(choice)
     }
 
     /// The anchor of the case of that id, if it has one.

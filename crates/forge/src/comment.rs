@@ -1,0 +1,347 @@
+//! The comment: found again by its marker and its author, edited in place, and never there twice.
+//!
+//! Parallel jobs may each make one before they see that of the other: so after a new one all are listed again, the one of
+//! the lowest number stays, and our others go. Start at [`Client::comment`].
+
+use crate::client::{Client, Error};
+use crate::place::Forge;
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+use ureq::http::Method;
+
+/// When what was measured, so that an older result never replaces a newer one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// The revision that was measured.
+    pub revision: String,
+    /// When measuring began, in milliseconds since the Unix epoch.
+    pub at_unix_ms: u64,
+}
+
+/// A comment to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What it is found again by, such as `tool:project:check`; letters, digits, `:`, `.`, `_`, `/` and `-` of it are used.
+    pub marker: String,
+    /// Of what it is about.
+    pub stamp: Stamp,
+    /// Markdown.
+    pub body: String,
+}
+
+/// What became of a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Posted {
+    /// It is new, with this number.
+    Created(u64),
+    /// That of this number says it now.
+    Edited(u64),
+    /// That of this number said it already.
+    Unchanged(u64),
+    /// That of this number is about something newer, and stays.
+    Outdated(u64),
+}
+
+/// A comment that is there.
+#[derive(Debug, Clone)]
+struct Comment {
+    id: u64,
+    body: String,
+    author: String,
+    is_robot: bool,
+}
+
+/// Which of two revisions is newer, if that is known: `Less` if the first is older.
+type Order<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
+
+impl Client {
+    /// Says `text` in the one comment of its marker, and removes our others of that marker. Where `order` does not know which
+    /// revision is newer, the start of measuring decides.
+    ///
+    /// # Errors
+    /// The forge refuses, or is not there.
+    pub fn comment(&self, text: &Text, order: Order<'_>) -> Result<Posted, Error> {
+        let me = self.own_name();
+        let body = text.whole(self.longest());
+        let own = self.own_comments(&text.first_line(), me.as_deref())?;
+        if !own.is_empty() {
+            return self.settle(&own, text, &body, order);
+        }
+        let created = self.write(Method::POST, &self.comments_path(), &body)?;
+        let id = created["id"].as_u64();
+        let id = id.ok_or_else(|| self.unreadable(WRITE, "names no comment"))?;
+        // Another job may have been as quick.
+        let own = self.own_comments(&text.first_line(), me.as_deref())?;
+        match own.first() {
+            Some(first) if first.id < id => self.settle(&own, text, &body, order),
+            _ => {
+                self.remove(own.iter().filter(|one| one.id > id))?;
+                Ok(Posted::Created(id))
+            }
+        }
+    }
+
+    /// Edits the first of our comments unless it is about something newer, and removes the others.
+    fn settle(
+        &self,
+        own: &[Comment],
+        text: &Text,
+        body: &str,
+        order: Order<'_>,
+    ) -> Result<Posted, Error> {
+        let (first, others) = (&own[0], &own[1..]);
+        let newest = own
+            .iter()
+            .filter_map(|one| Some((one, Stamp::of(&one.body)?)));
+        let newer = newest
+            .filter(|(_, stamp)| text.stamp.is_older_than(stamp, order))
+            .max_by_key(|(_, stamp)| stamp.at_unix_ms);
+        let wanted = newer.as_ref().map_or(body, |(one, _)| &*one.body);
+        let is_there = first.body.trim_end().replace("\r\n", "\n") == wanted.trim_end();
+        if !is_there {
+            let method = match self.place.forge {
+                Forge::GitLab => Method::PUT,
+                Forge::GitHub | Forge::Gitea => Method::PATCH,
+            };
+            self.write(method, &self.comment_path(first.id), wanted)?;
+        }
+        self.remove(others.iter())?;
+        Ok(match (newer, is_there) {
+            (Some(_), _) => Posted::Outdated(first.id),
+            (None, true) => Posted::Unchanged(first.id),
+            (None, false) => Posted::Edited(first.id),
+        })
+    }
+
+    fn remove<'a>(&self, comments: impl Iterator<Item = &'a Comment>) -> Result<(), Error> {
+        for comment in comments {
+            let path = self.comment_path(comment.id);
+            match self.ask("remove a comment", Method::DELETE, &path, None) {
+                // The other job was quicker.
+                Err(Error::Refused { status: 404, .. }) => {}
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, method: Method, path: &str, body: &str) -> Result<Value, Error> {
+        let (answer, _) = self.ask(WRITE, method, path, Some(&json!({ "body": body })))?;
+        Ok(answer)
+    }
+
+    /// Our comments with this first line, the oldest first.
+    fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<Comment>, Error> {
+        let listed = self.list("read the comments", &self.comments_path())?;
+        let mut own: Vec<Comment> = listed.iter().filter_map(read).collect();
+        own.retain(|one| {
+            let is_marked = one.body.lines().next().map(str::trim_end) == Some(first_line);
+            let is_own = me.map_or_else(|| one.is_robot, |me| one.author == me);
+            is_marked && is_own
+        });
+        own.sort_by_key(|one| one.id);
+        own.dedup_by_key(|one| one.id);
+        Ok(own)
+    }
+
+    /// Who the token is of. Those of jobs on GitHub may not ask.
+    fn own_name(&self) -> Option<String> {
+        let (answer, _) = self
+            .ask("ask who we are", Method::GET, "/user", None)
+            .ok()?;
+        let name = answer["login"]
+            .as_str()
+            .or_else(|| answer["username"].as_str());
+        name.map(str::to_owned)
+    }
+
+    fn comments_path(&self) -> String {
+        let (repository, number) = (&self.place.repository, self.place.number);
+        match self.place.forge {
+            Forge::GitHub | Forge::Gitea => format!("/repos/{repository}/issues/{number}/comments"),
+            Forge::GitLab => {
+                format!(
+                    "/projects/{}/merge_requests/{number}/notes",
+                    encoded(repository)
+                )
+            }
+        }
+    }
+
+    fn comment_path(&self, id: u64) -> String {
+        match self.place.forge {
+            Forge::GitHub | Forge::Gitea => {
+                format!("/repos/{}/issues/comments/{id}", self.place.repository)
+            }
+            Forge::GitLab => format!("{}/{id}", self.comments_path()),
+        }
+    }
+
+    /// Characters that a comment may have.
+    fn longest(&self) -> usize {
+        match self.place.forge {
+            Forge::GitHub | Forge::Gitea => 65_536,
+            Forge::GitLab => 1_000_000,
+        }
+    }
+}
+
+const WRITE: &str = "write a comment";
+
+/// The names of those who write for jobs, on forges that do not say who is a robot.
+const ROBOTS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
+
+/// A comment of any forge; `None` for what it wrote itself.
+fn read(entry: &Value) -> Option<Comment> {
+    if entry["system"].as_bool() == Some(true) {
+        return None;
+    }
+    let user = if entry["user"].is_object() {
+        &entry["user"]
+    } else {
+        &entry["author"]
+    };
+    let author = user["login"].as_str().or_else(|| user["username"].as_str());
+    let author = author.unwrap_or_default().to_owned();
+    Some(Comment {
+        id: entry["id"].as_u64()?,
+        body: entry["body"].as_str()?.to_owned(),
+        is_robot: user["type"].as_str() == Some("Bot") || ROBOTS.contains(&&*author),
+        author,
+    })
+}
+
+/// A path as one part of another.
+pub(crate) fn encoded(path: &str) -> String {
+    path.replace('/', "%2F")
+}
+
+impl Stamp {
+    fn line(&self) -> String {
+        format!(
+            "<!-- measured {} at {} -->",
+            harmless(&self.revision),
+            self.at_unix_ms
+        )
+    }
+
+    /// That of a comment, from its second line.
+    fn of(body: &str) -> Option<Stamp> {
+        let line = body.lines().nth(1)?.trim();
+        let words = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
+        let (revision, at) = words.split_once(" at ")?;
+        Some(Stamp {
+            revision: revision.to_owned(),
+            at_unix_ms: at.parse().ok()?,
+        })
+    }
+
+    fn is_older_than(&self, other: &Stamp, order: Order<'_>) -> bool {
+        let known = order(&harmless(&self.revision), &other.revision);
+        let of_code = known.filter(|order| order.is_ne());
+        of_code
+            .unwrap_or_else(|| self.at_unix_ms.cmp(&other.at_unix_ms))
+            .is_lt()
+    }
+}
+
+/// What can stand in a line that HTML hides.
+fn harmless(text: &str) -> String {
+    let is_harmless = |letter: &char| letter.is_alphanumeric() || ":._/-".contains(*letter);
+    text.chars()
+        .filter(is_harmless)
+        .collect::<String>()
+        .replace("--", "-")
+}
+
+impl Text {
+    fn first_line(&self) -> String {
+        format!("<!-- {} -->", harmless(&self.marker))
+    }
+
+    /// All of it, cut at the end of a line where it is too long.
+    fn whole(&self, longest: usize) -> String {
+        let head = format!("{}\n{}\n", self.first_line(), self.stamp.line());
+        let room = longest - head.chars().count() - CUT.len() - CLOSING_ROOM;
+        if self.body.chars().count() <= room {
+            return format!("{head}{}", self.body);
+        }
+        let mut kept = String::new();
+        let mut taken = 0;
+        for line in self.body.split_inclusive('\n') {
+            taken += line.chars().count();
+            if taken > room {
+                break;
+            }
+            kept.push_str(line);
+        }
+        // What was open stays open for the rest of the page otherwise.
+        let open = kept
+            .matches("<details")
+            .count()
+            .saturating_sub(kept.matches("</details>").count());
+        let fences = kept.lines().filter(|line| line.starts_with("```")).count();
+        let fence = if fences % 2 == 1 { "```\n" } else { "" };
+        let closing = "</details>\n".repeat(open.min(10));
+        format!("{head}{kept}{fence}\n{closing}{CUT}")
+    }
+}
+
+const CUT: &str = "\n_The rest is too long for a comment._\n";
+
+/// Characters kept free for what closes open parts.
+const CLOSING_ROOM: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(body: &str) -> Text {
+        Text {
+            marker: "speedwell:a/b:x --> <script>".into(),
+            stamp: Stamp {
+                revision: "abc -->".into(),
+                at_unix_ms: 5,
+            },
+            body: body.into(),
+        }
+    }
+
+    #[test]
+    fn marker_and_stamp_are_hidden_lines_whatever_they_say() {
+        let whole = text("hello").whole(65_536);
+        assert_eq!(
+            whole,
+            "<!-- speedwell:a/b:x-script -->\n<!-- measured abc- at 5 -->\nhello"
+        );
+        let stamp = Stamp::of(&whole).unwrap();
+        assert_eq!((&*stamp.revision, stamp.at_unix_ms), ("abc-", 5));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_lines_and_closed() {
+        let body = format!(
+            "<details><summary>s</summary>\n\n```text\n{}",
+            "line of words\n".repeat(10_000)
+        );
+        let whole = text(&body).whole(65_536);
+        assert!(whole.chars().count() <= 65_536);
+        assert!(whole.chars().count() > 65_000, "most of the room is used");
+        assert!(whole.ends_with(
+            "line of words\n```\n\n</details>\n\n_The rest is too long for a comment._\n"
+        ));
+    }
+
+    #[test]
+    fn the_order_of_revisions_outranks_the_clock() {
+        let stamp = |revision: &str, at_unix_ms| Stamp {
+            revision: revision.into(),
+            at_unix_ms,
+        };
+        let order = |one: &str, other: &str| Some(one.cmp(other));
+        assert!(stamp("a", 9).is_older_than(&stamp("b", 1), &order));
+        assert!(!stamp("b", 1).is_older_than(&stamp("a", 9), &order));
+        assert!(stamp("a", 1).is_older_than(&stamp("a", 2), &order));
+        assert!(stamp("b", 1).is_older_than(&stamp("a", 2), &|_, _| None));
+    }
+}

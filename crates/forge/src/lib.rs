@@ -1,0 +1,26 @@
+//! One comment and one status on a pull request of GitHub, GitLab, or Gitea and its forks, kept up to date in place.
+//!
+//! [`Place`] says where; [`Client`] talks to the forge; [`Client::comment`] finds its own comment again by a marker in its
+//! first line, edits it, and leaves none behind; [`Client::set_status`] tells the commit. A forge that refuses is an error
+//! that names the missing right, and nothing else happens. This crate knows no benchmark.
+//!
+//! ```no_run
+//! use speedwell_forge::{Client, Place, Stamp, Text, Token};
+//!
+//! let place: Place = "github:owner/name#12".parse()?;
+//! let client = Client::new(place, Token::new(std::env::var("GITHUB_TOKEN").unwrap_or_default()));
+//! let stamp = Stamp { revision: "4f1c2d0".into(), at_unix_ms: 1_767_268_800_000 };
+//! let text = Text { marker: "tool:check".into(), stamp, body: "**2 better.**".into() };
+//! println!("{:?}", client.comment(&text, &|_, _| None)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod client;
+mod comment;
+mod place;
+mod status;
+
+pub use client::{Client, Error, Token};
+pub use comment::{Posted, Stamp, Text};
+pub use place::{Forge, Misplaced, Place, Variables};
+pub use status::{State, Status};

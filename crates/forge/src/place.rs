@@ -1,0 +1,316 @@
+//! Which pull request of which forge: by words such as `github:owner/name#12`, or by the variables of a job.
+//!
+//! Start at [`Place`].
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// The kinds of forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forge {
+    /// github.com, or a server of GitHub Enterprise.
+    GitHub,
+    /// gitlab.com, or a server of one's own.
+    GitLab,
+    /// A server of Gitea or Forgejo.
+    Gitea,
+}
+
+impl Forge {
+    const NAMES: [(Forge, &str); 3] = [
+        (Forge::GitHub, "github"),
+        (Forge::GitLab, "gitlab"),
+        (Forge::Gitea, "gitea"),
+    ];
+
+    /// The server that is meant where none is named; anybody may have one of Gitea.
+    fn usual_server(self) -> Option<&'static str> {
+        match self {
+            Forge::GitHub => Some("https://github.com"),
+            Forge::GitLab => Some("https://gitlab.com"),
+            Forge::Gitea => None,
+        }
+    }
+
+    /// Where the interface for programs lies on a server.
+    fn api(self, server: &str) -> String {
+        match self {
+            Forge::GitHub if server == "https://github.com" => "https://api.github.com".to_owned(),
+            Forge::GitHub => format!("{server}/api/v3"),
+            Forge::GitLab => format!("{server}/api/v4"),
+            Forge::Gitea => format!("{server}/api/v1"),
+        }
+    }
+
+    /// The variables in which jobs and people keep a token, the first that is set counts.
+    pub fn token_variables(self) -> &'static [&'static str] {
+        match self {
+            Forge::GitHub => &["GITHUB_TOKEN", "GH_TOKEN"],
+            Forge::GitLab => &["GITLAB_TOKEN"],
+            Forge::Gitea => &["GITEA_TOKEN", "FORGEJO_TOKEN", "GITHUB_TOKEN"],
+        }
+    }
+}
+
+impl fmt::Display for Forge {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Forge::NAMES.iter().find(|(forge, _)| forge == self);
+        formatter.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
+/// A pull or merge request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// What serves it.
+    pub forge: Forge,
+    /// Where the interface for programs lies, without a slash at the end.
+    pub api: String,
+    /// Owner and name; on GitLab with all groups.
+    pub repository: String,
+    /// Its number.
+    pub number: u64,
+}
+
+/// Reads variables of the environment, those that are set and not empty.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Why words name no pull request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    /// Not of the form.
+    #[error(
+        "'{0}' names no pull request: 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12' does"
+    )]
+    Form(String),
+    /// A server that a token would be sent to in the open.
+    #[error(
+        "'{0}' is not encrypted, and a token is sent there: only https is, and http to this machine itself"
+    )]
+    InTheOpen(String),
+}
+
+impl Place {
+    /// The pull request that the variables of a job name, if they name one.
+    pub fn of_job(variable: Variables<'_>) -> Option<Place> {
+        let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter();
+        let is_gitea = is_gitea.filter_map(|name| variable(name)).next().is_some();
+        if is_gitea || variable("GITHUB_ACTIONS").is_some() {
+            let reference = variable("GITHUB_REF")?;
+            let (number, _) = reference.strip_prefix("refs/pull/")?.split_once('/')?;
+            let forge = if is_gitea {
+                Forge::Gitea
+            } else {
+                Forge::GitHub
+            };
+            let of_server = || Some(forge.api(&variable("GITHUB_SERVER_URL")?));
+            return Some(Place {
+                forge,
+                api: variable("GITHUB_API_URL").or_else(of_server)?,
+                repository: variable("GITHUB_REPOSITORY")?,
+                number: number.parse().ok()?,
+            });
+        }
+        variable("GITLAB_CI")?;
+        Some(Place {
+            forge: Forge::GitLab,
+            api: variable("CI_API_V4_URL")?,
+            // A request from a fork is measured in the fork and lies in the project that it goes to.
+            repository: variable("CI_MERGE_REQUEST_PROJECT_PATH")
+                .or_else(|| variable("CI_PROJECT_PATH"))?,
+            number: variable("CI_MERGE_REQUEST_IID")?.parse().ok()?,
+        })
+    }
+}
+
+impl FromStr for Place {
+    type Err = Misplaced;
+
+    fn from_str(words: &str) -> Result<Place, Misplaced> {
+        let form = || Misplaced::Form(words.to_owned());
+        let (name, rest) = words.split_once(':').ok_or_else(form)?;
+        let known = Forge::NAMES.iter().find(|(_, known)| *known == name);
+        let (forge, _) = known.ok_or_else(form)?;
+        let (path, number) = rest.rsplit_once(['#', '!']).ok_or_else(form)?;
+        let number = number.parse().map_err(|_| form())?;
+        let (server, repository) = match path.split_once("://") {
+            Some((scheme, rest)) => {
+                let (host, repository) = rest.split_once('/').ok_or_else(form)?;
+                (format!("{scheme}://{host}"), repository)
+            }
+            None => (forge.usual_server().ok_or_else(form)?.to_owned(), path),
+        };
+        let parts: Vec<&str> = repository.split('/').collect();
+        let is_name = |part: &&str| {
+            let letters = part.chars();
+            !part.starts_with('.')
+                && !part.is_empty()
+                && letters
+                    .clone()
+                    .all(|one| one.is_alphanumeric() || "-_.".contains(one))
+        };
+        let depth = if *forge == Forge::GitLab {
+            2..=21
+        } else {
+            2..=2
+        };
+        if !depth.contains(&parts.len()) || !parts.iter().all(is_name) {
+            return Err(form());
+        }
+        if !is_private(&server) {
+            return Err(Misplaced::InTheOpen(server));
+        }
+        Ok(Place {
+            forge: *forge,
+            api: forge.api(&server),
+            repository: repository.to_owned(),
+            number,
+        })
+    }
+}
+
+/// Whether nobody on the way can read what is sent.
+fn is_private(server: &str) -> bool {
+    let Some(host) = server.strip_prefix("http://") else {
+        return server.starts_with("https://");
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.forge == Forge::GitLab {
+            '!'
+        } else {
+            '#'
+        };
+        write!(formatter, "{}{mark}{}", self.repository, self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn words_name_a_pull_request() {
+        for (words, api, repository) in [
+            (
+                "github:nodejs/node#12",
+                "https://api.github.com",
+                "nodejs/node",
+            ),
+            (
+                "github:https://ghe.example/a/b#12",
+                "https://ghe.example/api/v3",
+                "a/b",
+            ),
+            ("gitlab:a/b/c!12", "https://gitlab.com/api/v4", "a/b/c"),
+            ("gitlab:a/b#12", "https://gitlab.com/api/v4", "a/b"),
+            (
+                "gitea:https://codeberg.org/a/b#12",
+                "https://codeberg.org/api/v1",
+                "a/b",
+            ),
+            (
+                "gitea:http://127.0.0.1:3000/a/b#12",
+                "http://127.0.0.1:3000/api/v1",
+                "a/b",
+            ),
+            (
+                "gitea:http://[::1]:3000/a/b#12",
+                "http://[::1]:3000/api/v1",
+                "a/b",
+            ),
+        ] {
+            let place: Place = words.parse().unwrap();
+            assert_eq!(
+                (&*place.api, &*place.repository, place.number),
+                (api, repository, 12)
+            );
+        }
+    }
+
+    #[test]
+    fn other_words_name_none() {
+        for words in [
+            "",
+            "a/b#12",
+            "github:a#12",
+            "github:a/b",
+            "github:a/b#",
+            "github:a/b#x",
+            "github:a/b/c#1",
+            "github:a/..#1",
+            "github:a/b?x#1",
+            "gitea:a/b#1",
+            "bitbucket:a/b#1",
+            "github:a/b#-1",
+        ] {
+            assert_eq!(
+                words.parse::<Place>(),
+                Err(Misplaced::Form(words.to_owned())),
+                "{words}"
+            );
+        }
+        for server in [
+            "http://example.org",
+            "http://127.0.0.1.example.org",
+            "ftp://x",
+            "http://localhost.example:80",
+        ] {
+            let words = format!("gitea:{server}/a/b#1");
+            assert_eq!(
+                words.parse::<Place>(),
+                Err(Misplaced::InTheOpen(server.to_owned()))
+            );
+        }
+    }
+
+    fn of_job(variables: &[(&str, &str)]) -> Option<(Forge, String, String)> {
+        let variables: HashMap<&str, &str> = variables.iter().copied().collect();
+        let variable = |name: &str| variables.get(name).map(|value| (*value).to_owned());
+        let place = Place::of_job(&variable)?;
+        Some((place.forge, place.api.clone(), place.to_string()))
+    }
+
+    #[test]
+    fn jobs_of_each_forge_name_their_request() {
+        let actions = [
+            ("GITHUB_ACTIONS", "true"),
+            ("GITHUB_API_URL", "https://api.example"),
+            ("GITHUB_REPOSITORY", "a/b"),
+            ("GITHUB_REF", "refs/pull/7/merge"),
+        ];
+        let found = (
+            Forge::GitHub,
+            "https://api.example".to_owned(),
+            "a/b#7".to_owned(),
+        );
+        assert_eq!(of_job(&actions), Some(found.clone()));
+        let gitea = [&actions[..], &[("GITEA_ACTIONS", "true")]].concat();
+        assert_eq!(of_job(&gitea), Some((Forge::Gitea, found.1, found.2)));
+        let branch = [&actions[..3], &[("GITHUB_REF", "refs/heads/main")]].concat();
+        assert_eq!(of_job(&branch), None, "a push is no request");
+        let gitlab = [
+            ("GITLAB_CI", "true"),
+            ("CI_API_V4_URL", "https://git.example/api/v4"),
+            ("CI_PROJECT_PATH", "fork/b"),
+            ("CI_MERGE_REQUEST_PROJECT_PATH", "a/b"),
+            ("CI_MERGE_REQUEST_IID", "7"),
+        ];
+        let found = (
+            Forge::GitLab,
+            "https://git.example/api/v4".to_owned(),
+            "a/b!7".to_owned(),
+        );
+        assert_eq!(of_job(&gitlab), Some(found));
+    }
+}

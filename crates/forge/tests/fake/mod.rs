@@ -1,0 +1,351 @@
+//! A forge that a test made up: it keeps the comments and statuses of one pull request, in the shapes that the interfaces of
+//! GitHub, GitLab and Gitea have for programs, and fails when it is told to.
+
+// Two programs of tests have it, and neither uses all of it.
+#![allow(dead_code)]
+
+use serde_json::{Value, json};
+use speedwell_forge::Forge;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+
+/// What goes wrong with the next request.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// A status, without words.
+    Status(u16),
+    /// A status with the words of the forge.
+    Words(u16, &'static str),
+    /// A status, and so many seconds to wait.
+    RetryAfter(u16, u32),
+    /// No answer.
+    Close,
+}
+
+/// A comment that is there.
+#[derive(Debug, Clone)]
+pub struct Comment {
+    pub id: u64,
+    pub author: String,
+    pub body: String,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    next: u64,
+    comments: Vec<Comment>,
+    statuses: Vec<Value>,
+    faults: VecDeque<Fault>,
+    refused: Option<u16>,
+    before_next: Option<String>,
+    redirect: Option<String>,
+    always: Option<String>,
+    is_job: bool,
+    foreign_tokens: usize,
+    requests: usize,
+}
+
+/// A forge at an address of this machine, for as long as the test.
+pub struct Fake {
+    pub forge: Forge,
+    pub address: String,
+    kept: Arc<Mutex<Kept>>,
+}
+
+struct Asked {
+    method: String,
+    path: String,
+    query: String,
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Fake {
+    /// Who the token is of.
+    pub const ME: &'static str = "measurer";
+
+    pub fn of(forge: Forge) -> Fake {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let state = Arc::clone(&kept);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(forge, &state, stream);
+            }
+        });
+        Fake {
+            forge,
+            address: format!("http://{address}"),
+            kept,
+        }
+    }
+
+    /// One whose token is that of a job, which may not ask who it is.
+    pub fn of_a_job(self) -> Fake {
+        self.kept().is_job = true;
+        self
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().expect("no thread of the forge fails")
+    }
+
+    pub fn add(&self, author: &str, body: &str) {
+        self.kept().add(author, body);
+    }
+
+    pub fn comments(&self) -> Vec<Comment> {
+        self.kept().comments.clone()
+    }
+
+    pub fn statuses(&self) -> Vec<Value> {
+        self.kept().statuses.clone()
+    }
+
+    pub fn requests(&self) -> usize {
+        self.kept().requests
+    }
+
+    /// How many requests came without our token.
+    pub fn foreign_tokens(&self) -> usize {
+        self.kept().foreign_tokens
+    }
+
+    pub fn fail_next(&self, fault: Fault) {
+        self.kept().faults.push_back(fault);
+    }
+
+    pub fn refuse_writing(&self, status: u16) {
+        self.kept().refused = Some(status);
+    }
+
+    pub fn allow_writing(&self) {
+        self.kept().refused = None;
+    }
+
+    /// Another job of ours writes this just before the next comment is written.
+    pub fn write_before_the_next(&self, body: &str) {
+        self.kept().before_next = Some(body.to_owned());
+    }
+
+    pub fn redirect_to(&self, address: &str) {
+        self.kept().redirect = Some(address.to_owned());
+    }
+
+    pub fn answer_with(&self, text: &str) {
+        self.kept().always = Some(text.to_owned());
+    }
+}
+
+impl Kept {
+    fn add(&mut self, author: &str, body: &str) -> u64 {
+        self.next += 1;
+        let id = 1000 + self.next;
+        self.comments.push(Comment {
+            id,
+            author: author.to_owned(),
+            body: body.to_owned(),
+        });
+        id
+    }
+}
+
+fn answer(forge: Forge, state: &Mutex<Kept>, stream: TcpStream) {
+    let Some(asked) = read(&stream) else { return };
+    let mut kept = state.lock().expect("no thread of the forge fails");
+    kept.requests += 1;
+    let token = match forge {
+        Forge::GitHub => ("authorization", "Bearer secret"),
+        Forge::GitLab => ("private-token", "secret"),
+        Forge::Gitea => ("authorization", "token secret"),
+    };
+    let has_token = asked
+        .headers
+        .iter()
+        .any(|(name, value)| (&**name, &**value) == token);
+    kept.foreign_tokens += usize::from(!has_token);
+    if let Some(to) = &kept.redirect {
+        let field = format!("location: {to}{}\r\n", asked.path);
+        return write(&stream, 302, &field, "");
+    }
+    if let Some(text) = &kept.always {
+        return write(&stream, 200, "", text);
+    }
+    match kept.faults.pop_front() {
+        Some(Fault::Close) => {}
+        Some(Fault::Status(status)) => write(&stream, status, "", ""),
+        Some(Fault::Words(status, words)) => {
+            write(
+                &stream,
+                status,
+                "",
+                &json!({ "message": words }).to_string(),
+            );
+        }
+        Some(Fault::RetryAfter(status, seconds)) => {
+            write(&stream, status, &format!("retry-after: {seconds}\r\n"), "");
+        }
+        None => {
+            let (status, fields, body) = handle(forge, &mut kept, &asked);
+            write(&stream, status, &fields, &body);
+        }
+    }
+}
+
+fn handle(forge: Forge, kept: &mut Kept, asked: &Asked) -> (u16, String, String) {
+    let (api, comments, one) = match forge {
+        Forge::GitHub => (
+            "/api/v3",
+            "/repos/owner/name/issues/12/comments",
+            "/repos/owner/name/issues/comments/",
+        ),
+        Forge::Gitea => (
+            "/api/v1",
+            "/repos/owner/name/issues/12/comments",
+            "/repos/owner/name/issues/comments/",
+        ),
+        Forge::GitLab => (
+            "/api/v4",
+            "/projects/owner%2Fname/merge_requests/12/notes",
+            "/projects/owner%2Fname/merge_requests/12/notes/",
+        ),
+    };
+    let ok = |status, value: Value| (status, String::new(), value.to_string());
+    let Some(path) = asked.path.strip_prefix(api) else {
+        return ok(404, json!({"message": "no such path"}));
+    };
+    if asked.method == "GET" && path == "/user" {
+        return if kept.is_job {
+            ok(
+                403,
+                json!({"message": "Resource not accessible by integration"}),
+            )
+        } else {
+            ok(200, json!({ "login": Fake::ME, "username": Fake::ME }))
+        };
+    }
+    if asked.method == "GET" && path == comments {
+        return list(forge, kept, &asked.query);
+    }
+    if let Some(status) = kept.refused {
+        return ok(status, json!({"message": "not for you"}));
+    }
+    let edit = if forge == Forge::GitLab {
+        "PUT"
+    } else {
+        "PATCH"
+    };
+    let id: Option<u64> = path.strip_prefix(one).and_then(|id| id.parse().ok());
+    let text = asked.body["body"].as_str();
+    match (&*asked.method, id) {
+        ("POST", _) if path == comments => {
+            let writer = match forge {
+                _ if !kept.is_job => Fake::ME,
+                Forge::GitHub => "github-actions[bot]",
+                Forge::GitLab | Forge::Gitea => "gitea-actions",
+            };
+            if let Some(other) = kept.before_next.take() {
+                kept.add(writer, &other);
+            }
+            let id = kept.add(writer, text.expect("a comment has a text"));
+            ok(201, json!({ "id": id }))
+        }
+        ("POST", _) if path.contains("/statuses/") => {
+            kept.statuses.push(asked.body.clone());
+            ok(201, json!({}))
+        }
+        (method, Some(id)) if method == edit => {
+            let found = kept.comments.iter_mut().find(|one| one.id == id);
+            let Some(found) = found else {
+                return ok(404, json!({"message": "gone"}));
+            };
+            found.body = text.expect("a comment has a text").to_owned();
+            ok(200, json!({ "id": id }))
+        }
+        ("DELETE", Some(id)) => {
+            kept.comments.retain(|one| one.id != id);
+            (204, String::new(), String::new())
+        }
+        _ => ok(405, json!({"message": "no such method"})),
+    }
+}
+
+/// A page of the comments; Gitea knows no pages of them.
+fn list(forge: Forge, kept: &Kept, query: &str) -> (u16, String, String) {
+    let number = |name: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs
+            .find(|(known, _)| *known == name)
+            .and_then(|(_, value)| value.parse().ok())
+    };
+    let (size, page): (usize, usize) = match forge {
+        Forge::Gitea => (usize::MAX, 1),
+        _ => (
+            number("per_page").unwrap_or(30),
+            number("page").unwrap_or(1),
+        ),
+    };
+    let first = size.saturating_mul(page - 1).min(kept.comments.len());
+    let last = first.saturating_add(size).min(kept.comments.len());
+    let has_more = last < kept.comments.len();
+    let shown = kept.comments[first..last].iter().map(|one| match forge {
+        Forge::GitLab => json!({"id": one.id, "body": one.body, "system": false, "author": {"username": one.author}}),
+        Forge::Gitea => json!({"id": one.id, "body": one.body, "user": {"login": one.author}}),
+        Forge::GitHub => {
+            let kind = if one.author.ends_with("[bot]") { "Bot" } else { "User" };
+            json!({"id": one.id, "body": one.body, "user": {"login": one.author, "type": kind}})
+        }
+    });
+    let body = Value::Array(shown.collect()).to_string();
+    let fields = match forge {
+        Forge::GitHub if has_more => {
+            "link: <https://x/y?page=9>; rel=\"next\", <https://x/z>; rel=\"last\"\r\n".to_owned()
+        }
+        Forge::GitLab if has_more => format!("x-next-page: {}\r\n", page + 1),
+        Forge::GitLab => "x-next-page: \r\n".to_owned(),
+        _ => String::new(),
+    };
+    (200, fields, body)
+}
+
+fn read(stream: &TcpStream) -> Option<Asked> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length: u64 = length.map_or(0, |(_, value)| value.parse().expect("a number"));
+    let mut body = Vec::new();
+    reader.take(length).read_to_end(&mut body).ok()?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    Some(Asked {
+        method,
+        path: path.to_owned(),
+        query: query.to_owned(),
+        headers,
+        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+    })
+}
+
+fn write(mut stream: &TcpStream, status: u16, fields: &str, body: &str) {
+    let head = format!(
+        "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n{fields}\r\n",
+        body.len()
+    );
+    // Whoever asked may have left.
+    let _ = stream.write_all((head + body).as_bytes());
+}

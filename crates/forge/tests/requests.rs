@@ -1,0 +1,295 @@
+//! Comments and statuses on a made-up forge of each kind, which answers on this machine as the real ones do.
+
+mod fake;
+
+use fake::{Fake, Fault};
+use speedwell_forge::{Client, Error, Forge, Place, Posted, Stamp, State, Status, Text, Token};
+use std::time::Duration;
+
+const FORGES: [Forge; 3] = [Forge::GitHub, Forge::GitLab, Forge::Gitea];
+
+const MARKER: &str = "<!-- speedwell:name:compare -->";
+
+fn client(fake: &Fake) -> Client {
+    let words = format!("{}:{}/owner/name#12", fake.forge, fake.address);
+    let place: Place = words.parse().expect("it is a place");
+    Client::new(place, Token::new("secret\n")).with_pause(|wait| {
+        assert!(wait <= Duration::from_secs(60), "no longer than a minute");
+    })
+}
+
+fn text(revision: &str, at_unix_ms: u64, body: &str) -> Text {
+    Text {
+        marker: "speedwell:name:compare".into(),
+        stamp: Stamp {
+            revision: revision.into(),
+            at_unix_ms,
+        },
+        body: body.into(),
+    }
+}
+
+fn unknown(_: &str, _: &str) -> Option<std::cmp::Ordering> {
+    None
+}
+
+/// What a comment of ours says, below its hidden lines.
+fn said(fake: &Fake) -> Vec<String> {
+    let comments = fake.comments();
+    let own = comments.iter().filter(|one| one.body.starts_with(MARKER));
+    own.map(|one| one.body.lines().skip(2).collect::<Vec<_>>().join("\n"))
+        .collect()
+}
+
+#[test]
+fn the_comment_is_written_once_and_then_edited_in_place() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        fake.add("somebody", "I looked at it");
+        // Another's comment with our marker is not ours.
+        fake.add("somebody", &format!("{MARKER}\nmine"));
+        let client = client(&fake);
+        let posted = client.comment(&text("a", 1, "first"), &unknown).unwrap();
+        let Posted::Created(id) = posted else {
+            panic!("{forge}: {posted:?}")
+        };
+        let edited = client.comment(&text("b", 2, "second"), &unknown).unwrap();
+        assert_eq!(edited, Posted::Edited(id), "{forge}");
+        let again = client.comment(&text("b", 2, "second"), &unknown).unwrap();
+        assert_eq!(again, Posted::Unchanged(id), "{forge}");
+        assert_eq!(said(&fake), ["", "second"], "{forge}");
+        assert_eq!(fake.comments().len(), 3, "{forge}");
+        assert_eq!(
+            fake.foreign_tokens(),
+            0,
+            "{forge}: each request has the token"
+        );
+    }
+}
+
+#[test]
+fn it_is_found_on_any_page() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        for number in 0..250 {
+            fake.add("somebody", &format!("comment {number}"));
+        }
+        let client = client(&fake);
+        client.comment(&text("a", 1, "first"), &unknown).unwrap();
+        let edited = client.comment(&text("b", 2, "second"), &unknown).unwrap();
+        assert!(matches!(edited, Posted::Edited(_)), "{forge}: {edited:?}");
+        assert_eq!(said(&fake), ["second"], "{forge}");
+    }
+}
+
+#[test]
+fn of_two_jobs_at_once_one_comment_is_left() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        // Between our listing and our writing, the other job writes.
+        fake.write_before_the_next(&text_of_other("other", 1));
+        let posted = client(&fake)
+            .comment(&text("b", 2, "ours"), &unknown)
+            .unwrap();
+        assert!(matches!(posted, Posted::Edited(_)), "{forge}: {posted:?}");
+        assert_eq!(said(&fake), ["ours"], "{forge}");
+
+        // Both were there before: of several, the oldest stays.
+        fake.add(Fake::ME, &text_of_other("third", 1));
+        client(&fake)
+            .comment(&text("c", 3, "newest"), &unknown)
+            .unwrap();
+        assert_eq!(said(&fake), ["newest"], "{forge}");
+    }
+}
+
+fn text_of_other(body: &str, at_unix_ms: u64) -> String {
+    format!("{MARKER}\n<!-- measured a at {at_unix_ms} -->\n{body}")
+}
+
+#[test]
+fn an_older_result_never_replaces_a_newer_one() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        let client = client(&fake);
+        client.comment(&text("b", 5, "newer"), &unknown).unwrap();
+        let late = client.comment(&text("a", 4, "older"), &unknown).unwrap();
+        assert!(matches!(late, Posted::Outdated(_)), "{forge}: {late:?}");
+        assert_eq!(said(&fake), ["newer"], "{forge}");
+        // Measured later, but of older code.
+        let order = |one: &str, other: &str| Some(one.cmp(other));
+        let late = client.comment(&text("a", 9, "older code"), &order).unwrap();
+        assert!(matches!(late, Posted::Outdated(_)), "{forge}: {late:?}");
+        assert_eq!(said(&fake), ["newer"], "{forge}");
+    }
+}
+
+#[test]
+fn a_job_that_may_not_ask_who_it_is_knows_itself_as_a_robot() {
+    for forge in [Forge::GitHub, Forge::Gitea] {
+        let fake = Fake::of(forge).of_a_job();
+        let robot = match forge {
+            Forge::GitHub => "github-actions[bot]",
+            _ => "gitea-actions",
+        };
+        fake.add("somebody", &text_of_other("a quotation", 1));
+        let posted = client(&fake)
+            .comment(&text("a", 1, "first"), &unknown)
+            .unwrap();
+        assert!(matches!(posted, Posted::Created(_)), "{forge}: {posted:?}");
+        assert!(fake.comments().iter().any(|one| one.author == robot));
+        let posted = client(&fake)
+            .comment(&text("b", 2, "second"), &unknown)
+            .unwrap();
+        assert!(matches!(posted, Posted::Edited(_)), "{forge}: {posted:?}");
+        assert_eq!(said(&fake), ["a quotation", "second"], "{forge}");
+    }
+}
+
+#[test]
+fn what_passes_is_tried_again() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        for fault in [
+            Fault::Status(503),
+            Fault::Close,
+            Fault::RetryAfter(429, 3600),
+            Fault::Status(500),
+        ] {
+            fake.fail_next(fault);
+            client(&fake)
+                .comment(&text("a", 1, "said"), &unknown)
+                .unwrap();
+        }
+        // GitHub's limit for bursts.
+        fake.fail_next(Fault::RetryAfter(403, 1));
+        client(&fake)
+            .comment(&text("b", 2, "said again"), &unknown)
+            .unwrap();
+        assert_eq!(said(&fake), ["said again"], "{forge}");
+    }
+}
+
+#[test]
+fn a_refusal_says_which_right_is_missing_and_not_the_token() {
+    for (forge, right) in [
+        (Forge::GitHub, "pull-requests: write"),
+        (Forge::GitLab, "scope 'api'"),
+        (Forge::Gitea, "write:issue"),
+    ] {
+        for status in [403, 404] {
+            let fake = Fake::of(forge);
+            fake.refuse_writing(status);
+            let error = client(&fake)
+                .comment(&text("a", 1, "x"), &unknown)
+                .unwrap_err();
+            let words = error.to_string();
+            assert!(matches!(error, Error::Refused { .. }), "{words}");
+            assert!(
+                words.contains(right) && words.contains("write a comment"),
+                "{words}"
+            );
+            assert!(
+                words.contains(&format!("(status {status}, 'not for you')")),
+                "{words}"
+            );
+            assert!(!words.contains("secret"), "{words}");
+        }
+        assert!(!format!("{:?}", Token::new("secret")).contains("secret\""));
+    }
+}
+
+#[test]
+fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
+    let fake = Fake::of(Forge::GitHub);
+    for _ in 0..20 {
+        fake.fail_next(Fault::Status(502));
+    }
+    let error = client(&fake)
+        .comment(&text("a", 1, "x"), &unknown)
+        .unwrap_err();
+    assert!(
+        error.to_string().ends_with("status 502, in 4 tries"),
+        "{error}"
+    );
+
+    let astray = Fake::of(Forge::GitHub);
+    let elsewhere = Fake::of(Forge::GitHub);
+    astray.redirect_to(&elsewhere.address);
+    let error = client(&astray)
+        .comment(&text("a", 1, "x"), &unknown)
+        .unwrap_err();
+    assert!(error.to_string().contains("leads elsewhere"), "{error}");
+    assert_eq!(elsewhere.requests(), 0, "the token stays");
+
+    let garbage = Fake::of(Forge::Gitea);
+    garbage.answer_with("<html>");
+    let error = client(&garbage)
+        .comment(&text("a", 1, "x"), &unknown)
+        .unwrap_err();
+    assert!(error.to_string().contains("is no JSON"), "{error}");
+}
+
+#[test]
+fn a_status_is_set_in_the_words_of_each_forge() {
+    for (forge, states) in [
+        (Forge::GitHub, ["pending", "success", "failure", "error"]),
+        (Forge::GitLab, ["pending", "success", "failed", "canceled"]),
+        (Forge::Gitea, ["pending", "success", "failure", "error"]),
+    ] {
+        let fake = Fake::of(forge);
+        let client = client(&fake);
+        let revision = "0123456789abcdef0123456789abcdef01234567";
+        for state in [State::Pending, State::Success, State::Failure, State::Error] {
+            let status = Status {
+                revision: revision.into(),
+                context: "speedwell/compare".into(),
+                state,
+                description: "2 worse\n".to_owned() + &"x".repeat(500),
+                link: Some("https://example.org/job/1".into()),
+            };
+            client.set_status(&status).unwrap();
+        }
+        let set = fake.statuses();
+        let words: Vec<&str> = set
+            .iter()
+            .map(|one| one["state"].as_str().unwrap())
+            .collect();
+        assert_eq!(words, states, "{forge}");
+        for status in &set {
+            let name = if forge == Forge::GitLab {
+                "name"
+            } else {
+                "context"
+            };
+            assert_eq!(status[name], "speedwell/compare");
+            assert_eq!(status["target_url"], "https://example.org/job/1");
+            let description = status["description"].as_str().unwrap();
+            assert_eq!(description.chars().count(), 140);
+            assert!(description.starts_with("2 worse x"));
+        }
+    }
+    // GitLab refuses to set what is set already; that is no mistake.
+    let fake = Fake::of(Forge::GitLab);
+    fake.fail_next(Fault::Words(
+        400,
+        "Cannot transition status via :run from :running",
+    ));
+    let status = Status {
+        revision: "0123456789abcdef0123456789abcdef01234567".into(),
+        context: "c".into(),
+        state: State::Pending,
+        description: String::new(),
+        link: None,
+    };
+    client(&fake).set_status(&status).unwrap();
+    let short = Status {
+        revision: "0123".into(),
+        ..status
+    };
+    let error = client(&fake).set_status(&short).unwrap_err();
+    assert!(
+        error.to_string().contains("'0123' is not the whole id"),
+        "{error}"
+    );
+}

@@ -1,0 +1,361 @@
+//! What stands around a document that a server shows: navigation, a row of filters, links, and where its style and
+//! script are.
+//!
+//! Everything here is plain data and is escaped when it is written. It must not know which pages there are. Start with
+//! [`Served`].
+
+use super::TopOfPage;
+use super::writer::escaped;
+use crate::document::Document;
+use std::fmt::Write as _;
+
+/// How a document becomes a page.
+#[derive(Debug, Clone, Copy)]
+pub enum Frame<'f> {
+    /// One file that loads nothing.
+    Alone,
+    /// A page of a server, without any style or script inside, so that its browser may refuse them.
+    Served(&'f Served),
+}
+
+/// The frame of a page of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Served {
+    /// The pages that can be reached from everywhere.
+    pub navigation: Vec<Link>,
+    /// The way from the first page to this one; the last is the page itself.
+    pub breadcrumbs: Vec<Link>,
+    /// Where style and scripts are.
+    pub assets: Assets,
+    /// The same figures as JSON.
+    pub data_link: String,
+    /// The same document in other formats.
+    pub formats: Vec<Link>,
+    /// Where words are searched for; no box if empty.
+    pub search: String,
+    /// What can be chosen on this page.
+    pub filters: Option<Form>,
+    /// What is near this page.
+    pub links: Vec<Link>,
+    /// How rows of a table are chosen for another page.
+    pub choice: Option<Choice>,
+    /// A stream of events that the page shows, if there is one.
+    pub events: Option<String>,
+}
+
+/// Addresses of the files that every page needs.
+#[derive(Debug, Clone, Default)]
+pub struct Assets {
+    /// [`STYLE`](super::SERVED_STYLE).
+    pub style: String,
+    /// [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
+    pub early_script: String,
+    /// [`SCRIPT`](super::SERVED_SCRIPT).
+    pub script: String,
+}
+
+/// A link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads.
+    pub href: String,
+    /// Its words.
+    pub text: String,
+    /// Whether it is, or contains, the page that is shown.
+    pub is_here: bool,
+}
+
+impl Link {
+    /// A link to another page.
+    pub fn new(href: impl Into<String>, text: impl Into<String>) -> Link {
+        Link {
+            href: href.into(),
+            text: text.into(),
+            is_here: false,
+        }
+    }
+}
+
+/// Fields whose values become the query of an address.
+#[derive(Debug, Clone, Default)]
+pub struct Form {
+    /// Where it leads.
+    pub action: String,
+    /// What it is for.
+    pub title: String,
+    /// The words on its button.
+    pub button: String,
+    /// The fields.
+    pub fields: Vec<Field>,
+    /// Filters that are set, each as the address without it.
+    pub set: Vec<Link>,
+}
+
+/// One field.
+#[derive(Debug, Clone, Default)]
+pub struct Field {
+    /// The name in the query.
+    pub name: &'static str,
+    /// What people read.
+    pub label: String,
+    /// Its present value.
+    pub value: String,
+    /// What an empty field means.
+    pub placeholder: String,
+    /// Values and their words, where only some are possible.
+    pub options: Vec<(String, String)>,
+}
+
+/// Check boxes at the rows of a table.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The name of the table.
+    pub table: &'static str,
+    /// Where the chosen rows lead.
+    pub action: String,
+    /// The name of their values in the query; the values are the texts of the first cells.
+    pub name: &'static str,
+    /// The words on the button.
+    pub button: String,
+}
+
+/// Everything before the masthead.
+pub(super) fn head(title: &str, frame: &Served) -> String {
+    let title = escaped(title);
+    let assets = &frame.assets;
+    let [style, early, script] =
+        [&assets.style, &assets.early_script, &assets.script].map(|href| escaped(href));
+    let events = frame.events.as_ref().map_or_else(String::new, |address| {
+        format!(" data-events=\"{}\"", escaped(address))
+    });
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
+         <script src=\"{early}\"></script>\n\
+         <script type=\"module\" src=\"{script}\"></script>\n</head>\n<body{events}>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}",
+        bar(frame)
+    )
+}
+
+/// The bar at the top: the pages, and the box to search.
+fn bar(frame: &Served) -> String {
+    let mut out = String::from("<div class=\"bar\">\n<nav aria-label=\"Pages\"><ul>\n");
+    for link in &frame.navigation {
+        let _ = writeln!(out, "<li>{}</li>", anchor(link));
+    }
+    out.push_str("</ul></nav>\n");
+    if !frame.search.is_empty() {
+        let _ = writeln!(
+            out,
+            "<form class=\"search\" role=\"search\" action=\"{}\" method=\"get\">\
+             <input type=\"search\" name=\"q\" placeholder=\"Search\" \
+             aria-label=\"Search benchmarks, sessions, revisions, machines\"></form>",
+            escaped(&frame.search)
+        );
+    }
+    out + "</div>\n"
+}
+
+fn anchor(link: &Link) -> String {
+    let here = if link.is_here {
+        " aria-current=\"page\""
+    } else {
+        ""
+    };
+    format!(
+        "<a href=\"{}\"{here}>{}</a>",
+        escaped(&link.href),
+        escaped(&link.text)
+    )
+}
+
+/// What stands in the place of the kind of report: the way to this page.
+pub(super) fn breadcrumbs(frame: &Served) -> String {
+    let mut out = String::from("<nav class=\"kind\" aria-label=\"Way to this page\"><ol>");
+    for link in &frame.breadcrumbs {
+        let _ = write!(out, "<li>{}</li>", anchor(link));
+    }
+    out + "</ol></nav>\n"
+}
+
+/// What stands below the title: links, and the row of filters.
+pub(super) fn below_title(frame: &Served) -> String {
+    let mut out = String::new();
+    if !frame.links.is_empty() {
+        let links: Vec<String> = frame.links.iter().map(anchor).collect();
+        let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
+    }
+    if let Some(form) = &frame.filters {
+        out.push_str(&filters(form));
+    }
+    out
+}
+
+fn filters(form: &Form) -> String {
+    let title = escaped(&form.title);
+    let open = if form.set.is_empty() { "" } else { " open" };
+    let mut out = format!(
+        "<details class=\"filters\"{open}>\n<summary>{title}</summary>\n\
+         <form action=\"{}\" method=\"get\" aria-label=\"{title}\">\n",
+        escaped(&form.action)
+    );
+    for field in &form.fields {
+        let _ = writeln!(
+            out,
+            "<label>{} {}</label>",
+            escaped(&field.label),
+            control(field)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<button type=\"submit\">{}</button>\n</form>",
+        escaped(&form.button)
+    );
+    if !form.set.is_empty() {
+        let set = form.set.iter().map(|link| {
+            format!(
+                "<li><a href=\"{}\">{} <span aria-label=\"remove\">×</span></a></li>",
+                escaped(&link.href),
+                escaped(&link.text)
+            )
+        });
+        let _ = writeln!(out, "<ul class=\"set\">{}</ul>", set.collect::<String>());
+    }
+    out + "</details>\n"
+}
+
+fn control(field: &Field) -> String {
+    let (name, value) = (escaped(field.name), escaped(&field.value));
+    if field.options.is_empty() {
+        return format!(
+            "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\">",
+            escaped(&field.placeholder)
+        );
+    }
+    let mut out = format!("<select name=\"{name}\">");
+    for (known, words) in &field.options {
+        let selected = if *known == field.value {
+            " selected"
+        } else {
+            ""
+        };
+        let _ = write!(
+            out,
+            "<option value=\"{}\"{selected}>{}</option>",
+            escaped(known),
+            escaped(words)
+        );
+    }
+    out + "</select>"
+}
+
+/// The last part of the page: the same figures for programs.
+pub(super) fn raw_data(frame: &Served) -> String {
+    let mut out = format!(
+        "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every figure with all its digits: \
+         <a href=\"{}\">this page as JSON</a>.",
+        escaped(&frame.data_link)
+    );
+    if !frame.formats.is_empty() {
+        let links: Vec<String> = frame.formats.iter().map(anchor).collect();
+        let _ = write!(out, " The same as {}.", links.join(", "));
+    }
+    out + "</p>\n</section>\n"
+}
+
+/// The words at the end of every page.
+pub(super) const FOOTER: &str = concat!(
+    "<footer><p>Speedwell ",
+    env!("CARGO_PKG_VERSION"),
+    ". Everything here can be read without scripts; <kbd>?</kbd> lists keys where they are on.</p></footer>\n"
+);
+
+/// The title of a page, by which its link can be called.
+pub fn title(document: &Document) -> String {
+    TopOfPage::of_document(document).title
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Block;
+    use crate::format::html::page;
+    use crate::table::{Cell, Column, Kind, Row, Table};
+
+    const HOSTILE: &str = "</title><script>alert(1)</script>\"'&";
+
+    fn hostile_frame() -> Served {
+        let link = Link::new(HOSTILE, HOSTILE);
+        Served {
+            navigation: vec![link.clone()],
+            breadcrumbs: vec![link.clone()],
+            links: vec![link.clone()],
+            data_link: HOSTILE.into(),
+            formats: vec![link.clone()],
+            search: HOSTILE.into(),
+            events: Some(HOSTILE.into()),
+            filters: Some(Form {
+                action: HOSTILE.into(),
+                title: HOSTILE.into(),
+                button: HOSTILE.into(),
+                fields: vec![
+                    Field {
+                        name: "a",
+                        label: HOSTILE.into(),
+                        value: HOSTILE.into(),
+                        placeholder: HOSTILE.into(),
+                        options: Vec::new(),
+                    },
+                    Field {
+                        name: "b",
+                        options: vec![(HOSTILE.into(), HOSTILE.into())],
+                        ..Field::default()
+                    },
+                ],
+                set: vec![link],
+            }),
+            choice: Some(Choice {
+                table: "t",
+                action: HOSTILE.into(),
+                name: "of",
+                button: HOSTILE.into(),
+            }),
+            ..Served::default()
+        }
+    }
+
+    fn document() -> Document {
+        let mut document = Document::new("sessions");
+        document.push(Block::Headline(HOSTILE.into()));
+        document.push(Block::Table(Table {
+            columns: vec![Column::new("number", "session", Kind::Figure)],
+            rows: vec![Row::Cells(vec![Cell::words("@1").linked(HOSTILE)])],
+            ..Table::new("t")
+        }));
+        document
+    }
+
+    #[test]
+    fn nothing_in_a_frame_is_markup_and_no_script_or_style_is_inside() {
+        let frame = hostile_frame();
+        let page = page(&document(), Frame::Served(&frame)).unwrap();
+        assert!(!page.contains("<script>"), "{page}");
+        assert!(!page.contains("<style") && !page.contains(" style="), "{page}");
+        assert_eq!(page.matches("<script").count(), 2, "those of the assets");
+        assert!(!page.contains("\"'&\""), "{page}");
+    }
+
+    #[test]
+    fn rows_are_links_and_can_be_chosen_on_a_served_page_only() {
+        let frame = hostile_frame();
+        let served = page(&document(), Frame::Served(&frame)).unwrap();
+        assert!(served.contains("<input type=\"checkbox\" name=\"of\" value=\"@1\""));
+        let alone = page(&document(), Frame::Alone).unwrap();
+        assert!(!alone.contains("checkbox") && !alone.contains("href=\"&lt;"));
+    }
+}

@@ -1,0 +1,222 @@
+//! The report of one session, whatever it measured: what `speedwell report @N` prints and what a page of the server shows.
+//!
+//! Decides which kind of report suits a session. Start at [`whole`].
+
+use crate::charts::ChartKind;
+use crate::document::Document;
+use crate::output::Output;
+use anyhow::ensure;
+use speedwell_analysis::load::LoadFindings;
+use speedwell_analysis::load::gate::Condition;
+use speedwell_analysis::{self as analysis, Findings, Settings, bisect, snippet};
+use speedwell_model::{Purpose, Session, Stopping};
+use speedwell_results::formats;
+use speedwell_suite::experiment::Experiment;
+
+/// Which parameter study is wanted, if any.
+#[derive(Debug, Clone, Default)]
+pub struct StudyChoice {
+    /// The parameter whose influence is shown.
+    pub x_axis: Option<String>,
+    /// One line for each value of this parameter.
+    pub by: Option<String>,
+    /// Whether the axis of the parameter is logarithmic.
+    pub log: bool,
+}
+
+/// Everything that is said of a session by itself, with its circumstances; `mark` adds what is known besides. The name is
+/// shown where there are several.
+///
+/// # Errors
+/// Parameters or metrics that it does not have, a chart or unit that does not fit, loads that cannot be read.
+pub fn whole(
+    (name, session): (Option<&str>, &Session),
+    study: &StudyChoice,
+    settings: &Settings,
+    output: &Output,
+    mark: impl FnOnce(&mut Findings),
+) -> anyhow::Result<Document> {
+    // Where something about metrics, studies or certain charts was asked for, that is about runs.
+    let asks_for_runs =
+        study.x_axis.is_some() || !settings.metrics.is_empty() || output.chart.is_some();
+    let settings = &widened(settings, session);
+    let mut findings = analysis::analyse(session, settings);
+    mark(&mut findings);
+    let loads = formats::measured::loads_of(session)?;
+    let shows_loads = session.design.experiment.is_none() && !loads.is_empty() && !asks_for_runs;
+    let mut document = if shows_loads {
+        let loads: Vec<_> = loads.iter().map(analysis::load::analyse).collect();
+        load_document(session, &loads, settings, output)?
+    } else {
+        document_of(session, &findings, study, settings, output)?
+    };
+    document.append(crate::circumstances(&[(name, session)], &findings));
+    Ok(document)
+}
+
+/// The same settings with all metrics, for a load test of another tool by itself: its times are asked
+/// for as much as its rate.
+fn widened(settings: &Settings, session: &Session) -> Settings {
+    let is_load = session.metric("latency_p50").is_some();
+    let is_alone = session.design.stopping == Stopping::Fixed { runs: 1 };
+    if settings.metrics.is_empty() && is_load && is_alone {
+        Settings {
+            metrics: vec!["all".to_owned()],
+            ..settings.clone()
+        }
+    } else {
+        settings.clone()
+    }
+}
+
+/// The report that is asked for: a study with `--x-axis`, else what suits the findings.
+///
+/// # Errors
+/// An unknown parameter, or a chart or unit that does not fit.
+pub fn document_of(
+    session: &Session,
+    findings: &Findings,
+    study: &StudyChoice,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let experiment = session.design.experiment.as_ref();
+    let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(written) = experiment.filter(|_| is_whole) {
+        let experiment = Experiment::parse(written)?;
+        let found = analysis::experiment::analyse(session, &experiment, settings);
+        ensure!(
+            output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
+            "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
+        );
+        return Ok(crate::experiment(&found, &experiment, output));
+    }
+    if let Some(rule) = session
+        .design
+        .steady
+        .filter(|rule| is_whole && !rule.is_metric)
+    {
+        let found = analysis::warmup::analyse(session, &rule, settings);
+        return Ok(crate::warmup(&found, &session.environment, output));
+    }
+    if let Some(found) = bisect::analyse(session).filter(|_| is_whole) {
+        return Ok(crate::bisect(&found, &session.failures, output));
+    }
+    if session.design.purpose == Purpose::Confirm && is_whole {
+        return Ok(crate::confirm(findings, &|_, _| None, output));
+    }
+    match &study.x_axis {
+        Some(x_axis) => {
+            let found = analysis::study(session, x_axis, study.by.as_deref(), settings)?;
+            crate::study(&found, study.log, output)
+        }
+        None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
+            snippets(session, findings, settings, output)
+        }
+        None => crate::findings(findings, output),
+    }
+}
+
+/// The report of snippets, which have more to tell than one metric.
+fn snippets(
+    session: &Session,
+    findings: &Findings,
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let confidence = settings.confidence.unwrap_or(Settings::DEFAULT_CONFIDENCE);
+    let levels = snippet::levels(session, confidence);
+    if !levels.is_empty() {
+        return Ok(crate::snippet::search(&levels, findings, output));
+    }
+    let figures = snippet::figures(session, confidence);
+    let warnings = snippet::warnings(session, &figures, settings);
+    let compared = if findings.comparisons.is_empty() {
+        None
+    } else {
+        Some(crate::findings(findings, output)?)
+    };
+    Ok(crate::snippet::document(
+        &figures, &warnings, findings, compared, output,
+    ))
+}
+
+/// The report of a session whose runs were these HTTP loads. A single load speaks for itself: it has more to say than the
+/// medians of one value each. Repeated ones are runs like any others, and their details stand behind them.
+///
+/// # Errors
+/// A unit or chart that does not fit.
+pub fn load_document(
+    session: &Session,
+    loads: &[LoadFindings<'_>],
+    settings: &Settings,
+    output: &Output,
+) -> anyhow::Result<Document> {
+    let conditions = conditions(session);
+    let levels = analysis::load::levels(loads);
+    let rates = analysis::load::rates(loads, &conditions);
+    if !levels.is_empty() || !rates.is_empty() {
+        return Ok(crate::load::search(loads, &levels, &rates, output));
+    }
+    let details = crate::load::document(loads, output);
+    let is_repeated = loads.iter().any(|load| load.run.round > 0);
+    if !is_repeated || session.runs.is_empty() {
+        return Ok(details);
+    }
+    let mut document = crate::findings(&analysis::analyse(session, settings), output)?;
+    document.append(details);
+    Ok(document)
+}
+
+/// The limits that were set when the session was measured: the search for a rate was held against them.
+fn conditions(session: &Session) -> Vec<Condition> {
+    let parsed = |text: &String| text.parse().ok();
+    if !session.design.conditions.is_empty() {
+        return session
+            .design
+            .conditions
+            .iter()
+            .filter_map(parsed)
+            .collect();
+    }
+    // Sessions of earlier versions hold them only among the words typed.
+    let mut words = session.command.iter();
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        let text = match word.strip_prefix("--fail-on") {
+            Some("") => words.next().map(String::as_str),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        found.extend(text.and_then(|text| text.parse().ok()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_design_or_in_older_sessions_those_typed() {
+        let words = [
+            "speedwell",
+            "load",
+            "--fail-on",
+            "p99>20ms",
+            "--fail-on=errors>1%",
+        ];
+        let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
+        let mut session = formats::read("x", rows.as_bytes()).unwrap().remove(0);
+        session.command = words.map(str::to_owned).to_vec();
+        let texts = |session: &Session| -> Vec<String> {
+            conditions(session)
+                .into_iter()
+                .map(|limit| limit.text)
+                .collect()
+        };
+        assert_eq!(texts(&session), ["p99>20ms", "errors>1%"]);
+        session.design.conditions = vec!["p50>1ms".to_owned()];
+        assert_eq!(texts(&session), ["p50>1ms"]);
+    }
+}

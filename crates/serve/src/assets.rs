@@ -1,0 +1,176 @@
+//! Files that are compiled into the program, under names that contain their content's digest.
+//!
+//! A name never stands for other content, so that browsers keep what they have for good. A request is compared
+//! with the table of names and nothing else: no part of it is decoded, and none of it reaches the disk.
+
+use crate::compression::accepts_gzip;
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
+};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::body::Bytes;
+use ring::digest::{SHA256, digest};
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+
+/// A table of files.
+///
+/// ```
+/// use speedwell_serve::assets::Assets;
+///
+/// let assets = Assets::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
+/// assert!(assets.path("style.css").unwrap().starts_with("/static/style."));
+/// let router: axum::Router = assets.router();
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Assets {
+    /// By the name that the program uses.
+    paths: HashMap<&'static str, String>,
+    /// By the path of a request.
+    files: Arc<HashMap<String, File>>,
+    folder: String,
+}
+
+#[derive(Debug)]
+struct File {
+    kind: &'static str,
+    bytes: Bytes,
+    packed: Option<Bytes>,
+}
+
+impl Assets {
+    /// A table of these names and contents below a folder such as `/static/`.
+    pub fn new(
+        folder: &str,
+        files: impl IntoIterator<Item = (&'static str, &'static [u8])>,
+    ) -> Assets {
+        let folder = format!("/{}/", folder.trim_matches('/'));
+        let (mut paths, mut table) = (HashMap::new(), HashMap::new());
+        for (name, bytes) in files {
+            let path = format!("{folder}{}", hashed(name, bytes));
+            let file = File {
+                kind: kind(name),
+                bytes: Bytes::from_static(bytes),
+                packed: packed(bytes),
+            };
+            paths.insert(name, path.clone());
+            table.insert(path, file);
+        }
+        Assets {
+            paths,
+            files: Arc::new(table),
+            folder,
+        }
+    }
+
+    /// Where a file is served: for links in pages.
+    pub fn path(&self, name: &str) -> Option<&str> {
+        self.paths.get(name).map(String::as_str)
+    }
+
+    /// Answers everything below the folder.
+    pub fn router(&self) -> Router {
+        let assets = self.clone();
+        let answer =
+            get(move |uri: Uri, headers: HeaderMap| async move { assets.answer(&uri, &headers) });
+        Router::new().route(&format!("{}{{*path}}", self.folder), answer)
+    }
+
+    fn answer(&self, uri: &Uri, asked: &HeaderMap) -> Response {
+        let Some(file) = self.files.get(uri.path()) else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        let (bytes, is_packed) = match &file.packed {
+            Some(packed) if accepts_gzip(asked) => (packed, true),
+            _ => (&file.bytes, false),
+        };
+        let mut response = Response::new(Body::from(bytes.clone()));
+        let headers = response.headers_mut();
+        let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+        set(CONTENT_TYPE, file.kind);
+        set(CACHE_CONTROL, "public, max-age=31536000, immutable");
+        set(ACCEPT_RANGES, "none");
+        if file.packed.is_some() {
+            set(VARY, "accept-encoding");
+        }
+        if is_packed {
+            set(CONTENT_ENCODING, "gzip");
+        }
+        response
+    }
+}
+
+/// `style.css` as `style.0123456789abcdef.css`.
+fn hashed(name: &str, bytes: &[u8]) -> String {
+    let digest = digest(&SHA256, bytes);
+    let hex: String = digest.as_ref()[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    match name.rsplit_once('.') {
+        Some((stem, end)) => format!("{stem}.{hex}.{end}"),
+        None => format!("{name}.{hex}"),
+    }
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, end)| end) {
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
+        Some("woff2") => "font/woff2",
+        Some("json") => "application/json",
+        Some("txt") => "text/plain; charset=utf-8",
+        Some("html") => "text/html; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+/// The bytes packed, if that makes them smaller.
+fn packed(bytes: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    let packed = encoder.finish().ok()?;
+    (packed.len() < bytes.len()).then(|| packed.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_content_has_another_name() {
+        let path = |content: &'static [u8]| {
+            let assets = Assets::new("static", [("a.b.css", content)]);
+            assets.path("a.b.css").unwrap().to_owned()
+        };
+        assert_ne!(path(b"one"), path(b"two"));
+        assert_eq!(path(b"one"), path(b"one"));
+        assert_eq!(path(b""), "/static/a.b.e3b0c44298fc1c14.css");
+    }
+
+    #[test]
+    fn what_packing_does_not_make_smaller_is_sent_as_it_is() {
+        let assets = Assets::new("/static", [("a.css", &b"x"[..]), ("b.css", &[b'x'; 2000])]);
+        let gzip =
+            HeaderMap::from_iter([("accept-encoding".parse().unwrap(), "gzip".parse().unwrap())]);
+        let is_packed = |name| {
+            let uri = assets.path(name).unwrap().parse().unwrap();
+            assets
+                .answer(&uri, &gzip)
+                .headers()
+                .contains_key(CONTENT_ENCODING)
+        };
+        assert!(!is_packed("a.css"));
+        assert!(is_packed("b.css"));
+    }
+}

@@ -1,0 +1,218 @@
+//! The body of a request as it comes in: how large it may be, and how slow.
+//!
+//! Who reads a body that is refused gets an error; the gate then sends the refusal as the answer,
+//! whatever the handler made of the error. Only time spent waiting for the client counts.
+
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use axum::http::StatusCode;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Where a body that is refused leaves the refusal for the gate.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fault(Arc<OnceLock<Refusal>>);
+
+impl Fault {
+    /// Keeps the first refusal, and gives the error for whoever reads the body.
+    pub(crate) fn refuse(&self, refusal: Refusal) -> BodyRefused {
+        BodyRefused(self.0.get_or_init(|| refusal.closing()).what.clone())
+    }
+
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.0.get()
+    }
+}
+
+/// The error that a handler gets when it reads a body that is refused.
+#[derive(Debug)]
+pub(crate) struct BodyRefused(String);
+
+impl fmt::Display for BodyRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BodyRefused {}
+
+pub(crate) fn too_large(limit: u64) -> Refusal {
+    Refusal::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the body of the request is larger than {limit} bytes"),
+    )
+    .hint("send it in several requests")
+}
+
+/// A body that may have so many bytes, and must keep up a rate.
+pub(crate) struct Limited<B> {
+    body: B,
+    fault: Fault,
+    received: u64,
+    limit: u64,
+    grace: Duration,
+    bytes_per_s: u64,
+    /// How long the client was waited for so far, without the present wait.
+    waited: Duration,
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl<B> Limited<B> {
+    pub(crate) fn new(body: B, limits: &Limits, fault: Fault) -> Limited<B> {
+        Limited {
+            body,
+            fault,
+            received: 0,
+            limit: limits.body_bytes,
+            grace: limits.body_grace,
+            bytes_per_s: limits.body_bytes_per_s.max(1),
+            waited: Duration::ZERO,
+            waiting: None,
+        }
+    }
+
+    fn arrived(&mut self, bytes: &Bytes) -> Result<(), BodyRefused> {
+        if let Some((since, _)) = self.waiting.take() {
+            self.waited += since.elapsed();
+        }
+        self.received += bytes.len() as u64;
+        if self.received > self.limit {
+            return Err(self.fault.refuse(too_large(self.limit)));
+        }
+        Ok(())
+    }
+
+    /// Ready when the client was waited for longer than what it has sent allows.
+    fn too_slow(&mut self, cx: &mut Context<'_>) -> Poll<BodyRefused> {
+        let for_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
+        let left = (self.grace + for_rate).saturating_sub(self.waited);
+        let (_, timer) = self.waiting.get_or_insert_with(|| {
+            let now = Instant::now();
+            (now, Box::pin(sleep_until(now + left)))
+        });
+        timer.as_mut().poll(cx).map(|()| {
+            let what = format!(
+                "the body of the request comes in at less than {} bytes a second",
+                self.bytes_per_s
+            );
+            self.fault
+                .refuse(Refusal::new(StatusCode::REQUEST_TIMEOUT, what))
+        })
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Limited<B> {
+    type Data = Bytes;
+    type Error = BodyRefused;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyRefused>>> {
+        let body = &mut *self;
+        match Pin::new(&mut body.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let arrived = frame.data_ref().map_or(Ok(()), |bytes| body.arrived(bytes));
+                Poll::Ready(Some(arrived.map(|()| frame)))
+            }
+            Poll::Ready(Some(Err(_))) => {
+                let what = "the body of the request broke off before its end";
+                let refusal = Refusal::new(StatusCode::BAD_REQUEST, what);
+                Poll::Ready(Some(Err(body.fault.refuse(refusal))))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => body.too_slow(cx).map(|refused| Some(Err(refused))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Gives these pieces, with nothing to give before each of them where `pauses` is set.
+    pub(crate) struct Pieces {
+        pieces: VecDeque<Bytes>,
+        pauses: bool,
+    }
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            if std::mem::take(&mut self.pauses) {
+                return Poll::Pending;
+            }
+            self.pauses = true;
+            Poll::Ready(self.pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+        }
+    }
+
+    async fn next<B: Body + Unpin>(body: &mut B) -> Option<Result<B::Data, B::Error>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx))
+            .await
+            .map(|frame| frame.map(|frame| frame.into_data().ok().unwrap()))
+    }
+
+    fn limited(pieces: &[usize], fault: &Fault) -> Limited<Pieces> {
+        let limits = Limits {
+            body_bytes: 10_000,
+            body_grace: Duration::from_secs(10),
+            body_bytes_per_s: 1000,
+            ..Limits::default()
+        };
+        let pieces = Pieces {
+            pieces: pieces.iter().map(|size| vec![0; *size].into()).collect(),
+            pauses: false,
+        };
+        Limited::new(pieces, &limits, fault.clone())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_may_be_as_large_as_the_limit_and_not_a_byte_larger() {
+        let fault = Fault::default();
+        let mut body = limited(&[10_000], &fault);
+        assert_eq!(next(&mut body).await.unwrap().unwrap().len(), 10_000);
+        assert_eq!(fault.refusal(), None);
+        let mut body = limited(&[10_001], &fault);
+        assert!(next(&mut body).await.unwrap().is_err());
+        assert_eq!(
+            fault.refusal().unwrap().status,
+            StatusCode::PAYLOAD_TOO_LARGE
+        );
+    }
+
+    /// The clock of this test stands still but where everything waits: it is exact.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_may_take_ten_seconds_and_one_more_for_each_kilobyte() {
+        let fault = Fault::default();
+        let mut body = limited(&[3000], &fault);
+        let start = Instant::now();
+        next(&mut body).await.unwrap().unwrap();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(next(&mut body).await.unwrap().is_err());
+        let waited = start.elapsed() - Duration::from_secs(60);
+        assert!(waited >= Duration::from_secs(13), "{waited:?}");
+        assert!(waited < Duration::from_millis(13_100), "{waited:?}");
+        assert_eq!(fault.refusal().unwrap().status, StatusCode::REQUEST_TIMEOUT);
+    }
+}

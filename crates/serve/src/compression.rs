@@ -1,0 +1,222 @@
+//! Answers packed by gzip, as they are sent.
+//!
+//! Texts only, and only where the client accepts it. Streams of events are left alone: packing would hold
+//! events back.
+
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    HeaderMap, HeaderValue, VARY,
+};
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::body::{Body as _, Bytes, Frame};
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Below, the answer fits into one packet anyway.
+const AT_LEAST_BYTES: u64 = 1024;
+/// So much is packed before other connections of this thread have their turn.
+const STEP_BYTES: usize = 32 << 10;
+
+/// Whether the client takes gzip (RFC 9110, 12.5.3).
+pub(crate) fn accepts_gzip(asked: &HeaderMap) -> bool {
+    let mut any = false;
+    for value in asked.get_all(ACCEPT_ENCODING) {
+        for coding in value.to_str().unwrap_or_default().split(',') {
+            let mut parts = coding.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            let refused = parts.any(|part| {
+                let quality = part
+                    .strip_prefix("q=")
+                    .and_then(|text| text.parse::<f32>().ok());
+                quality == Some(0.0)
+            });
+            if name.eq_ignore_ascii_case("gzip") {
+                return !refused;
+            }
+            any |= name == "*" && !refused;
+        }
+    }
+    any
+}
+
+/// Packs an answer if that is worth it and the client takes it.
+pub(crate) fn pack(response: Response, method: &Method, asked_gzip: bool) -> Response {
+    if !is_worth_it(&response) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    parts
+        .headers
+        .append(VARY, HeaderValue::from_static("accept-encoding"));
+    if !asked_gzip || method == Method::HEAD {
+        return Response::from_parts(parts, body);
+    }
+    parts.headers.remove(CONTENT_LENGTH);
+    parts
+        .headers
+        .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    if let Some(tag) = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok())
+        && !tag.starts_with("W/")
+        && let Ok(weak) = HeaderValue::from_str(&format!("W/{tag}"))
+    {
+        parts.headers.insert(ETAG, weak);
+    }
+    let packed = Packed {
+        body,
+        encoder: Some(GzEncoder::new(Vec::new(), Compression::new(5))),
+        rest: Bytes::new(),
+    };
+    Response::from_parts(parts, Body::new(packed))
+}
+
+fn is_worth_it(response: &Response) -> bool {
+    let headers = response.headers();
+    let has_body = !matches!(
+        response.status(),
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+    );
+    let size = response.body().size_hint();
+    has_body
+        && size.upper().is_none_or(|bytes| bytes >= AT_LEAST_BYTES)
+        && !headers.contains_key(CONTENT_ENCODING)
+        && !headers.contains_key(CONTENT_RANGE)
+        && headers.get(CONTENT_TYPE).is_some_and(is_text)
+}
+
+fn is_text(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let is_text = kind.starts_with("text/") && kind != "text/event-stream";
+    is_text
+        || ["json", "+xml", "javascript", "ndjson"]
+            .iter()
+            .any(|end| kind.ends_with(end))
+}
+
+struct Packed {
+    body: Body,
+    /// Nothing once the end is packed.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+    rest: Bytes,
+}
+
+impl Packed {
+    fn poll_packed(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, axum::Error>>> {
+        while let Some(mut encoder) = self.encoder.take() {
+            if self.rest.is_empty() {
+                let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                    Poll::Ready(frame) => frame,
+                    Poll::Pending => {
+                        self.encoder = Some(encoder);
+                        return Poll::Pending;
+                    }
+                };
+                match frame {
+                    Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    None => {
+                        return Poll::Ready(Some(
+                            encoder.finish().map(Bytes::from).map_err(axum::Error::new),
+                        ));
+                    }
+                }
+            }
+            let piece = self.rest.split_to(self.rest.len().min(STEP_BYTES));
+            if let Err(error) = encoder.write_all(&piece) {
+                return Poll::Ready(Some(Err(axum::Error::new(error))));
+            }
+            let packed = std::mem::take(encoder.get_mut());
+            self.encoder = Some(encoder);
+            if !packed.is_empty() {
+                return Poll::Ready(Some(Ok(packed.into())));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl hyper::body::Body for Packed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let packed = ready!(self.poll_packed(cx));
+        Poll::Ready(packed.map(|packed| packed.map(Frame::data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::response::IntoResponse;
+    use std::io::Read;
+
+    fn accepts(value: &str) -> bool {
+        accepts_gzip(&HeaderMap::from_iter([(
+            ACCEPT_ENCODING,
+            value.parse().unwrap(),
+        )]))
+    }
+
+    #[test]
+    fn a_client_says_whether_it_takes_gzip() {
+        assert!(accepts("gzip"));
+        assert!(accepts("br, GZIP;q=0.5"));
+        assert!(accepts("*"));
+        assert!(!accepts("br"));
+        assert!(!accepts("gzip;q=0"));
+        assert!(!accepts("*, gzip;q=0.000"));
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[tokio::test]
+    async fn texts_are_packed_and_read_back_the_same() {
+        let text: String = (0..50_000).map(|n| format!("{n} ")).collect();
+        let response = pack(text.clone().into_response(), &Method::GET, true);
+        assert_eq!(response.headers()[CONTENT_ENCODING], "gzip");
+        assert_eq!(response.headers()[VARY], "accept-encoding");
+        let packed = axum::body::to_bytes(response.into_body(), usize::MAX)
+            .await
+            .unwrap();
+        assert!(packed.len() < text.len() / 2);
+        let mut read = String::new();
+        flate2::read::GzDecoder::new(&packed[..])
+            .read_to_string(&mut read)
+            .unwrap();
+        assert!(read == text);
+    }
+
+    #[test]
+    fn what_is_short_packed_or_not_text_stays_as_it_is() {
+        let long = "x".repeat(5000);
+        let packed = |kind: &'static str, body: &str, asked| {
+            let response = ([(CONTENT_TYPE, kind)], body.to_owned()).into_response();
+            pack(response, &Method::GET, asked)
+                .headers()
+                .contains_key(CONTENT_ENCODING)
+        };
+        for kind in [
+            "text/html; charset=utf-8",
+            "application/json",
+            "application/problem+json",
+            "application/x-ndjson",
+            "text/javascript",
+            "image/svg+xml",
+        ] {
+            assert!(packed(kind, &long, true), "{kind}");
+            assert!(!packed(kind, &long, false), "{kind}");
+            assert!(!packed(kind, "short", true), "{kind}");
+        }
+        for kind in ["image/png", "text/event-stream", "application/octet-stream"] {
+            assert!(!packed(kind, &long, true), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! One connection: the TLS handshake, then requests one after the other, each through the gate.
+//!
+//! HTTP/1.1 only. Its heads are bounded by time and size; what HTTP/2 would add are streams whose
+//! resets and settings need limits of their own, and pages of this server gain nothing by it.
+
+use crate::gate::Gate;
+use crate::hosts::{Arrival, Proxy};
+use crate::limits::Limits;
+use crate::line::Line;
+use crate::listen;
+use crate::server::Stopper;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    pub limits: Limits,
+    pub gate: Gate,
+    pub stopper: Stopper,
+    pub proxy: Option<Proxy>,
+}
+
+/// What whoever comes when all places are taken is sent.
+const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
+    retry-after: 1\r\nconnection: close\r\ncontent-length: 30\r\n\r\nthere are too many connections";
+
+/// A connection by TCP, from its handshake to its end.
+pub(crate) async fn tcp(
+    socket: TcpStream,
+    tls: Option<TlsAcceptor>,
+    arrival: Arrival,
+    shared: Arc<Shared>,
+) {
+    // Without it, the last packet of an answer may wait for the client's delayed acknowledgement.
+    let _ = socket.set_nodelay(true);
+    listen::notice_vanished(&socket, shared.limits.stalled_answer);
+    let Some(tls) = tls else {
+        return plain(socket, arrival, shared).await;
+    };
+    let line = Line::new(socket, &shared.limits);
+    let handshake = tokio::time::timeout(shared.limits.head, tls.accept(line));
+    tokio::select! {
+        // Whoever cannot agree on TLS has nothing to be answered with.
+        agreed = handshake => if let Ok(Ok(line)) = agreed { serve(line, arrival, shared).await },
+        () = shared.stopper.stopped() => (),
+    }
+}
+
+/// A connection without TLS.
+pub(crate) async fn plain<S>(socket: S, arrival: Arrival, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    serve(Line::new(socket, &shared.limits), arrival, shared).await;
+}
+
+async fn serve<S>(line: S, arrival: Arrival, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let answering = Arc::clone(&shared);
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&answering);
+        async move { Ok::<_, Infallible>(shared.gate.answer(&arrival, request).await) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(shared.limits.head)
+            // hyper accepts no less than 8 kB.
+            .max_buf_size(shared.limits.head_bytes.max(8 << 10))
+            .serve_connection(TokioIo::new(line), service)
+    );
+    // An error is a client that has gone or does not speak HTTP: it has been answered, or cannot be.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = shared.stopper.stopped() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// Answers a connection for which there is no place, without waiting for anything.
+pub(crate) fn turn_away(socket: TcpStream) {
+    let Ok(mut socket) = socket.into_std() else {
+        return;
+    };
+    // What has come in so far is read, because closing over it would take the answer away as well.
+    let mut space = [0; 16 << 10];
+    let read = socket.read(&mut space);
+    if read.is_ok() || read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+        let _ = socket.write(NO_PLACE);
+        let _ = socket.shutdown(Shutdown::Write);
+    }
+}

@@ -1,0 +1,264 @@
+//! People who have logged in: a cookie that no script reads and no other site sends, what is known of
+//! whoever has it, and the key that is printed at start and works once.
+//!
+//! What a cookie stands for is kept here, not in the cookie, so that ending a login ends it.
+
+use crate::server::Error;
+use crate::token::{Digest, Secret};
+use axum::http::HeaderMap;
+use axum::http::header::{COOKIE, HeaderValue};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Logins that are remembered; beyond, the one that ends first is ended.
+const LOGINS: usize = 10_000;
+
+/// Those who are logged in, with what the application knows of each.
+///
+/// ```
+/// use axum::http::{HeaderMap, header::COOKIE};
+/// use speedwell_serve::cookie::Logins;
+/// use std::time::Instant;
+///
+/// let logins = Logins::new("speedwell");
+/// let now = Instant::now();
+/// let cookie = logins.begin("ada", true, now)?;  // as the value of Set-Cookie
+/// let text = cookie.to_str().unwrap();
+/// assert!(text.starts_with("__Host-speedwell=") && text.contains("; HttpOnly"));
+///
+/// let sent = text.split(';').next().unwrap().parse().unwrap();
+/// assert_eq!(logins.find(&HeaderMap::from_iter([(COOKIE, sent)]), true, now), Some("ada"));
+/// # Ok::<(), speedwell_serve::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Logins<T> {
+    name: String,
+    lasts: Duration,
+    /// By the digest of the secret, so that looking one up says nothing about others.
+    by_digest: Mutex<HashMap<[u8; 32], Login<T>>>,
+}
+
+#[derive(Debug)]
+struct Login<T> {
+    who: T,
+    ends: Instant,
+}
+
+impl<T: Clone> Logins<T> {
+    /// Logins of twelve hours. The name must be one of a cookie. Servers at several ports of one host share their cookies,
+    /// so without TLS it should contain the port.
+    pub fn new(name: impl Into<String>) -> Logins<T> {
+        Logins {
+            name: name.into(),
+            lasts: Duration::from_secs(12 * 3600),
+            by_digest: Mutex::default(),
+        }
+    }
+
+    /// Logs somebody in, and gives the value of `Set-Cookie`. `secure` is [`crate::Client::secure`].
+    ///
+    /// # Errors
+    /// When the system has no random bytes, or the name is not one of a cookie.
+    pub fn begin(&self, who: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
+        let secret = Secret::random::<32>()?;
+        let mut logins = self
+            .by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        logins.retain(|_, login| login.ends > now);
+        if logins.len() >= LOGINS
+            && let Some(first) = logins.iter().min_by_key(|(_, login)| login.ends)
+        {
+            let first = *first.0;
+            logins.remove(&first);
+        }
+        let login = Login {
+            who,
+            ends: now + self.lasts,
+        };
+        logins.insert(*secret.digest().as_bytes(), login);
+        self.set_cookie(secret.expose(), secure, self.lasts.as_secs())
+    }
+
+    /// Who sends this cookie, if the login has not ended.
+    pub fn find(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
+        let digest = self.sent(headers, secure)?;
+        let logins = self
+            .by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let login = logins.get(digest.as_bytes())?;
+        (login.ends > now).then(|| login.who.clone())
+    }
+
+    /// Ends the login of who sends this, and gives the `Set-Cookie` that removes the cookie.
+    ///
+    /// # Errors
+    /// When the name is not one of a cookie.
+    pub fn end(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
+        if let Some(digest) = self.sent(headers, secure) {
+            let mut logins = self
+                .by_digest
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            logins.remove(digest.as_bytes());
+        }
+        self.set_cookie("", secure, 0)
+    }
+
+    /// Ends the logins of all of whom this is true: their token was revoked.
+    pub fn end_all(&self, ended: impl Fn(&T) -> bool) {
+        let mut logins = self
+            .by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        logins.retain(|_, login| !ended(&login.who));
+    }
+
+    /// The prefix makes browsers insist on `Secure`, `Path=/` and no `Domain` (RFC 6265bis, 4.1.3.2). Without
+    /// TLS they refuse it, so there the name is bare.
+    fn cookie_name(&self, secure: bool) -> String {
+        let prefix = if secure { "__Host-" } else { "" };
+        format!("{prefix}{}", self.name)
+    }
+
+    fn set_cookie(&self, value: &str, secure: bool, lasts_s: u64) -> Result<HeaderValue, Error> {
+        let name = self.cookie_name(secure);
+        let secure = if secure { "; Secure" } else { "" };
+        let text =
+            format!("{name}={value}; Path=/; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}");
+        let mut value =
+            HeaderValue::try_from(text).map_err(|_| Error::CookieName(self.name.clone()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    /// The digest of the cookie that is sent; of two cookies of this name, neither counts.
+    fn sent(&self, headers: &HeaderMap, secure: bool) -> Option<Digest> {
+        let name = self.cookie_name(secure);
+        let lines = headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|line| line.to_str().ok());
+        let pairs = lines
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        let mut ours = pairs.filter(|(sent, _)| *sent == name);
+        let (_, value) = ours.next()?;
+        ours.next().is_none().then(|| Digest::of(value))
+    }
+}
+
+/// A key that is printed at start and opens a login once.
+#[derive(Debug)]
+pub struct LoginKey {
+    text: Secret,
+    is_unused: Mutex<bool>,
+}
+
+impl LoginKey {
+    /// A new key.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    #[allow(clippy::new_without_default, reason = "it may fail")]
+    pub fn new() -> Result<LoginKey, Error> {
+        Ok(LoginKey {
+            text: Secret::random::<32>()?,
+            is_unused: Mutex::new(true),
+        })
+    }
+
+    /// The key, to be printed.
+    pub fn expose(&self) -> &str {
+        self.text.expose()
+    }
+
+    /// Whether this is the key, for the first time.
+    pub fn redeem(&self, presented: &str) -> bool {
+        let is_it = Digest::of(presented) == self.text.digest();
+        let mut is_unused = self
+            .is_unused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        is_it && std::mem::take(&mut *is_unused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(cookie: &HeaderValue) -> HeaderMap {
+        let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+        HeaderMap::from_iter([(COOKIE, pair.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_cookie_is_secure_where_there_is_tls_and_never_for_scripts() {
+        let logins = Logins::new("speedwell");
+        let now = Instant::now();
+        let with_tls = logins.begin(1, true, now).unwrap();
+        let text = with_tls.to_str().unwrap();
+        assert!(text.starts_with("__Host-speedwell="));
+        assert!(text.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure"));
+        let without = logins.begin(2, false, now).unwrap();
+        let text = without.to_str().unwrap();
+        assert!(text.starts_with("speedwell="));
+        assert!(text.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"));
+        assert_eq!(
+            logins.find(&sent(&without), true, now),
+            None,
+            "a cookie that TLS does not protect"
+        );
+        assert_eq!(logins.find(&sent(&without), false, now), Some(2));
+    }
+
+    #[test]
+    fn a_login_ends_by_itself_by_its_owner_and_by_its_token() {
+        let logins = Logins::new("speedwell");
+        let now = Instant::now();
+        let later = now + Duration::from_secs(12 * 3600);
+        let cookies: Vec<_> = ["a", "b", "c"]
+            .map(|who| logins.begin(who, true, now).unwrap())
+            .into();
+        assert_eq!(logins.find(&sent(&cookies[0]), true, later), None);
+        logins.end(&sent(&cookies[1]), true).unwrap();
+        assert_eq!(logins.find(&sent(&cookies[1]), true, now), None);
+        logins.end_all(|who| *who == "c");
+        assert_eq!(logins.find(&sent(&cookies[2]), true, now), None);
+        assert_eq!(logins.find(&sent(&cookies[0]), true, now), Some("a"));
+    }
+
+    #[test]
+    fn a_cookie_among_others_is_found_but_not_if_there_are_two() {
+        let logins = Logins::new("speedwell");
+        let now = Instant::now();
+        let cookie = logins.begin((), false, now).unwrap();
+        let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+        let with = |text: String| HeaderMap::from_iter([(COOKIE, text.parse().unwrap())]);
+        assert_eq!(
+            logins.find(&with(format!("a=b; {pair};c=d")), false, now),
+            Some(())
+        );
+        assert_eq!(
+            logins.find(&with(format!("{pair}; speedwell=x")), false, now),
+            None
+        );
+        assert_eq!(
+            logins.find(&with("speedwell=x".to_owned()), false, now),
+            None
+        );
+    }
+
+    #[test]
+    fn the_key_of_the_start_works_once() {
+        let key = LoginKey::new().unwrap();
+        assert!(!key.redeem(""));
+        assert!(!key.redeem("wrong"));
+        let text = key.expose().to_owned();
+        assert!(key.redeem(&text));
+        assert!(!key.redeem(&text));
+    }
+}

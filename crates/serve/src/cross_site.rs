@@ -1,0 +1,148 @@
+//! Requests that pages of other sites make a browser send: none of them changes anything here, and
+//! none of them gets an answer unless it is a person who followed a link.
+//!
+//! Browsers say where a request comes from (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454), and no
+//! page can make them say otherwise. Programs say neither; they have no cookies that others could use.
+
+use crate::hosts::Client;
+use crate::refusal::Refusal;
+use axum::http::header::{COOKIE, HeaderMap, ORIGIN};
+use axum::http::{Method, StatusCode};
+
+/// Why this request is refused, if it is.
+pub(crate) fn refusal(method: &Method, headers: &HeaderMap, client: &Client) -> Option<Refusal> {
+    let from_here = match site(headers) {
+        Site::Same => true,
+        Site::Other => false,
+        Site::Unsaid => match origin(headers) {
+            Some(origin) => origin == client.origin,
+            // A browser too old to say where from: only its cookie could be misused.
+            None => method.is_safe() || !headers.contains_key(COOKIE),
+        },
+    };
+    let origin_is_ours = origin(headers).is_none_or(|origin| origin == client.origin);
+    let refused = if method.is_safe() {
+        !from_here && !is_visit(headers)
+    } else {
+        !from_here || !origin_is_ours
+    };
+    refused.then(|| {
+        Refusal::new(
+            StatusCode::FORBIDDEN,
+            "the request comes from a page of another site",
+        )
+        .hint(format!("open {} and repeat it there", client.origin))
+    })
+}
+
+enum Site {
+    Same,
+    Other,
+    Unsaid,
+}
+
+fn site(headers: &HeaderMap) -> Site {
+    match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
+        None => Site::Unsaid,
+        // "none": typed in, or a bookmark.
+        Some(b"same-origin" | b"none") => Site::Same,
+        Some(_) => Site::Other,
+    }
+}
+
+/// What is said about the origin; twice is as bad as a wrong one.
+fn origin(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(ORIGIN).iter();
+    let first = values.next()?;
+    match (first.to_str(), values.next()) {
+        (Ok(origin), None) => Some(origin),
+        _ => Some("null"),
+    }
+}
+
+/// Whether somebody followed a link to a page, which is all that other sites may cause. Without
+/// `Sec-Fetch-Mode`, an `Origin` alone has brought us here: a script or a form.
+fn is_visit(headers: &HeaderMap) -> bool {
+    let says = |name: &str, value: &str| headers.get(name).is_some_and(|said| said == value);
+    says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderName;
+
+    fn is_refused(method: &Method, lines: &[(&'static str, &str)]) -> bool {
+        let client = Client {
+            address: None,
+            secure: false,
+            origin: "http://127.0.0.1:7600".to_owned(),
+        };
+        let pair = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), value.parse().unwrap())
+        };
+        let headers = lines.iter().map(pair).collect();
+        refusal(method, &headers, &client).is_some()
+    }
+
+    const OURS: (&str, &str) = ("origin", "http://127.0.0.1:7600");
+
+    #[test]
+    fn changes_come_from_our_pages_or_from_programs() {
+        let allowed = |lines| !is_refused(&Method::POST, lines);
+        assert!(allowed(&[]));
+        assert!(allowed(&[OURS]));
+        assert!(allowed(&[
+            OURS,
+            ("sec-fetch-site", "same-origin"),
+            ("cookie", "a=b")
+        ]));
+        for lines in [
+            &[("origin", "http://evil.example")][..],
+            &[("origin", "null")],
+            &[("origin", "https://127.0.0.1:7600")],
+            &[("origin", "http://127.0.0.1:7601")],
+            &[OURS, ("sec-fetch-site", "cross-site")],
+            &[OURS, ("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "something new")],
+            &[
+                ("origin", "http://evil.example"),
+                ("sec-fetch-site", "same-origin"),
+            ],
+            &[("cookie", "speedwell=stolen")],
+        ] {
+            for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                assert!(is_refused(&method, lines), "{method} {lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_sites_may_link_to_pages_but_not_embed_or_fetch_them() {
+        let allowed = |lines| !is_refused(&Method::GET, lines);
+        let other = ("sec-fetch-site", "cross-site");
+        let visit = [
+            other,
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert!(allowed(&[]));
+        assert!(allowed(&visit));
+        assert!(allowed(&[("cookie", "a=b")]));
+        for (mode, kind) in [
+            ("no-cors", "image"),
+            ("no-cors", "script"),
+            ("cors", "empty"),
+            ("navigate", "iframe"),
+            ("navigate", "object"),
+        ] {
+            assert!(!allowed(&[
+                other,
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", kind)
+            ]));
+        }
+        assert!(!allowed(&[("origin", "http://evil.example")]));
+    }
+}

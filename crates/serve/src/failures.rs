@@ -1,0 +1,163 @@
+//! How often an address has failed to say who it is, and from when on it is not asked any more.
+//!
+//! An address that is over the limit is refused without a look at what it brings, be it right: else
+//! guessing would go on. Memory is bounded however many addresses there are.
+
+use crate::limits::counted_as;
+use crate::refusal::Refusal;
+use axum::http::StatusCode;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const WINDOW: Duration = Duration::from_secs(60);
+/// Addresses that are remembered; beyond, the one whose last failure is the oldest is forgotten.
+const ADDRESSES: usize = 4096;
+
+/// Counts failures by address.
+///
+/// ```
+/// use speedwell_serve::failures::Failures;
+/// use std::time::Instant;
+///
+/// let (failures, address, now) = (Failures::default(), "203.0.113.7".parse().ok(), Instant::now());
+/// for _ in 0..10 {
+///     assert!(failures.check(address, now).is_ok());
+///     failures.add(address, now);
+/// }
+/// assert_eq!(failures.check(address, now).unwrap_err().status, 429);
+/// ```
+#[derive(Debug)]
+pub struct Failures {
+    per_minute: usize,
+    by_address: Mutex<HashMap<IpAddr, VecDeque<Instant>>>,
+}
+
+impl Default for Failures {
+    /// Ten a minute and address.
+    fn default() -> Failures {
+        Failures::new(10)
+    }
+}
+
+impl Failures {
+    /// So many a minute and address.
+    pub fn new(per_minute: usize) -> Failures {
+        Failures {
+            per_minute: per_minute.max(1),
+            by_address: Mutex::default(),
+        }
+    }
+
+    /// Whether this address may try; nothing stands for those who come by a Unix socket.
+    ///
+    /// # Errors
+    /// 429, with the time until the first of its failures is a minute old.
+    pub fn check(&self, address: Option<IpAddr>, now: Instant) -> Result<(), Refusal> {
+        let by_address = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(times) = by_address.get(&key(address)) else {
+            return Ok(());
+        };
+        let recent = times
+            .iter()
+            .filter(|time| now.saturating_duration_since(**time) < WINDOW);
+        let recent: Vec<&Instant> = recent.collect();
+        match recent.first() {
+            Some(first) if recent.len() >= self.per_minute => {
+                let left = WINDOW - now.saturating_duration_since(**first);
+                let what = "there were too many failures to log in from this address";
+                Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, what)
+                    .retry_after(left.as_secs() + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a failure.
+    pub fn add(&self, address: Option<IpAddr>, now: Instant) {
+        let mut by_address = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let key = key(address);
+        if by_address.len() >= ADDRESSES && !by_address.contains_key(&key) {
+            let oldest = by_address
+                .iter()
+                .min_by_key(|(_, times)| times.back().copied());
+            if let Some(oldest) = oldest.map(|(address, _)| *address) {
+                by_address.remove(&oldest);
+            }
+        }
+        let times = by_address.entry(key).or_default();
+        times.push_back(now);
+        while times.len() > self.per_minute {
+            times.pop_front();
+        }
+    }
+}
+
+fn key(address: Option<IpAddr>) -> IpAddr {
+    address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), counted_as)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(Ipv4Addr::from_bits(number)))
+    }
+
+    #[test]
+    fn ten_thousand_guesses_are_ten_guesses_a_minute() {
+        let failures = Failures::default();
+        let start = Instant::now();
+        let mut tried = 0;
+        for guess in 0..10_000 {
+            // Ten minutes of guesses.
+            let now = start + Duration::from_millis(60) * guess;
+            if failures.check(address(1), now).is_ok() {
+                tried += 1;
+                failures.add(address(1), now);
+            }
+        }
+        assert_eq!(tried, 100);
+        assert!(failures.check(address(2), start).is_ok());
+    }
+
+    #[test]
+    fn the_refusal_says_when_to_try_again() {
+        let failures = Failures::new(2);
+        let start = Instant::now();
+        failures.add(None, start);
+        failures.add(None, start + Duration::from_secs(20));
+        let refusal = failures
+            .check(None, start + Duration::from_secs(30))
+            .unwrap_err();
+        assert_eq!(refusal.retry_after_s, Some(31));
+        assert!(
+            failures
+                .check(None, start + Duration::from_secs(61))
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn many_addresses_take_no_more_memory() {
+        let failures = Failures::default();
+        let start = Instant::now();
+        for number in 0..ADDRESSES as u32 + 500 {
+            failures.add(
+                address(number),
+                start + Duration::from_micros(u64::from(number)),
+            );
+        }
+        let by_address = failures.by_address.lock().unwrap();
+        assert_eq!(by_address.len(), ADDRESSES);
+        assert!(!by_address.contains_key(&address(0).unwrap()));
+    }
+}

@@ -1,0 +1,219 @@
+//! What every request goes through before the router sees it, and every answer before the client does.
+//!
+//! In this order: does the request name this server (421), is its length given (411), does a page of another site
+//! send it (403), is its body small enough and known to be packed by gzip or not at all (413, 415).
+//! `/health` is answered here. Answers get the header fields that protect them, and are packed and logged.
+
+use crate::body::{Fault, Limited, too_large};
+use crate::compression;
+use crate::cross_site;
+use crate::headers::protect;
+use crate::hosts::{self, Arrival, Client, Hosts, Proxy};
+use crate::limits::Limits;
+use crate::log::{Entry, Log, Logged};
+use crate::refusal::{Refusal, Render};
+use crate::server::Options;
+use crate::unpack::Unpacked;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// Everything between a connection and the router.
+pub(crate) struct Gate {
+    limits: Limits,
+    hosts: Hosts,
+    proxy: Option<Proxy>,
+    log: Log,
+    render: Option<Render>,
+    router: TowerToHyperService<Router>,
+}
+
+impl Gate {
+    pub(crate) fn new(options: Options, router: Router) -> Gate {
+        Gate {
+            limits: options.limits,
+            hosts: options.hosts,
+            proxy: options.proxy,
+            log: options.log,
+            render: options.render,
+            // The limits of this crate hold instead of axum's.
+            router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
+        }
+    }
+
+    /// The answer to one request.
+    pub(crate) async fn answer(&self, arrival: &Arrival, request: Request<Incoming>) -> Response {
+        let (mut parts, body) = request.into_parts();
+        let mut entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
+        let (uri, headers) = (&parts.uri, &mut parts.headers);
+        let client = hosts::client(&self.hosts, self.proxy, arrival, uri, headers);
+        if let Some(client) = &client {
+            entry.address = client.address;
+        }
+        let asked = Asked {
+            headers: parts.headers.clone(),
+            method: parts.method.clone(),
+        };
+        let fault = Fault::default();
+        let has_body = !body.is_end_stream();
+        let response = match self.admit(&mut parts, body, client, &fault) {
+            Ok(body) => {
+                let response = self.route(Request::from_parts(parts, body)).await;
+                let refused = fault.refusal().or_else(|| response.extensions().get());
+                match refused.cloned() {
+                    Some(refusal) => self.refuse(&refusal, &asked.headers),
+                    None => response,
+                }
+            }
+            Err(refusal) if has_body => self.refuse(&refusal.closing(), &asked.headers),
+            Err(refusal) => self.refuse(&refusal, &asked.headers),
+        };
+        self.finish(response, &asked, entry)
+    }
+
+    /// The body as handlers read it, or why the router does not see the request.
+    fn admit(
+        &self,
+        parts: &mut axum::http::request::Parts,
+        body: Incoming,
+        client: Option<Client>,
+        fault: &Fault,
+    ) -> Result<Body, Refusal> {
+        let client = client.ok_or_else(|| misdirected(&parts.headers, &parts.uri))?;
+        check_length(&parts.headers, self.limits.body_bytes)?;
+        if let Some(refusal) = cross_site::refusal(&parts.method, &parts.headers, &client) {
+            return Err(refusal);
+        }
+        let is_packed = is_gzip(&parts.headers)?;
+        parts.extensions.insert(client);
+        let limited = Limited::new(body, &self.limits, fault.clone());
+        if !is_packed {
+            return Ok(Body::new(limited));
+        }
+        parts.headers.remove(CONTENT_ENCODING);
+        parts.headers.remove(CONTENT_LENGTH);
+        Ok(Body::new(Unpacked::new(
+            limited,
+            &self.limits,
+            fault.clone(),
+        )))
+    }
+
+    async fn route(&self, request: Request<Body>) -> Response {
+        if request.uri().path() == "/health" {
+            return health(request.method());
+        }
+        match caught(self.router.call(request)).await {
+            Some(Ok(response)) => response,
+            Some(Err(impossible)) => match impossible {},
+            None => Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the server made a mistake with this request",
+            )
+            .into_response(),
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal, asked: &HeaderMap) -> Response {
+        let Some(render) = &self.render else {
+            return refusal.answer(asked);
+        };
+        let mut response = render(refusal, asked);
+        *response.status_mut() = refusal.status;
+        refusal.mark(response.headers_mut());
+        response
+    }
+
+    fn finish(&self, response: Response, asked: &Asked, mut entry: Entry) -> Response {
+        let takes_gzip = compression::accepts_gzip(&asked.headers);
+        let mut response = compression::pack(response, &asked.method, takes_gzip);
+        protect(response.headers_mut());
+        entry.status = response.status();
+        response.map(|body| Logged::new(body, entry, &self.log))
+    }
+}
+
+/// What of a request is needed once the router has it.
+struct Asked {
+    headers: HeaderMap,
+    method: Method,
+}
+
+fn misdirected(headers: &HeaderMap, uri: &Uri) -> Refusal {
+    let named = headers.get("host").and_then(|host| host.to_str().ok());
+    let named = uri
+        .authority()
+        .map(|authority| authority.as_str())
+        .or(named)
+        .unwrap_or_default();
+    let named: String = named.chars().take(100).collect();
+    Refusal::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        format!("there is no site '{named}' at this server"),
+    )
+    .hint("use the address that it was started with")
+    .closing()
+}
+
+/// A length that is not given before, or given in two ways, is where requests are smuggled past
+/// proxies (RFC 9112, 11.2). So a body takes a length, and no other way of saying where it ends.
+fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Refusal> {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let what = "the body of the request comes without its length";
+        return Err(Refusal::new(StatusCode::LENGTH_REQUIRED, what)
+            .hint("send Content-Length, not Transfer-Encoding")
+            .closing());
+    }
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok());
+    match length.and_then(|length| length.parse::<u64>().ok()) {
+        Some(bytes) if bytes > limit => Err(too_large(limit)),
+        _ => Ok(()),
+    }
+}
+
+fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    match (codings.next().map(HeaderValue::as_bytes), codings.next()) {
+        (None | Some(b"identity"), None) => Ok(false),
+        (Some(b"gzip"), None) => Ok(true),
+        _ => {
+            let what = "the body of the request is packed in a way that is not known here";
+            Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what)
+                .hint("use gzip, once, or nothing"))
+        }
+    }
+}
+
+fn health(method: &Method) -> Response {
+    if method.is_safe() {
+        ([("cache-control", "no-store")], "ok\n").into_response()
+    } else {
+        StatusCode::METHOD_NOT_ALLOWED.into_response()
+    }
+}
+
+/// What a future gives, or nothing if it panics.
+async fn caught<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    // Nothing of the future is used again after a panic.
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+            Err(_) => Poll::Ready(None),
+        },
+    )
+    .await
+}

@@ -1,0 +1,117 @@
+//! The socket of a connection, with what hyper leaves to whoever runs it: an end for clients that do not
+//! read, and a last reading of what clients still send when the connection is closed.
+//!
+//! A socket that is closed while bytes wait to be read resets the connection, and the reset may
+//! overtake the answer (RFC 9112, 9.6). So the closing side stops writing first and reads on for a while.
+
+use crate::limits::Limits;
+use std::future::Future;
+use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// How many reads a closing connection makes before others have their turn.
+const READS_AT_ONCE: usize = 16;
+
+/// A socket that gives up a reader who does not read, and that lingers when it is closed.
+pub(crate) struct Line<S> {
+    socket: S,
+    stalled_answer: Duration,
+    linger: Duration,
+    /// Runs while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Runs from the end of writing on.
+    closing: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Line<S> {
+    pub(crate) fn new(socket: S, limits: &Limits) -> Line<S> {
+        Line {
+            socket,
+            stalled_answer: limits.stalled_answer,
+            linger: limits.linger,
+            stalled: None,
+            closing: None,
+        }
+    }
+
+    /// What a write gave, or an error when writes have waited for too long.
+    fn or_stalled<T>(&mut self, cx: &mut Context<'_>, written: Poll<Result<T>>) -> Poll<Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let limit = self.stalled_answer;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(Error::new(
+            ErrorKind::TimedOut,
+            "the client does not read",
+        )))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Line<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        Pin::new(&mut self.socket).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.or_stalled(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, pieces);
+        self.or_stalled(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        self.or_stalled(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let line = &mut *self;
+        if line.closing.is_none() {
+            ready!(Pin::new(&mut line.socket).poll_shutdown(cx))?;
+        }
+        let limit = line.linger;
+        let timer = line.closing.get_or_insert_with(|| Box::pin(sleep(limit)));
+        if timer.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut space = [0; 8 << 10];
+        for _ in 0..READS_AT_ONCE {
+            let mut buffer = ReadBuf::new(&mut space);
+            match ready!(Pin::new(&mut line.socket).poll_read(cx, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => (),
+                // The client has closed its side as well, or is gone.
+                Ok(()) | Err(_) => return Poll::Ready(Ok(())),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,254 @@
+//! Where a server listens, and where it may not without protection.
+
+use crate::server::Error;
+use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Connections that the kernel keeps while none is accepted.
+const BACKLOG: i32 = 128;
+/// How often port 0 is drawn anew because the port is free for one of IPv4 and IPv6 only.
+const DRAWS: usize = 16;
+
+/// A place where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// 127.0.0.1 and, where the machine has it, `[::1]`: the first port from `first` to `last` that is
+    /// free on both. 0 stands for any free port.
+    Loopback {
+        /// The port that is tried first.
+        first: u16,
+        /// The port that is tried last.
+        last: u16,
+    },
+    /// This address. See [`exposure`] for those that are refused.
+    Address(SocketAddr),
+    /// A Unix socket that only its owner may connect to (mode 0600).
+    Unix(PathBuf),
+}
+
+/// What protects a server from those who can reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Protection {
+    /// There is at least one token, and the application asks for it.
+    pub token: bool,
+    /// TLS, or a believed proxy in front that has it.
+    pub tls: bool,
+}
+
+/// Why a server must not listen there, as a sentence to show, or nothing if it may: everything but
+/// loopback addresses and Unix sockets takes a token and TLS.
+///
+/// ```
+/// use speedwell_serve::listen::{Listen, Protection, exposure};
+///
+/// let everywhere = Listen::Address("0.0.0.0:7600".parse().unwrap());
+/// let why = exposure(&everywhere, Protection { token: true, tls: false }).unwrap();
+/// assert!(why.contains("TLS"));
+/// assert_eq!(exposure(&everywhere, Protection { token: true, tls: true }), None);
+/// assert_eq!(exposure(&Listen::Loopback { first: 0, last: 0 }, Protection::default()), None);
+/// ```
+pub fn exposure(place: &Listen, protection: Protection) -> Option<String> {
+    let address = match place {
+        Listen::Address(address) if !address.ip().to_canonical().is_loopback() => address,
+        _ => return None,
+    };
+    let missing = match (protection.token, protection.tls) {
+        (true, true) => return None,
+        (true, false) => {
+            "without TLS (a certificate and its key, or a proxy in front that has them)"
+        }
+        (false, true) => "before there is a token",
+        (false, false) => {
+            "without TLS (a certificate and its key, or a proxy in front that has them) and before there \
+             is a token"
+        }
+    };
+    Some(format!(
+        "others can reach '{address}', so nothing is served there {missing}"
+    ))
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+/// Where a server can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// By TCP.
+    Tcp(SocketAddr),
+    /// By a Unix socket.
+    Unix(PathBuf),
+}
+
+impl Listener {
+    pub(crate) fn address(&self) -> Result<Address, Error> {
+        match self {
+            Listener::Tcp(listener) => {
+                Ok(Address::Tcp(listener.local_addr().map_err(Error::Socket)?))
+            }
+            Listener::Unix(_, path) => Ok(Address::Unix(path.clone())),
+        }
+    }
+}
+
+/// Opens the sockets of one place.
+pub(crate) fn open(place: &Listen) -> Result<Vec<Listener>, Error> {
+    match place {
+        Listen::Loopback { first, last } => loopback(*first, *last),
+        Listen::Address(address) => Ok(vec![tcp(*address).map_err(|error| at(*address, error))?]),
+        Listen::Unix(path) => Ok(vec![Listener::Unix(unix(path)?, path.clone())]),
+    }
+}
+
+fn at(address: SocketAddr, error: std::io::Error) -> Error {
+    Error::Address(address, error)
+}
+
+fn tcp(address: SocketAddr) -> std::io::Result<Listener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(Listener::Tcp(listener))
+}
+
+fn loopback(first: u16, last: u16) -> Result<Vec<Listener>, Error> {
+    let tries = if first == 0 {
+        DRAWS
+    } else {
+        usize::from(last.saturating_sub(first)) + 1
+    };
+    for (_, step) in (0..tries).zip(0..=u16::MAX) {
+        let port = if first == 0 { 0 } else { first + step };
+        let four = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let listener = match TcpListener::bind(four) {
+            Ok(listener) => listener,
+            Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
+            Err(error) => return Err(at(four, error)),
+        };
+        let taken = listener.local_addr().map_err(Error::Socket)?;
+        listener.set_nonblocking(true).map_err(Error::Socket)?;
+        let six = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), taken.port());
+        match tcp(six) {
+            Ok(six) => return Ok(vec![Listener::Tcp(listener), six]),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => (),
+            // A machine without IPv6.
+            Err(_) => return Ok(vec![Listener::Tcp(listener)]),
+        }
+    }
+    Err(Error::PortsInUse(first, last))
+}
+
+/// The socket gets its mode between binding and listening: before, nobody can connect.
+fn unix(path: &Path) -> Result<UnixListener, Error> {
+    remove_stale(path)?;
+    let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
+    let address = SocketAddrUnix::new(path).map_err(|error| refused(error.into()))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(|error| refused(error.into()))?;
+    bind(&socket, &address).map_err(|error| refused(error.into()))?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(refused)?;
+    listen(&socket, BACKLOG).map_err(|error| refused(error.into()))?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Removes the socket of a server that is gone; anything else stays, and is an error.
+fn remove_stale(path: &Path) -> Result<(), Error> {
+    let Ok(found) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
+    let is_stale = found.file_type().is_socket()
+        && UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+    if !is_stale {
+        return Err(refused(ErrorKind::AddrInUse.into()));
+    }
+    std::fs::remove_file(path).map_err(refused)
+}
+
+/// Has the kernel end a connection whose other side has vanished without a word.
+pub(crate) fn notice_vanished(socket: &tokio::net::TcpStream, after: std::time::Duration) {
+    let ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
+    // Not every system has it; then the kernel's own, longer time holds.
+    let _ = set_tcp_user_timeout(socket, ms);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_free_port_is_taken() {
+        let taken = loopback(0, 0).unwrap();
+        let Address::Tcp(address) = taken[0].address().unwrap() else {
+            unreachable!()
+        };
+        let port = address.port();
+        assert!(matches!(loopback(port, port), Err(Error::PortsInUse(..))));
+        // Any of the next hundred may be taken by others as well, but hardly all.
+        let next = loopback(port, port.saturating_add(100)).unwrap();
+        let Address::Tcp(address) = next[0].address().unwrap() else {
+            unreachable!()
+        };
+        assert!(address.port() > port);
+    }
+
+    #[test]
+    fn a_unix_socket_is_its_owners_alone_and_a_file_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let first = unix(&path).unwrap();
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(unix(&path).is_err(), "somebody listens");
+        drop(first);
+        unix(&path).unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "precious").unwrap();
+        assert!(unix(&file).is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    }
+
+    #[test]
+    fn what_others_can_reach_takes_a_token_and_tls() {
+        let refused = |address: &str, token, tls| {
+            exposure(
+                &Listen::Address(address.parse().unwrap()),
+                Protection { token, tls },
+            )
+        };
+        for address in [
+            "0.0.0.0:1",
+            "[::]:1",
+            "192.168.1.5:1",
+            "[::ffff:10.0.0.1]:1",
+        ] {
+            assert!(refused(address, false, false).is_some());
+            assert!(refused(address, true, false).is_some());
+            assert!(refused(address, false, true).is_some());
+            assert_eq!(refused(address, true, true), None);
+        }
+        for address in [
+            "127.0.0.1:1",
+            "127.1.2.3:1",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert_eq!(refused(address, false, false), None);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! One line for each request, when its answer has been sent or has broken off.
+//!
+//! What may be secret is not in it: no query, no header field, and no part of a path that looks like a token.
+//! Lines are written by a thread of their own, so that a full pipe holds up nobody.
+
+use crate::token::PREFIX;
+use axum::body::Body;
+use axum::http::{Method, StatusCode, Uri};
+use hyper::body::{Body as _, Bytes, Frame, SizeHint};
+use std::fmt;
+use std::io::Write;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// Lines that wait to be written; further ones are counted instead of kept.
+const WAITING_LINES: usize = 1024;
+
+/// Where one line for each request goes.
+#[derive(Clone, Default)]
+pub struct Log {
+    to: Option<Arc<Writer>>,
+    json: bool,
+}
+
+struct Writer {
+    lines: SyncSender<String>,
+    lost: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("on", &self.to.is_some())
+            .field("json", &self.json)
+            .finish()
+    }
+}
+
+impl Log {
+    /// No lines.
+    pub fn off() -> Log {
+        Log::default()
+    }
+
+    /// Lines on stderr.
+    pub fn stderr() -> Log {
+        // Where stderr is closed there is nobody to report that to.
+        Log::to(|line| drop(writeln!(std::io::stderr(), "{line}")))
+    }
+
+    /// Lines to this function, which is called by one thread.
+    pub fn to(write: impl Fn(&str) + Send + 'static) -> Log {
+        let (lines, waiting) = sync_channel::<String>(WAITING_LINES);
+        let lost = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&lost);
+        std::thread::spawn(move || {
+            for line in waiting {
+                write(&line);
+                match count.swap(0, Ordering::Relaxed) {
+                    0 => (),
+                    lost => write(&format!(
+                        "{lost} requests are not in this log: it was written too slowly"
+                    )),
+                }
+            }
+        });
+        Log {
+            to: Some(Arc::new(Writer { lines, lost })),
+            json: false,
+        }
+    }
+
+    /// The same lines as JSON objects.
+    #[must_use]
+    pub fn as_json(mut self) -> Log {
+        self.json = true;
+        self
+    }
+
+    fn write(&self, entry: &Entry, bytes: u64, is_whole: bool) {
+        let Some(writer) = &self.to else { return };
+        let line = if self.json {
+            entry.json(bytes, is_whole)
+        } else {
+            entry.line(bytes, is_whole)
+        };
+        if writer.lines.try_send(line).is_err() {
+            writer.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is known of a request before its answer is sent.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub at: jiff::Timestamp,
+    pub started: Instant,
+    pub address: Option<IpAddr>,
+    pub method: Method,
+    pub path: String,
+    pub status: StatusCode,
+}
+
+impl Entry {
+    pub(crate) fn new(method: &Method, uri: &Uri, address: Option<IpAddr>) -> Entry {
+        Entry {
+            at: jiff::Timestamp::now(),
+            started: Instant::now(),
+            address,
+            method: method.clone(),
+            path: shown(uri.path()),
+            status: StatusCode::OK,
+        }
+    }
+
+    fn address(&self) -> String {
+        self.address
+            .map_or_else(|| "unix".to_owned(), |address| address.to_string())
+    }
+
+    fn elapsed_ms(&self) -> f64 {
+        (self.started.elapsed().as_secs_f64() * 1e4).round() / 10.0
+    }
+
+    fn line(&self, bytes: u64, is_whole: bool) -> String {
+        let Entry {
+            at,
+            method,
+            path,
+            status,
+            ..
+        } = self;
+        let (status, end) = (status.as_u16(), if is_whole { "" } else { ", cut off" });
+        let (address, ms) = (self.address(), self.elapsed_ms());
+        format!("{at:.3} {address} {method} {path} {status} {bytes} B {ms:.1} ms{end}")
+    }
+
+    fn json(&self, bytes: u64, is_whole: bool) -> String {
+        serde_json::json!({
+            "time": format!("{:.3}", self.at),
+            "address": self.address(),
+            "method": self.method.as_str(),
+            "path": self.path,
+            "status": self.status.as_u16(),
+            "bytes": bytes,
+            "ms": self.elapsed_ms(),
+            "complete": is_whole,
+        })
+        .to_string()
+    }
+}
+
+/// A path as it may be shown: plain ASCII, and nothing from where a token begins.
+fn shown(path: &str) -> String {
+    let (path, end) = match path.find(PREFIX) {
+        Some(at) => (&path[..at], "..."),
+        None => (path, ""),
+    };
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_graphic() {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text + end
+}
+
+/// The body of an answer that is counted, and whose end is logged.
+pub(crate) struct Logged {
+    body: Body,
+    bytes: u64,
+    is_whole: bool,
+    entry: Entry,
+    log: Log,
+}
+
+impl Logged {
+    pub(crate) fn new(body: Body, entry: Entry, log: &Log) -> Body {
+        if log.to.is_none() {
+            return body;
+        }
+        let is_whole = body.is_end_stream();
+        Body::new(Logged {
+            body,
+            bytes: 0,
+            is_whole,
+            entry,
+            log: log.clone(),
+        })
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        self.log.write(&self.entry, self.bytes, self.is_whole);
+    }
+}
+
+impl hyper::body::Body for Logged {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.is_whole = self.body.is_end_stream();
+            }
+            Poll::Ready(None) => self.is_whole = true,
+            _ => (),
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_queries_nor_tokens_are_shown() {
+        let entry = |target: &str| Entry::new(&Method::GET, &target.parse().unwrap(), None).path;
+        assert_eq!(entry("/login?key=secret"), "/login");
+        assert_eq!(entry("/core/spw_abc/x"), "/core/...");
+        assert_eq!(entry("/caf\u{e9}"), "/caf%C3%A9");
+    }
+
+    #[test]
+    fn a_log_that_is_not_written_holds_up_nobody() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (out, lines) = std::sync::mpsc::channel();
+        let log = Log::to(move |line| {
+            let _ = held.recv();
+            out.send(line.to_owned()).unwrap();
+        });
+        for _ in 0..3000 {
+            let entry = Entry::new(&Method::GET, &"/".parse().unwrap(), None);
+            log.write(&entry, 1, true);
+        }
+        drop(release);
+        drop(log);
+        let lines: Vec<String> = lines.iter().collect();
+        assert!(lines.len() <= WAITING_LINES + 3, "{}", lines.len());
+        let lost: u64 = lines
+            .iter()
+            .filter_map(|line| {
+                line.split_once(" requests are not in this log")?
+                    .0
+                    .parse::<u64>()
+                    .ok()
+            })
+            .sum();
+        let written = lines
+            .iter()
+            .filter(|line| line.contains(" GET / 200 1 B "))
+            .count();
+        assert_eq!(written as u64 + lost, 3000);
+    }
+}

@@ -1,0 +1,60 @@
+//! The certificate and key of this server, from PEM as every authority hands them out.
+
+use crate::server::Error;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A certificate with its chain, and its key. TLS 1.2 and 1.3.
+#[derive(Clone)]
+pub struct Tls {
+    pub(crate) config: Arc<ServerConfig>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(..)")
+    }
+}
+
+impl Tls {
+    /// Reads both files.
+    ///
+    /// # Errors
+    /// When one of them cannot be read, holds no certificate or key, or they do not belong together.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Tls, Error> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| Error::File(path.to_path_buf(), error))
+        };
+        Tls::from_pem(&read(certificate)?, &read(key)?)
+    }
+
+    /// Takes the texts of both files.
+    ///
+    /// # Errors
+    /// When one of them holds no certificate or key, or they do not belong together.
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Tls, Error> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
+            .collect::<Result<_, _>>()
+            .map_err(|error| Error::Tls(format!("the certificate is not PEM: {error}")))?;
+        if chain.is_empty() {
+            return Err(Error::Tls(
+                "there is no certificate in the file of the certificate".into(),
+            ));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| Error::Tls(format!("there is no private key in PEM: {error}")))?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+            .map_err(|error| Error::Tls(error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls {
+            config: Arc::new(config),
+        })
+    }
+}

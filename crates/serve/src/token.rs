@@ -1,0 +1,312 @@
+//! Tokens: long secrets that programs send with each request, of which only a digest is kept.
+//!
+//! `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and a checksum of 6
+//! characters over all of them. Prefix and checksum let secret scanners find a token that was published
+//! by mistake without asking anybody, and a mistyped one needs no look into the store.
+
+use crate::server::Error;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use flate2::Crc;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// What every token begins with.
+pub const PREFIX: &str = "spw_";
+const ID_LENGTH: usize = 12;
+const SECRET_LENGTH: usize = 43;
+const CHECKSUM_LENGTH: usize = 6;
+const LENGTH: usize = PREFIX.len() + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
+
+/// Letters of ids: those that nobody takes for another.
+const ID_LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+const CHECKSUM_LETTERS: &[u8; 62] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// A text that is never shown by mistake: it has no `Display`, and its `Debug` hides it.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a text in.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// Random bytes as base64url.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    pub fn random<const BYTES: usize>() -> Result<Secret, Error> {
+        Ok(Secret(URL_SAFE_NO_PAD.encode(random::<BYTES>()?)))
+    }
+
+    /// The text: to be shown once, or sent to whom it belongs.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What may be stored of it.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.0)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be found by
+/// trying, so nothing slower is needed.
+#[derive(Debug, Clone, Copy, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of a text.
+    pub fn of(text: &str) -> Digest {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        Digest(bytes)
+    }
+
+    /// A digest that was stored.
+    pub fn from_bytes(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
+
+    /// As it is stored.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl PartialEq for Digest {
+    /// Takes the same time wherever the difference is.
+    fn eq(&self, other: &Digest) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+/// A token with the right prefix, length and checksum; whether it is one of ours says the store.
+///
+/// ```
+/// use speedwell_serve::token::Token;
+///
+/// let token = Token::new()?;
+/// let (id, digest) = (token.id().to_owned(), token.digest());  // stored; the token itself is shown once
+/// let shown = token.expose().to_owned();
+///
+/// let presented = Token::parse(&shown).unwrap();
+/// assert_eq!(presented.id(), id);
+/// assert!(presented.is(Some(&digest)));
+/// # Ok::<(), speedwell_serve::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Token(Secret);
+
+impl Token {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    #[allow(clippy::new_without_default, reason = "it may fail")]
+    pub fn new() -> Result<Token, Error> {
+        let mut text = PREFIX.to_owned();
+        for byte in random::<ID_LENGTH>()? {
+            text.push(char::from(ID_LETTERS[usize::from(byte) % ID_LETTERS.len()]));
+        }
+        text.push_str(&URL_SAFE_NO_PAD.encode(random::<32>()?));
+        let checksum = checksum(&text);
+        text.push_str(&checksum);
+        Ok(Token(Secret(text)))
+    }
+
+    /// A text as a token, if it has the form of one.
+    pub fn parse(text: &str) -> Option<Token> {
+        let has_form = text.len() == LENGTH && text.is_ascii() && text.starts_with(PREFIX);
+        let (body, sum) = text.split_at_checked(LENGTH - CHECKSUM_LENGTH)?;
+        (has_form && checksum(body) == sum).then(|| Token(Secret(text.to_owned())))
+    }
+
+    /// What it is found by: no secret.
+    pub fn id(&self) -> &str {
+        &self.0.0[PREFIX.len()..PREFIX.len() + ID_LENGTH]
+    }
+
+    /// What is stored of it.
+    pub fn digest(&self) -> Digest {
+        self.0.digest()
+    }
+
+    /// The token itself: to be shown once.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// Whether this is the token that was stored under its id. Takes the same time for an id that
+    /// is not stored.
+    pub fn is(&self, stored: Option<&Digest>) -> bool {
+        let own = self.digest();
+        let other = stored.copied().unwrap_or(Digest([0; 32]));
+        (own == other) & stored.is_some()
+    }
+}
+
+/// What a request brings as its token.
+#[derive(Debug, Clone)]
+pub enum Presented {
+    /// No token.
+    None,
+    /// Something that has not got the form of a token: counts as a failure.
+    Malformed,
+    /// A token to be looked up.
+    Token(Token),
+}
+
+/// The token of `Authorization: Bearer TOKEN` (RFC 6750).
+pub fn bearer(headers: &HeaderMap) -> Presented {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return if headers.contains_key(AUTHORIZATION) {
+            Presented::Malformed
+        } else {
+            Presented::None
+        };
+    };
+    let token = value.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| Token::parse(token.trim()))?
+    });
+    token.map_or(Presented::Malformed, Presented::Token)
+}
+
+/// CRC-32 to the base 62, as GitHub's tokens have it.
+fn checksum(text: &str) -> String {
+    let mut crc = Crc::new();
+    crc.update(text.as_bytes());
+    let mut rest = crc.sum() as usize;
+    let mut letters = [0; CHECKSUM_LENGTH];
+    for letter in letters.iter_mut().rev() {
+        *letter = CHECKSUM_LETTERS[rest % CHECKSUM_LETTERS.len()];
+        rest /= CHECKSUM_LETTERS.len();
+    }
+    letters.iter().map(|letter| char::from(*letter)).collect()
+}
+
+pub(crate) fn random<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
+    let mut bytes = [0; BYTES];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Error::Random)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_token_is_read_back_and_no_two_are_alike() {
+        let mut seen = HashSet::new();
+        for _ in 0..2000 {
+            let token = Token::new().unwrap();
+            assert_eq!(token.expose().len(), LENGTH);
+            let read = Token::parse(token.expose()).unwrap();
+            assert_eq!(read.id(), token.id());
+            assert!(read.is(Some(&token.digest())));
+            assert!(!read.is(None));
+            assert!(seen.insert(token.expose().to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_token_with_any_one_character_changed_is_none() {
+        let token = Token::new().unwrap().expose().to_owned();
+        for at in 0..token.len() {
+            for letter in (0..128_u8)
+                .map(char::from)
+                .filter(|letter| !token[at..].starts_with(*letter))
+            {
+                let mut changed = token.clone();
+                changed.replace_range(at..=at, &letter.to_string());
+                assert!(Token::parse(&changed).is_none(), "{at} {letter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_whatever_stops_the_reader() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(17);
+        for _ in 0..20_000 {
+            let length = random.next_u32() as usize % 80;
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.next_u32() as u8).collect();
+            if random.next_u32() % 2 == 0 {
+                bytes.splice(0..0, *b"spw_");
+            }
+            assert!(Token::parse(&String::from_utf8_lossy(&bytes)).is_none());
+        }
+        // As long as a token, with a letter of several bytes where a part ends.
+        for at in 0..LENGTH - 1 {
+            let text = format!("{}\u{e9}{}", "x".repeat(at), "x".repeat(LENGTH - 2 - at));
+            assert!(Token::parse(&text).is_none());
+        }
+    }
+
+    #[test]
+    fn nothing_prints_a_secret() {
+        let token = Token::new().unwrap();
+        assert_eq!(format!("{token:?}"), "Token(Secret(..))");
+        assert_eq!(
+            format!("{:?}", Presented::Token(token)),
+            "Token(Token(Secret(..)))"
+        );
+    }
+
+    #[test]
+    fn a_bearer_is_named_once() {
+        let token = Token::new().unwrap();
+        let header = |value: &str| (AUTHORIZATION, value.parse().unwrap());
+        let with = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                let (name, value) = header(value);
+                headers.append(name, value);
+            }
+            bearer(&headers)
+        };
+        let right = format!("Bearer {}", token.expose());
+        assert!(matches!(with(&[&right]), Presented::Token(_)));
+        assert!(matches!(
+            with(&[&right.replace("Bearer", "bearer")]),
+            Presented::Token(_)
+        ));
+        assert!(matches!(with(&[]), Presented::None));
+        for wrong in [&["Bearer x"][..], &["Basic eDp5"], &[""], &[&right, &right]] {
+            assert!(matches!(with(wrong), Presented::Malformed), "{wrong:?}");
+        }
+    }
+
+    /// The checksum of a published value: CRC-32 of "123456789" is cbf43926 (ITU-T V.42).
+    #[test]
+    fn the_checksum_is_crc_32() {
+        let value = checksum("123456789").bytes().fold(0_u64, |value, letter| {
+            let digit = CHECKSUM_LETTERS
+                .iter()
+                .position(|known| *known == letter)
+                .unwrap();
+            value * 62 + digit as u64
+        });
+        assert_eq!(value, 0xcbf4_3926);
+    }
+}

@@ -1,0 +1,222 @@
+//! Bodies that come in packed by gzip, unpacked as they are read.
+//!
+//! A thousand bytes may stand for a million, so what comes out is counted after every few hundred bytes
+//! that go in: at no time is more in memory than these can give.
+
+use crate::body::{BodyRefused, Fault};
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use axum::http::StatusCode;
+use flate2::write::MultiGzDecoder;
+use hyper::body::{Body, Bytes, Frame};
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Deflate makes at most 1,032 bytes of one, so a step gives at most 0.5 MB.
+const STEP_BYTES: usize = 512;
+
+/// A body without its gzip.
+pub(crate) struct Unpacked<B> {
+    body: B,
+    decoder: MultiGzDecoder<Vec<u8>>,
+    packed: Bytes,
+    taken_bytes: u64,
+    given_bytes: u64,
+    unpacked_bytes: u64,
+    ratio: u64,
+    fault: Fault,
+    ended: bool,
+}
+
+impl<B> Unpacked<B> {
+    pub(crate) fn new(body: B, limits: &Limits, fault: Fault) -> Unpacked<B> {
+        Unpacked {
+            body,
+            decoder: MultiGzDecoder::new(Vec::new()),
+            packed: Bytes::new(),
+            taken_bytes: 0,
+            given_bytes: 0,
+            unpacked_bytes: limits.unpacked_bytes,
+            ratio: limits.unpacked_ratio,
+            fault,
+            ended: false,
+        }
+    }
+
+    /// One step: what some of the packed bytes stand for.
+    fn step(&mut self) -> Result<Bytes, BodyRefused> {
+        let piece = &self.packed[..self.packed.len().min(STEP_BYTES)];
+        let taken = match self.decoder.write(piece) {
+            Ok(taken) if taken > 0 => taken,
+            Ok(_) | Err(_) => return Err(self.damaged()),
+        };
+        drop(self.packed.split_to(taken));
+        self.taken_bytes += taken as u64;
+        self.give()
+    }
+
+    /// What the decoder has given, if it is not too much.
+    fn give(&mut self) -> Result<Bytes, BodyRefused> {
+        let given = Bytes::from(std::mem::take(self.decoder.get_mut()));
+        self.given_bytes += given.len() as u64;
+        if self.given_bytes > self.unpacked_bytes {
+            let what = format!(
+                "the body is larger than {} bytes when unpacked",
+                self.unpacked_bytes
+            );
+            return Err(self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &what));
+        }
+        let for_ratio = (self.taken_bytes * self.ratio).max(Limits::RATIO_FROM);
+        if self.given_bytes > for_ratio {
+            let what = format!(
+                "the body becomes more than {} times larger when unpacked",
+                self.ratio
+            );
+            return Err(self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &what));
+        }
+        Ok(given)
+    }
+
+    fn damaged(&self) -> BodyRefused {
+        self.refuse(StatusCode::BAD_REQUEST, "the body is not what gzip writes")
+    }
+
+    fn refuse(&self, status: StatusCode, what: &str) -> BodyRefused {
+        self.fault.refuse(Refusal::new(status, what))
+    }
+
+    /// The rest, once the packed body is over: it must be over for gzip as well.
+    fn finish(&mut self) -> Option<Result<Bytes, BodyRefused>> {
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
+        if self.decoder.try_finish().is_err() {
+            return Some(Err(self.damaged()));
+        }
+        match self.give() {
+            Ok(rest) if rest.is_empty() => None,
+            given => Some(given),
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error = BodyRefused> + Unpin> Body for Unpacked<B> {
+    type Data = Bytes;
+    type Error = BodyRefused;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyRefused>>> {
+        let body = &mut *self;
+        loop {
+            if !body.packed.is_empty() {
+                match body.step() {
+                    Ok(given) if given.is_empty() => continue,
+                    given => return Poll::Ready(Some(given.map(Frame::data))),
+                }
+            }
+            if body.ended {
+                return Poll::Ready(None);
+            }
+            match ready!(Pin::new(&mut body.body).poll_frame(cx)) {
+                Some(Ok(frame)) => body.packed = frame.into_data().unwrap_or_default(),
+                Some(Err(refused)) => return Poll::Ready(Some(Err(refused))),
+                None => return Poll::Ready(body.finish().map(|rest| rest.map(Frame::data))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::collections::VecDeque;
+
+    struct Pieces(VecDeque<Bytes>);
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = BodyRefused;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyRefused>>> {
+            Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece))))
+        }
+    }
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Everything that is unpacked, the largest piece of it, and why no more is.
+    fn unpack(packed: &[u8], pieces_of: usize) -> (Vec<u8>, usize, Option<Refusal>) {
+        let fault = Fault::default();
+        let pieces = packed
+            .chunks(pieces_of)
+            .map(Bytes::copy_from_slice)
+            .collect();
+        let mut body = Unpacked::new(Pieces(pieces), &Limits::default(), fault.clone());
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let (mut all, mut largest) = (Vec::new(), 0);
+        while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) {
+            let piece = frame.into_data().ok().unwrap();
+            largest = largest.max(piece.len());
+            all.extend_from_slice(&piece);
+        }
+        (all, largest, fault.refusal().cloned())
+    }
+
+    #[test]
+    fn whatever_the_pieces_the_text_is_the_same() {
+        let text: Vec<u8> = (0..300_000_u32)
+            .flat_map(|n| (n / 7).to_le_bytes())
+            .collect();
+        let mut twice = packed(&text);
+        twice.extend(packed(b"and a second member"));
+        for pieces_of in [1, 7, 511, 512, 513, 100_000] {
+            let (unpacked, _, refusal) = unpack(&twice, pieces_of);
+            assert_eq!(refusal, None);
+            assert!(unpacked == [&text[..], b"and a second member"].concat());
+        }
+    }
+
+    #[test]
+    fn ten_gigabytes_of_zeros_end_after_one_megabyte() {
+        // What 10 MB would be is too slow to pack here; 64 MB packed are enough to be refused early.
+        let bomb = packed(&vec![0; 64 << 20]);
+        let (unpacked, largest, refusal) = unpack(&bomb, bomb.len());
+        assert_eq!(refusal.unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(unpacked.len() < 2 << 20, "{}", unpacked.len());
+        assert!(largest <= STEP_BYTES * 1032, "{largest}");
+    }
+
+    #[test]
+    fn short_texts_may_be_as_monotonous_as_they_like() {
+        let zeros = vec![0; 1 << 20];
+        let (unpacked, _, refusal) = unpack(&packed(&zeros), 4096);
+        assert!(unpacked == zeros);
+        assert_eq!(refusal, None);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_damaged_is_refused() {
+        let whole = packed(b"0123456789 0123456789 0123456789");
+        for length in 0..whole.len() {
+            let (_, _, refusal) = unpack(&whole[..length], 5);
+            assert_eq!(refusal.unwrap().status, StatusCode::BAD_REQUEST, "{length}");
+        }
+        let mut damaged = whole.clone();
+        let checksum = damaged.len() - 6;
+        damaged[checksum] ^= 1;
+        assert!(unpack(&damaged, 100).2.is_some());
+        assert!(unpack(b"plain text", 100).2.is_some());
+    }
+}

@@ -1,0 +1,181 @@
+//! `speedwell comment` in the jobs of a forge, whose part a made-up one plays on this machine.
+
+use super::fake_forge::Fake;
+use super::project::{Answer, Project};
+use speedwell_forge::Forge;
+
+/// Results as compare.js writes them, whose second program is a fifth slower.
+fn results() -> String {
+    let mut text = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n".to_owned();
+    for run in 0..16 {
+        for (binary, rate) in [("old", 1000), ("new", 800)] {
+            let rate = rate + run * 7 % 11;
+            text.push_str(&format!("\"{binary}\",\"misc/copy.js\",\"n=1\",{rate},0.1\n"));
+        }
+    }
+    text
+}
+
+struct Job {
+    project: Project,
+    forge: Fake,
+}
+
+impl Job {
+    fn new(forge: Forge) -> Job {
+        Job {
+            project: Project::new().with("results.csv", &results()),
+            forge: Fake::of(forge),
+        }
+    }
+
+    /// Executes the words in a job for the pull request 12.
+    fn run(&self, words: &[&str]) -> Answer {
+        let api = |version: &str| format!("{}/api/{version}", self.forge.address);
+        let mut command = self.project.command(words);
+        let variables = match self.forge.forge {
+            Forge::GitLab => vec![
+                ("GITLAB_CI", "true".to_owned()),
+                ("CI_API_V4_URL", api("v4")),
+                ("CI_PROJECT_PATH", "owner/name".to_owned()),
+                ("CI_MERGE_REQUEST_IID", "12".to_owned()),
+                ("CI_COMMIT_SHA", REVISION.to_owned()),
+                ("CI_JOB_URL", "https://forge.example/job/5".to_owned()),
+                ("GITLAB_TOKEN", "secret".to_owned()),
+            ],
+            of_actions => vec![
+                ("GITHUB_ACTIONS", "true".to_owned()),
+                (
+                    "GITHUB_API_URL",
+                    api(if of_actions == Forge::Gitea { "v1" } else { "v3" }),
+                ),
+                ("GITHUB_REPOSITORY", "owner/name".to_owned()),
+                ("GITHUB_REF", "refs/pull/12/merge".to_owned()),
+                ("GITHUB_SHA", REVISION.to_owned()),
+                ("GITHUB_SERVER_URL", "https://forge.example".to_owned()),
+                ("GITHUB_RUN_ID", "5".to_owned()),
+                ("GITHUB_TOKEN", "secret".to_owned()),
+            ],
+        };
+        for name in ["GITHUB_ACTIONS", "GITLAB_CI", "GITEA_ACTIONS", "FORGEJO_ACTIONS"] {
+            command.env_remove(name);
+        }
+        if self.forge.forge == Forge::Gitea {
+            command.env("GITEA_ACTIONS", "true");
+        }
+        Answer::from(command.envs(variables).output().unwrap())
+    }
+
+    /// What the only comment says.
+    #[track_caller]
+    fn comment(&self) -> String {
+        let comments = self.forge.comments();
+        let [comment] = &comments[..] else {
+            panic!("one comment: {comments:#?}");
+        };
+        comment.body.clone()
+    }
+}
+
+const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
+
+#[test]
+fn the_answer_is_one_comment_and_a_status_on_every_forge() {
+    for forge in [Forge::GitHub, Forge::GitLab, Forge::Gitea] {
+        let job = Job::new(forge);
+        let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
+        let said = job.run(&words).expect_status(0);
+        said.expect_stderr(&["wrote comment ", "set the status 'speedwell/compare' of 0123456789"]);
+        let comment = job.comment();
+        let mut lines = comment.lines();
+        assert_eq!(lines.next(), Some("<!-- speedwell:name:compare -->"));
+        let stamp = format!("<!-- measured {REVISION} at ");
+        assert!(lines.next().unwrap().starts_with(&stamp), "{comment}");
+        assert!(comment.contains("worse"), "{comment}");
+        assert!(comment.contains("[the job](<https://forge.example/"), "{comment}");
+
+        let statuses = job.forge.statuses();
+        let refused = if forge == Forge::GitLab { "failed" } else { "failure" };
+        assert_eq!(statuses[0]["state"], refused, "{statuses:?}");
+        let link = statuses[0]["target_url"].as_str().unwrap();
+        assert!(link.starts_with("https://forge.example/"), "{link}");
+        let description = statuses[0]["description"].as_str().unwrap();
+        assert!(!description.is_empty() && description.len() <= 140, "{description}");
+
+        let again = job.run(&["comment", "results.csv"]).expect_status(0);
+        again.expect_stderr(&["said it already"]);
+        job.comment();
+        // Another question has a comment of its own.
+        job.run(&["comment", "results.csv", "--check", "other"]).expect_status(0);
+        assert_eq!(job.forge.comments().len(), 2);
+    }
+}
+
+#[test]
+fn what_could_not_be_compared_is_said_as_such() {
+    let job = Job::new(Forge::GitHub);
+    let words = ["comment", "missing.csv", "--status"];
+    job.run(&words).expect_status(2).expect_stderr(&["missing.csv"]);
+    assert!(job.comment().contains("**not compared: "), "{}", job.comment());
+    assert_eq!(job.forge.statuses()[0]["state"], "error");
+    // Without any session at all as well.
+    job.run(&["comment"]).expect_status(2);
+    assert!(job.comment().contains("**not compared: "), "{}", job.comment());
+}
+
+#[test]
+fn names_in_a_comment_notify_nobody_and_are_no_markup() {
+    let job = Job::new(Forge::GitHub);
+    let hostile = results().replace("copy.js", "@all <img src=x> #7 --> [a](http://b).js");
+    std::fs::write(job.project.path("results.csv"), hostile).unwrap();
+    job.run(&["comment", "results.csv"]).expect_status(0);
+    let comment = job.comment();
+    let without_code: String = comment.split('`').step_by(2).collect();
+    for live in ["@all", "<img", " #7", "](http://b)"] {
+        assert!(!without_code.contains(live), "'{live}' in {comment}");
+    }
+}
+
+#[test]
+fn a_text_is_said_as_it_is_and_a_refusal_is_a_warning() {
+    let job = Job::new(Forge::Gitea);
+    std::fs::write(job.project.path("report.md"), "**hello**\n").unwrap();
+    job.run(&["comment", "--text", "report.md"]).expect_status(0);
+    assert!(job.comment().contains("**hello**\n"), "{}", job.comment());
+
+    job.forge.refuse_writing(403);
+    std::fs::write(job.project.path("report.md"), "**changed**\n").unwrap();
+    let refused = job.run(&["comment", "--text", "report.md"]).expect_status(0);
+    let refused = refused.expect_stderr(&["warning: ", "write:issue", "status 403"]);
+    assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
+    assert!(job.comment().contains("**hello**"));
+}
+
+#[test]
+fn without_a_job_the_request_is_named_or_nothing_is_sent() {
+    let project = Project::new().with("results.csv", &results());
+    let run = |words: &[&str]| {
+        let mut command = project.command(words);
+        for name in ["GITHUB_ACTIONS", "GITLAB_CI", "GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"] {
+            command.env_remove(name);
+        }
+        Answer::from(command.output().unwrap())
+    };
+    let printed = run(&["comment", "results.csv", "--dry-run"]).expect_status(0);
+    assert!(printed.stdout.starts_with("**"), "{}", printed.stdout);
+    run(&["comment", "results.csv"])
+        .expect_status(2)
+        .expect_stderr(&["which pull request?", "hint: --on github:OWNER/NAME#12"]);
+    run(&["comment", "results.csv", "--on", "github:owner/name#12"])
+        .expect_status(2)
+        .expect_stderr(&["there is no token for owner/name#12", "GITHUB_TOKEN or GH_TOKEN", "--token-file"]);
+    run(&["comment", "results.csv", "--on", "gitea:http://forge.example/a/b#1"])
+        .expect_status(2)
+        .expect_stderr(&["is not encrypted"]);
+
+    let forge = Fake::of(Forge::Gitea);
+    std::fs::write(project.path("token"), "secret\n").unwrap();
+    let on = format!("gitea:{}/owner/name#12", forge.address);
+    run(&["comment", "results.csv", "--on", &on, "--token-file", "token"]).expect_status(0);
+    assert_eq!((forge.comments().len(), forge.foreign_tokens()), (1, 0));
+}

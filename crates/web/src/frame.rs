@@ -1,0 +1,110 @@
+//! What stands around every page: where one can go from here.
+
+use crate::address::{Format, Place};
+use crate::page::Page;
+use crate::query::Query;
+use crate::site::Site;
+use speedwell_report::html::{
+    EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served,
+};
+
+/// A file that every page needs: its name, its type and its text.
+pub type Names = (&'static str, &'static str, &'static str);
+
+/// The files that every page needs: style, early script, script.
+pub fn assets() -> [Names; 3] {
+    [
+        ("page.css", "text/css; charset=utf-8", SERVED_STYLE),
+        ("early.js", "text/javascript; charset=utf-8", EARLY_SCRIPT),
+        ("page.js", "text/javascript; charset=utf-8", SERVED_SCRIPT),
+    ]
+}
+
+/// The pages that can be reached from everywhere, with the words by which scripts find them.
+const PAGES: [(&str, &str); 8] = [
+    ("sessions", "Sessions"),
+    ("benchmarks", "Benchmarks"),
+    ("trend", "Trend"),
+    ("compare", "Compare"),
+    ("alerts", "Changes"),
+    ("machines", "Machines"),
+    ("calibration", "Calibration"),
+    ("live", "Live"),
+];
+
+/// The frame of a page; `path` is its address without an ending.
+pub fn around(site: &Site, place: Option<&Place>, page: &Page, path: &str, query: &Query) -> Served {
+    let project = &site.project;
+    let mut navigation = vec![Link {
+        is_here: place == Some(&Place::Overview),
+        ..Link::new("/", "Speedwell")
+    }];
+    let here = place.and_then(part_of);
+    navigation.extend(PAGES.iter().map(|(page, words)| Link {
+        is_here: here == Some(page),
+        ..Link::new(format!("/{project}/{page}"), *words)
+    }));
+    let mut breadcrumbs = vec![Link::new("/", "projects")];
+    if place != Some(&Place::Overview) {
+        breadcrumbs.push(Link::new(format!("/{project}/"), project));
+    }
+    breadcrumbs.extend(page.crumbs.iter().cloned());
+    if let Some(last) = breadcrumbs.last_mut() {
+        last.is_here = true;
+    }
+    let address = |ending: &str| {
+        let path = match path.strip_suffix('/') {
+            Some(folder) => format!("{folder}/index"),
+            None => path.to_owned(),
+        };
+        format!("{path}.{ending}{}", query.text())
+    };
+    let mut formats: Vec<Link> = Format::DOCUMENTS
+        .iter()
+        .filter(|(ending, _)| *ending != "json")
+        .map(|(ending, _)| Link::new(address(ending), name_of(ending)))
+        .collect();
+    if !page.sessions.is_empty() {
+        formats.push(Link::new(address("jsonl"), "JSON Lines with every sample"));
+    }
+    Served {
+        navigation,
+        breadcrumbs,
+        assets: site.assets.clone(),
+        data_link: address("json"),
+        formats,
+        search: format!("/{project}/search"),
+        filters: page.filters.clone(),
+        links: page.links.clone(),
+        choice: page.choice.clone(),
+        events: page.events.clone(),
+    }
+}
+
+fn name_of(ending: &str) -> &'static str {
+    match ending {
+        "md" => "Markdown",
+        "csv" => "CSV",
+        "html" => "one HTML file",
+        _ => "text",
+    }
+}
+
+/// Which of the pages in the bar a page belongs to.
+fn part_of(place: &Place) -> Option<&'static str> {
+    Some(match place {
+        Place::Overview | Place::Project | Place::Search => return None,
+        Place::Sessions
+        | Place::Session(_)
+        | Place::Reference(_)
+        | Place::Revision(_)
+        | Place::Branch(_) => "sessions",
+        Place::Benchmarks | Place::Benchmark(_) => "benchmarks",
+        Place::Trend => "trend",
+        Place::Compare => "compare",
+        Place::Machines | Place::Machine(_) => "machines",
+        Place::Calibration => "calibration",
+        Place::Alerts => "alerts",
+        Place::Live | Place::SessionLive(_) | Place::Events(_) => "live",
+    })
+}

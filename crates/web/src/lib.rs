@@ -1,0 +1,21 @@
+//! Pages over a store: each is a document of `report` with a frame around it, at an address that holds all of its state.
+//!
+//! Decides which pages there are and where their links lead. It must know neither options nor sockets, and what needs a
+//! repository or the words of the command line is asked of the program around it ([`Lookups`]). Start with [`router`], then
+//! `page/mod.rs`.
+
+mod address;
+mod answer;
+mod frame;
+mod link;
+mod live;
+mod lookups;
+mod page;
+mod query;
+mod refusal;
+mod site;
+
+pub use answer::router;
+pub use frame::{Names, assets};
+pub use lookups::{Course, Lookups, Planned, Source};
+pub use site::{Site, project_name};

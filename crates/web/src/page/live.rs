@@ -1,0 +1,143 @@
+//! `/PROJECT/live` and `/PROJECT/sessions/ID/live`: what is being measured.
+//!
+//! Verdicts are shown of cases that are decided, and of no others: a verdict that is looked at between the planned looks would
+//! be wrong more often than it says.
+
+use super::session::known;
+use super::{Outcome, Page, Visit};
+use crate::refusal::Refusal;
+use speedwell_analysis as analysis;
+use speedwell_model::{Session, State};
+use speedwell_report::html::Link;
+use speedwell_report::{self as report, Block, Document, LiveCase, LiveState, Output};
+use speedwell_results::store::{Overview, SessionFilter};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Sessions that are shown at once.
+const ROWS: usize = 20;
+
+/// All that is being measured.
+pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
+    visit.query.check(&[])?;
+    let filter = SessionFilter {
+        state: Some("running".into()),
+        ..SessionFilter::default()
+    };
+    let running = visit.store.selected(&filter, ROWS)?;
+    let (killed, running): (Vec<Overview>, Vec<Overview>) =
+        running.into_iter().partition(|session| session.is_killed);
+    let mut document = Document::new("live");
+    document.push(Block::Headline(match running.len() {
+        0 => "nothing is being measured".to_owned(),
+        some => format!("{} measured just now", report::count(some, "session is", "sessions are")),
+    }));
+    if !running.is_empty() {
+        document.append(visit.list(&running));
+    }
+    if !killed.is_empty() {
+        document.push_heading(2, "Killed");
+        document.append(visit.list(&killed));
+    }
+    let links = running.iter().map(|session| {
+        let live = format!("{}/live", visit.session(&session.id));
+        Link::new(live, format!("watch @{}", session.number))
+    });
+    Ok(Page {
+        crumbs: vec![Link::new(visit.href("live"), "live")],
+        links: links.collect(),
+        events: Some(visit.href("sessions/any/events")),
+        ..Page::of(document)
+    })
+}
+
+/// One session while it is being measured; afterwards its report.
+pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
+    visit.query.check(&[])?;
+    let known = known(visit, id)?;
+    if known.state != State::Running {
+        return Ok(Outcome::Elsewhere(visit.session(id)));
+    }
+    progress_page(visit, &known).map(Outcome::from)
+}
+
+/// How far a session is.
+pub(crate) fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
+    let session = visit.store.session(known.number)?;
+    let done = visit.store.finished_slots(known.number)?.len();
+    let decided = visit.store.decided_cases(known.number)?;
+    let planned = (visit.site.lookups.planned)(visit.store, known.number)?;
+    let saved: usize = decided.values().sum();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_unix_ms = now.map_or(0, |since| since.as_millis() as i64);
+    let verdicts = verdicts(visit, &session, &decided)?;
+    let last = session
+        .runs
+        .iter()
+        .map(|run| run.started_unix_ms + (run.wall_ns / 1_000_000) as i64)
+        .max();
+    let state = LiveState {
+        number: known.number,
+        is_killed: known.is_killed,
+        done,
+        planned: planned.slots.saturating_sub(saved),
+        started_unix_ms: known.started_unix_ms,
+        last_sign_unix_ms: last.unwrap_or(known.started_unix_ms),
+        now_unix_ms,
+        timeout_ms: planned.timeout_ms,
+        cases: cases(&session, &verdicts),
+    };
+    let mut document = report::live(&state);
+    document.append(report::failures(&session.failures, Output::default().verbosity));
+    let own = visit.session(&known.id);
+    Ok(Page {
+        crumbs: vec![
+            Link::new(visit.href("live"), "live"),
+            Link::new(format!("{own}/live"), format!("@{}", known.number)),
+        ],
+        links: vec![Link::new(own.clone(), "its report so far")],
+        events: Some(format!("{own}/events")),
+        ..Page::of(document)
+    })
+}
+
+/// Cases with their runs of each variant, in the order of their first runs.
+fn cases(session: &Session, verdicts: &BTreeMap<String, String>) -> Vec<LiveCase> {
+    let mut cases: Vec<LiveCase> = Vec::new();
+    for run in &session.runs {
+        let id = run.case.id();
+        let at = cases.iter().position(|case| case.id == id);
+        let at = at.unwrap_or_else(|| {
+            cases.push(LiveCase {
+                verdict: verdicts.get(&id).cloned(),
+                id,
+                runs: 0,
+            });
+            cases.len() - 1
+        });
+        cases[at].runs += 1;
+    }
+    cases
+}
+
+/// The verdicts of decided cases: those of the look that decided them.
+fn verdicts(
+    visit: Visit<'_>,
+    session: &Session,
+    decided: &BTreeMap<String, usize>,
+) -> Result<BTreeMap<String, String>, Refusal> {
+    let mut verdicts = BTreeMap::new();
+    if decided.is_empty() {
+        return Ok(verdicts);
+    }
+    let part = session.part(|run| decided.contains_key(&run.case.id()));
+    let settings = (visit.site.lookups.settings)(&[])?;
+    let findings = analysis::analyse(&part, &settings);
+    for case in decided.keys() {
+        verdicts.insert(case.clone(), "decided".to_owned());
+    }
+    for row in findings.comparisons.iter().flat_map(|found| &found.rows) {
+        verdicts.insert(row.case.id(), row.verdict.to_string());
+    }
+    Ok(verdicts)
+}

@@ -1,0 +1,215 @@
+//! The pages, one file each: a document, and what can be done from there.
+//!
+//! A page calls what the command of the same name calls; it decides nothing about figures. Start at [`page`].
+
+mod alerts;
+mod benchmarks;
+mod branch;
+mod calibration;
+mod compare;
+mod live;
+mod machines;
+mod overview;
+mod project;
+mod revision;
+mod search;
+mod session;
+mod sessions;
+mod trend;
+
+pub(crate) use live::progress_page;
+
+use crate::address::Place;
+use crate::link::{encoded, encoded_path, link_by, link_column};
+use crate::query::Query;
+use crate::refusal::Refusal;
+use crate::site::Site;
+use axum::http::StatusCode;
+use speedwell_report::html::{Choice, Form, Link};
+use speedwell_report::{Block, Cell, Column, Document, Kind, Row, Table};
+use speedwell_results::store::{Overview, Store};
+
+/// A page before its frame.
+#[derive(Debug)]
+pub struct Page {
+    /// What it says.
+    pub document: Document,
+    /// The way to it, behind the project; the last is the page itself.
+    pub crumbs: Vec<Link>,
+    /// What is near it.
+    pub links: Vec<Link>,
+    /// What can be chosen.
+    pub filters: Option<Form>,
+    /// Rows that can be chosen for a comparison.
+    pub choice: Option<Choice>,
+    /// The sessions behind it, by number.
+    pub sessions: Vec<i64>,
+    /// A stream of events that it shows.
+    pub events: Option<String>,
+    /// Whether it says the same until the store changes.
+    pub is_lasting: bool,
+    /// The status of the answer.
+    pub status: StatusCode,
+}
+
+impl Page {
+    /// A page that says this and offers nothing else.
+    pub fn of(document: Document) -> Page {
+        Page {
+            document,
+            crumbs: Vec::new(),
+            links: Vec::new(),
+            filters: None,
+            choice: None,
+            sessions: Vec::new(),
+            events: None,
+            is_lasting: false,
+            status: StatusCode::OK,
+        }
+    }
+}
+
+/// What an address leads to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A page.
+    Page(Box<Page>),
+    /// Another address.
+    Elsewhere(String),
+}
+
+impl From<Page> for Outcome {
+    fn from(page: Page) -> Outcome {
+        Outcome::Page(Box::new(page))
+    }
+}
+
+/// One look at a page.
+#[derive(Clone, Copy)]
+pub struct Visit<'v> {
+    /// Where.
+    pub site: &'v Site,
+    /// What is there.
+    pub store: &'v Store,
+    /// What was chosen.
+    pub query: &'v Query,
+}
+
+impl Visit<'_> {
+    /// The address of a page of the project, from what stands behind the project's name.
+    pub fn href(&self, path: &str) -> String {
+        format!("/{}/{path}", self.site.project)
+    }
+
+    /// The address of a session by its identity.
+    pub fn session(&self, id: &str) -> String {
+        self.href(&format!("sessions/{}", encoded(id)))
+    }
+
+    /// The address of a session by its number.
+    pub fn numbered(&self, number: i64) -> String {
+        self.href(&format!("@{number}"))
+    }
+
+    /// The address of a comparison.
+    pub fn compare(&self, base: &str, with: &str) -> String {
+        let (base, with) = (encoded(base), encoded(with));
+        self.href(&format!("compare?base={base}&with={with}"))
+    }
+
+    /// The address of a revision.
+    pub fn revision(&self, id: &str) -> String {
+        self.href(&format!("revisions/{}", encoded_path(id)))
+    }
+
+    /// The address of a branch.
+    pub fn branch(&self, name: &str) -> String {
+        self.href(&format!("branches/{}", encoded_path(name)))
+    }
+
+    /// The address of a benchmark.
+    pub fn benchmark(&self, name: &str) -> String {
+        self.href(&format!("benchmarks/{}", encoded_path(name)))
+    }
+
+    /// The address of the course of a case.
+    pub fn trend(&self, case: &str) -> String {
+        self.href(&format!("trend?case={}", encoded(case)))
+    }
+
+    /// The list of these sessions, each leading to its page.
+    pub fn list(&self, sessions: &[Overview]) -> Document {
+        let mut document = speedwell_report::sessions(&speedwell_report::Page {
+            sessions,
+            number: 1,
+            all: sessions.len(),
+        });
+        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        link_by(&mut document, "sessions", ["number", "id"], |id| {
+            Some(self.session(&text(id)?))
+        });
+        let known = |value: &serde_json::Value| text(value).filter(|text| !text.is_empty());
+        link_column(&mut document, "sessions", "revision", |id| {
+            Some(self.revision(&known(id)?))
+        });
+        link_column(&mut document, "sessions", "branch", |name| {
+            Some(self.branch(&known(name)?))
+        });
+        document
+    }
+
+    /// How two rows of such a list are chosen for a comparison.
+    pub fn choice(&self) -> Option<Choice> {
+        Some(Choice {
+            table: "sessions",
+            action: self.href("compare"),
+            name: "of",
+            button: "Compare the two chosen sessions".into(),
+        })
+    }
+}
+
+/// The page at a place.
+///
+/// # Errors
+/// There is none, or the store cannot be read.
+pub fn page(site: &Site, store: &Store, place: &Place, query: &Query) -> Result<Outcome, Refusal> {
+    let visit = Visit { site, store, query };
+    match place {
+        Place::Overview => overview::page(visit).map(Outcome::from),
+        Place::Project => project::page(visit).map(Outcome::from),
+        Place::Sessions => sessions::page(visit).map(Outcome::from),
+        Place::Session(id) => session::page(visit, id),
+        Place::Reference(word) => session::elsewhere(visit, word),
+        Place::Benchmarks => benchmarks::all(visit).map(Outcome::from),
+        Place::Benchmark(name) => benchmarks::one(visit, name).map(Outcome::from),
+        Place::Trend => trend::page(visit).map(Outcome::from),
+        Place::Compare => compare::page(visit),
+        Place::Revision(id) => revision::page(visit, id),
+        Place::Branch(name) => branch::page(visit, name).map(Outcome::from),
+        Place::Machines => machines::all(visit).map(Outcome::from),
+        Place::Machine(number) => machines::one(visit, number).map(Outcome::from),
+        Place::Calibration => calibration::page(visit).map(Outcome::from),
+        Place::Alerts => alerts::page(visit).map(Outcome::from),
+        Place::Live => live::all(visit).map(Outcome::from),
+        Place::SessionLive(id) => live::one(visit, id),
+        Place::Events(_) => Err(Refusal::missing("a stream of events has one form only")),
+        Place::Search => search::page(visit).map(Outcome::from),
+    }
+}
+
+/// Adds pages that may be meant.
+pub fn add_nearest(document: &mut Document, nearest: &[(String, String)]) {
+    if nearest.is_empty() {
+        return;
+    }
+    document.push_heading(2, "Did you mean");
+    let rows = nearest
+        .iter()
+        .map(|(href, name)| Row::Cells(vec![Cell::words(name).linked(href)]));
+    document.push(Block::Table(Table {
+        columns: vec![Column::new("name", "name", Kind::Label)],
+        rows: rows.collect(),
+        ..Table::new("nearest")
+    }));
+}

@@ -1,0 +1,114 @@
+//! `/PROJECT/`: what happened lately, and where to look first.
+
+use super::alerts::open_changes;
+use super::{Page, Visit};
+use crate::link::encoded;
+use crate::lookups::Course;
+use crate::refusal::Refusal;
+use speedwell_analysis::history::History;
+use speedwell_report::html::Link;
+use speedwell_report::{self as report, Block, CourseAxis, Document, Output, moment};
+use speedwell_results::store::{Overview, SessionFilter};
+
+/// Newest sessions that are listed.
+const ROWS: usize = 8;
+
+/// Series whose courses are drawn.
+const SERIES: usize = 60;
+
+pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
+    visit.query.check(&[])?;
+    let newest = visit.store.selected(&SessionFilter::default(), ROWS)?;
+    let Some(last) = newest.first() else {
+        let mut document = Document::new("project");
+        report::nothing_measured(&mut document);
+        return Ok(Page::of(document));
+    };
+    let running: Vec<&Overview> = newest
+        .iter()
+        .filter(|session| session.state == speedwell_model::State::Running && !session.is_killed)
+        .collect();
+    // A project without a history has sessions all the same.
+    let history = visit.site.history(&Course::default());
+    let mut document = Document::new("project");
+    document.push(Block::Headline(headline(last, running.len(), history.as_deref().ok())));
+    if !running.is_empty() {
+        document.push_heading(2, "Being measured");
+        let owned: Vec<Overview> = running.into_iter().cloned().collect();
+        document.append(visit.list(&owned));
+    }
+    match &history {
+        Ok(history) => add_history(&mut document, visit, history),
+        Err(refusal) => document.push(Block::Note(format!("No history: {}.", refusal.words))),
+    }
+    document.push_heading(2, "Newest sessions");
+    document.append(visit.list(&newest));
+    Ok(Page {
+        links: links(visit)?,
+        choice: None,
+        ..Page::of(document)
+    })
+}
+
+fn headline(last: &Overview, running: usize, history: Option<&History>) -> String {
+    let mut words = match history.map(open) {
+        Some((worse, all)) if all > 0 => format!("{all} open changes, {worse} worse"),
+        _ => "no open change".to_owned(),
+    };
+    if words.starts_with("1 ") {
+        words = words.replacen("changes", "change", 1);
+    }
+    let measuring = match running {
+        0 => "",
+        _ => "; measuring just now",
+    };
+    format!(
+        "{words}{measuring}. Newest session: @{}, {}.",
+        last.number,
+        moment(last.started_unix_ms)
+    )
+}
+
+/// How many changes are open, the worse ones first.
+fn open(history: &History) -> (usize, usize) {
+    let mut counted = (0, 0);
+    for series in &history.series {
+        for change in series.trend.changes.iter().filter(|change| change.is_open()) {
+            counted.1 += 1;
+            if series.verdict(change, history.threshold) == speedwell_model::Verdict::Worse {
+                counted.0 += 1;
+            }
+        }
+    }
+    counted
+}
+
+/// Open changes, and the course of every series, the urgent ones first.
+fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
+    if open(history).1 > 0 {
+        document.push_heading(2, "Open changes");
+        let found = open_changes(visit, history);
+        let tables = found.blocks.into_iter();
+        document.extend(tables.filter(|block| matches!(block, Block::Table(_))));
+    }
+    if history.series.is_empty() || history.series.len() > SERIES {
+        return;
+    }
+    let courses = report::trend(history, CourseAxis::Revision, &Output::default());
+    let mut galleries = courses.blocks.into_iter();
+    if let Some(gallery) = galleries.find(|block| matches!(block, Block::Gallery(_))) {
+        document.push_heading(2, "Courses");
+        document.push(gallery);
+    }
+}
+
+fn links(visit: Visit<'_>) -> Result<Vec<Link>, Refusal> {
+    let mut links = vec![Link::new(visit.compare("@prev", "@latest"), "compare @prev with @latest")];
+    let [branches, _] = visit.store.branches_and_tags()?;
+    for branch in branches.iter().take(4) {
+        let trend = visit.href(&format!("trend?branch={}", encoded(branch)));
+        links.push(Link::new(visit.branch(branch), format!("branch {branch}")));
+        links.push(Link::new(trend, format!("trend of {branch}")));
+    }
+    Ok(links)
+}

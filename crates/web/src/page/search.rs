@@ -1,0 +1,109 @@
+//! `/PROJECT/search`: benchmarks, cases, sessions, revisions, branches and machines by a part of their names.
+
+use super::{Page, Visit};
+use crate::refusal::Refusal;
+use speedwell_report::html::Link;
+use speedwell_report::{Block, Cell, Column, Document, Kind, Row, Table};
+
+/// Hits of each kind.
+const HITS: usize = 20;
+
+/// A kind of thing, and those that were found: addresses and names.
+type Found = (&'static str, Vec<(String, String)>);
+
+pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
+    visit.query.check(&["q"])?;
+    let wanted = visit.query.get("q").unwrap_or_default();
+    let mut document = Document::new("search");
+    let found: Vec<Found> = match wanted {
+        "" => Vec::new(),
+        wanted => found(visit, wanted)?,
+    };
+    let hits: usize = found.iter().map(|(_, hits)| hits.len()).sum();
+    document.push(Block::Headline(match (wanted, hits) {
+        ("", _) => "what are you looking for".to_owned(),
+        (wanted, 0) => format!("nothing is called '{wanted}'"),
+        (wanted, 1) => format!("1 hit for '{wanted}'"),
+        (wanted, hits) => format!("{hits} hits for '{wanted}'"),
+    }));
+    for (kind, hits) in found.into_iter().filter(|(_, hits)| !hits.is_empty()) {
+        document.push_heading(2, kind);
+        let rows = hits
+            .iter()
+            .map(|(href, name)| Row::Cells(vec![Cell::words(name).linked(href)]));
+        document.push(Block::Table(Table {
+            columns: vec![Column::new("name", "name", Kind::Label)],
+            rows: rows.collect(),
+            ..Table::new("found")
+        }));
+    }
+    Ok(Page {
+        crumbs: vec![Link::new(visit.href("search"), "search")],
+        ..Page::of(document)
+    })
+}
+
+fn found(visit: Visit<'_>, wanted: &str) -> Result<Vec<Found>, Refusal> {
+    let lower = wanted.to_lowercase();
+    let is_hit = |name: &str| name.to_lowercase().contains(&lower);
+    let store = visit.store;
+    let benchmarks = store.benchmarks()?;
+    let benchmarks = benchmarks
+        .iter()
+        .filter(|known| is_hit(&known.name))
+        .map(|known| (visit.benchmark(&known.name), known.name.clone()));
+    let mut sessions = Vec::new();
+    let number = wanted.trim_start_matches('@').parse::<i64>().ok();
+    if let Some(number) = number
+        && store.overview(number)?.is_some()
+    {
+        sessions.push((visit.numbered(number), format!("@{number}")));
+    }
+    let [branches, tags] = store.branches_and_tags()?;
+    let tag = wanted.trim_start_matches('@').to_lowercase();
+    let tagged = tags
+        .into_iter()
+        .filter(|known| known.to_lowercase().contains(&tag));
+    sessions.extend(tagged.map(|tag| {
+        let word = format!("@{tag}");
+        (visit.href(&crate::link::encoded_path(&word)), word)
+    }));
+    let revisions = store.revisions_beginning(wanted, HITS)?.into_iter();
+    let revisions = revisions.map(|id| (visit.revision(&id), id));
+    let branches = branches.into_iter().filter(|name| is_hit(name));
+    let branches = branches.map(|name| (visit.branch(&name), name));
+    let machines = store.machines()?;
+    let machines = machines
+        .iter()
+        .filter(|known| is_hit(known.machine.title()))
+        .map(|known| {
+            let address = visit.href(&format!("machines/{}", known.number));
+            (address, known.machine.title().to_owned())
+        });
+    Ok(vec![
+        ("Benchmarks", benchmarks.take(HITS).collect()),
+        ("Cases", cases(visit, &is_hit)?),
+        ("Sessions", sessions.into_iter().take(HITS).collect()),
+        ("Revisions", revisions.collect()),
+        ("Branches", branches.take(HITS).collect()),
+        ("Machines", machines.take(HITS).collect()),
+    ])
+}
+
+/// Cases with a course.
+fn cases(
+    visit: Visit<'_>,
+    is_hit: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(String, String)>, Refusal> {
+    let mut names: Vec<String> = Vec::new();
+    for series in visit.store.series()? {
+        if is_hit(&series.key.case) && !names.iter().any(|known| *known == *series.key.case) {
+            names.push(series.key.case.to_string());
+        }
+        if names.len() == HITS {
+            break;
+        }
+    }
+    let links = names.into_iter().map(|case| (visit.trend(&case), case));
+    Ok(links.collect())
+}
