@@ -130,9 +130,8 @@ pub fn program_of_package(
     let shown = folder.display();
     let built = build::programs(adapter, folder, Path::new(&tool), variant);
     let built = built.map_err(|failed| {
-        let Failed { cause, replay, .. } = &failed;
-        let last = failed.output.lines().last().unwrap_or_default().trim();
-        anyhow!("'{shown}' {cause} and said: {last}\nhint: repeat it with: {replay}")
+        let Failed { cause, replay, .. } = failed;
+        anyhow!("'{shown}' {cause}\nhint: repeat it with: {replay}")
     })?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),

@@ -395,7 +395,7 @@ pub fn catch2() -> Option<Suite> {
         project: with_link("sums", program.as_ref()?),
         target: "./sums".to_owned(),
         environment: Vec::new(),
-        short: &["-w", "1ms"],
+        short: &["-w", "1ms", "-n", "10"],
         listed: &[
             "sums, [of] all/large",
             "sums, [of] all/inner/small",

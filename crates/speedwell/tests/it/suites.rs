@@ -453,7 +453,11 @@ fn two_package_folders_of_go_are_built_and_compared() {
         &source.replace("var sink int", "var sink"),
     );
     let answer = broken.run(&[&words[..], &short].concat()).expect_status(2);
-    answer.expect_stderr(&["in source 'new'", "syntax error", "repeat it with: "]);
+    answer.expect_stderr(&[
+        "in source 'new'",
+        "does not compile: tiny_test.go:",
+        "repeat it with: ",
+    ]);
 }
 
 #[test]
