@@ -59,26 +59,29 @@ pub fn projects(projects: &[ProjectLine]) -> Document {
         Column::new("project", "project", Kind::Label),
         |project: &ProjectLine| Cell::words(&project.name),
     );
-    columns.add(Column::figure("newest", "newest session"), |project| {
-        match &project.newest {
+    columns.add(
+        Column::figure("newest", "newest session"),
+        |project| match &project.newest {
             Some(newest) => Cell::value(newest.number).shown(format!("@{}", newest.number)),
             None => Cell::default(),
-        }
-    });
-    columns.add(Column::words("started_unix_ms", "started (UTC)"), |project| {
-        match &project.newest {
+        },
+    );
+    columns.add(
+        Column::words("started_unix_ms", "started (UTC)"),
+        |project| match &project.newest {
             Some(newest) => {
                 Cell::value(newest.started_unix_ms).shown(moment(newest.started_unix_ms))
             }
             None => Cell::default(),
-        }
-    });
-    columns.add(Column::figure("sessions", "sessions"), |project| {
-        match project.sessions {
+        },
+    );
+    columns.add(
+        Column::figure("sessions", "sessions"),
+        |project| match project.sessions {
             Some(all) => counted(all),
             None => Cell::text("more than 1,000"),
-        }
-    });
+        },
+    );
     columns.add(Column::figure("week", "in seven days"), |project| {
         counted(sessions_of_week(project))
     });
@@ -258,9 +261,7 @@ impl MachineLine {
 fn calibration_cell(known: Option<&Calibration>) -> Cell {
     match known {
         None => Cell::text("never calibrated").emphasised(Emphasis::Muted),
-        Some(known) if known.is_in_range() => {
-            Cell::words("calibrated").emphasised(Emphasis::Good)
-        }
+        Some(known) if known.is_in_range() => Cell::words("calibrated").emphasised(Emphasis::Good),
         Some(known) => {
             let words = if known.false_alarms < known.expected_low {
                 "too few false alarms"

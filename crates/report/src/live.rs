@@ -64,9 +64,9 @@ impl LiveState {
             return format!("measuring: {} done", count(self.done, "run", "runs"));
         }
         let part = share(self.done as f64 / self.planned as f64);
-        let left = self
-            .remaining_ms()
-            .map_or_else(String::new, |left| format!(", at most {} left", duration(left)));
+        let left = self.remaining_ms().map_or_else(String::new, |left| {
+            format!(", at most {} left", duration(left))
+        });
         format!(
             "measuring: {} of {} done ({part}){left}",
             self.done,
@@ -130,7 +130,11 @@ mod tests {
     #[test]
     fn the_rest_takes_as_long_in_proportion_as_what_is_done() {
         assert_eq!(state().remaining_ms(), Some(180_000));
-        assert!(state().headline().starts_with("measuring: 56 of 224 runs done (25 %), at most 3 min"));
+        assert!(
+            state()
+                .headline()
+                .starts_with("measuring: 56 of 224 runs done (25 %), at most 3 min")
+        );
         let begun = LiveState { done: 0, ..state() };
         assert_eq!(begun.remaining_ms(), None);
     }

@@ -3,8 +3,8 @@
 //! A queue that grows only makes everybody wait; so beyond its length requests are refused at once, with the time after
 //! which to try again. Work whose client has gone meanwhile is not begun.
 
+use crate::error::Error;
 use crate::refusal::Refusal;
-use crate::server::Error;
 use axum::http::StatusCode;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

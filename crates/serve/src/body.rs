@@ -145,11 +145,8 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Gives these pieces, with nothing to give before each of them where `pauses` is set.
-    pub(crate) struct Pieces {
-        pieces: VecDeque<Bytes>,
-        pauses: bool,
-    }
+    /// Gives these pieces, and then nothing more, without an end.
+    struct Pieces(VecDeque<Bytes>);
 
     impl Body for Pieces {
         type Data = Bytes;
@@ -159,11 +156,10 @@ mod tests {
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-            if std::mem::take(&mut self.pauses) {
-                return Poll::Pending;
+            match self.0.pop_front() {
+                Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+                None => Poll::Pending,
             }
-            self.pauses = true;
-            Poll::Ready(self.pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
         }
     }
 
@@ -180,11 +176,8 @@ mod tests {
             body_bytes_per_s: 1000,
             ..Limits::default()
         };
-        let pieces = Pieces {
-            pieces: pieces.iter().map(|size| vec![0; *size].into()).collect(),
-            pauses: false,
-        };
-        Limited::new(pieces, &limits, fault.clone())
+        let pieces = pieces.iter().map(|size| vec![0; *size].into()).collect();
+        Limited::new(Pieces(pieces), &limits, fault.clone())
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ use std::task::{Context, Poll, ready};
 
 /// Below, the answer fits into one packet anyway.
 const AT_LEAST_BYTES: u64 = 1024;
+/// Of a report's page of 545 kB, level 2 makes 119 kB in 6.7 ms of a processor, level 5 107 kB in 29 ms.
+const LEVEL: u32 = 2;
 /// So much is packed before other connections of this thread have their turn.
 const STEP_BYTES: usize = 32 << 10;
 
@@ -68,7 +70,7 @@ pub(crate) fn pack(response: Response, method: &Method, asked_gzip: bool) -> Res
     }
     let packed = Packed {
         body,
-        encoder: Some(GzEncoder::new(Vec::new(), Compression::new(5))),
+        encoder: Some(GzEncoder::new(Vec::new(), Compression::new(LEVEL))),
         rest: Bytes::new(),
     };
     Response::from_parts(parts, Body::new(packed))

@@ -3,19 +3,18 @@
 //! HTTP/1.1 only. Its heads are bounded by time and size; what HTTP/2 would add are streams whose
 //! resets and settings need limits of their own, and pages of this server gain nothing by it.
 
+use crate::client::{Arrival, Proxy};
 use crate::gate::Gate;
-use crate::hosts::{Arrival, Proxy};
 use crate::limits::Limits;
 use crate::line::Line;
 use crate::listen;
-use crate::server::Stopper;
+use crate::stopper::Stopper;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -88,16 +87,14 @@ where
     let _ = connection.await;
 }
 
-/// Answers a connection for which there is no place, without waiting for anything.
-pub(crate) fn turn_away(socket: TcpStream) {
-    let Ok(mut socket) = socket.into_std() else {
-        return;
-    };
-    // What has come in so far is read, because closing over it would take the answer away as well.
-    let mut space = [0; 16 << 10];
-    let read = socket.read(&mut space);
-    if read.is_ok() || read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
-        let _ = socket.write(NO_PLACE);
-        let _ = socket.shutdown(Shutdown::Write);
+/// Answers a connection for which there is no place, whatever it asks.
+pub(crate) async fn turn_away(socket: TcpStream, limits: &Limits) {
+    let mut line = Line::new(socket, limits);
+    // A socket that is new takes so few bytes at once.
+    if poll_fn(|cx| Pin::new(&mut line).poll_write(cx, NO_PLACE))
+        .await
+        .is_ok()
+    {
+        let _ = poll_fn(|cx| Pin::new(&mut line).poll_shutdown(cx)).await;
     }
 }

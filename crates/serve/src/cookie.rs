@@ -3,7 +3,7 @@
 //!
 //! What a cookie stands for is kept here, not in the cookie, so that ending a login ends it.
 
-use crate::server::Error;
+use crate::error::Error;
 use crate::token::{Digest, Secret};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};

@@ -4,7 +4,7 @@
 //! Browsers say where a request comes from (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454), and no
 //! page can make them say otherwise. Programs say neither; they have no cookies that others could use.
 
-use crate::hosts::Client;
+use crate::client::Client;
 use crate::refusal::Refusal;
 use axum::http::header::{COOKIE, HeaderMap, ORIGIN};
 use axum::http::{Method, StatusCode};
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn changes_come_from_our_pages_or_from_programs() {
-        let allowed = |lines| !is_refused(&Method::POST, lines);
+        let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::POST, lines);
         assert!(allowed(&[]));
         assert!(allowed(&[OURS]));
         assert!(allowed(&[
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn other_sites_may_link_to_pages_but_not_embed_or_fetch_them() {
-        let allowed = |lines| !is_refused(&Method::GET, lines);
+        let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::GET, lines);
         let other = ("sec-fetch-site", "cross-site");
         let visit = [
             other,

@@ -4,21 +4,21 @@
 //! that comes back names the last event it has seen and gets those after it, if they are still kept; else it gets what
 //! everybody gets first. Who is more than 64 events behind is cut off, and comes back in the same way.
 
-use crate::server::Stopper;
-use axum::body::Body;
+mod viewer;
+
+pub use viewer::Viewer;
+
+use crate::stopper::Stopper;
 use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
-use hyper::body::{Bytes, Frame};
+use hyper::body::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fmt::Write;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::time::{Instant, Sleep, sleep};
+use viewer::Queue;
 
 /// Events that a viewer may be behind.
 const BEHIND: usize = 64;
@@ -57,12 +57,12 @@ impl Event {
         let mut text = String::with_capacity(self.data.len() + 64);
         let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
         // Writing to a string does not fail.
-        let _ = write!(text, "event: {name}\n");
+        let _ = writeln!(text, "event: {name}");
         if let Some(id) = id {
-            let _ = write!(text, "id: {id}\n");
+            let _ = writeln!(text, "id: {id}");
         }
         for line in self.data.replace("\r\n", "\n").split(['\n', '\r']) {
-            let _ = write!(text, "data: {line}\n");
+            let _ = writeln!(text, "data: {line}");
         }
         text.push('\n');
         text.into()
@@ -101,18 +101,12 @@ struct State {
     is_over: bool,
 }
 
-/// What one viewer has not got yet.
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Bytes>,
-    waker: Option<Waker>,
-    is_over: bool,
-}
+/// A hub that may be gone.
+pub(crate) struct WeakHub(Weak<Mutex<State>>);
 
-impl Queue {
-    fn end(&mut self, last: Option<&Bytes>) {
-        self.waiting.extend(last.cloned());
-        self.is_over = true;
+impl WeakHub {
+    pub(crate) fn get(&self) -> Option<Hub> {
+        self.0.upgrade().map(|state| Hub { state })
     }
 }
 
@@ -170,13 +164,13 @@ impl Hub {
     #[must_use]
     pub fn ends_with(self, stopper: &Stopper, last: Event) -> Hub {
         lock(&self.state).last = Some(last.text(None));
-        let state = Arc::downgrade(&self.state);
-        stopper.on_stop(move || {
-            if let Some(state) = state.upgrade() {
-                Hub { state }.end();
-            }
-        });
+        stopper.also_ends(&self);
         self
+    }
+
+    /// What a stopper keeps of a hub: it does not keep it alive.
+    pub(crate) fn weak(&self) -> WeakHub {
+        WeakHub(Arc::downgrade(&self.state))
     }
 
     /// Sends a comment after so much time without an event, instead of 15 s.
@@ -218,7 +212,7 @@ impl Hub {
                     return false;
                 };
                 let mut queue = lock(&viewer);
-                if queue.waiting.len() >= BEHIND {
+                if queue.waiting.len() >= queue.limit {
                     queue.waiting.clear();
                     queue.end(None);
                 } else {
@@ -253,34 +247,30 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// The stream of one viewer, as the answer of a handler. It begins with the events after the
-    /// `Last-Event-ID` of the request if all of them are kept, else with `first`: how things are now. No event is lost
-    /// between `first` and those that follow.
+    /// The stream of one viewer, as the answer of a handler: [`Hub::watch`] for handlers that know at
+    /// once how things are now.
     pub fn stream(&self, asked: &HeaderMap, first: impl FnOnce() -> Vec<Event>) -> Response {
-        let mut response = Response::new(Body::new(self.watch(seen(asked), first)));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        let viewer = self.watch(asked);
+        let first = if viewer.begins_anew() {
+            first()
+        } else {
+            Vec::new()
+        };
+        viewer.answer(&first)
     }
 
-    fn watch(&self, seen: Option<u64>, first: impl FnOnce() -> Vec<Event>) -> Viewer {
+    /// A viewer, who gets everything that is sent from now on. It begins with the events after the
+    /// `Last-Event-ID` of the request if all of them are kept; else it [begins anew](Viewer::begins_anew).
+    pub fn watch(&self, asked: &HeaderMap) -> Viewer {
         let mut queue = Queue::default();
         let mut state = lock(&self.state);
-        match seen.filter(|seen| (state.forgotten..=state.newest).contains(seen)) {
-            Some(seen) => {
-                let missed = state.kept.iter().filter(|(id, _)| *id > seen);
-                queue.waiting.extend(missed.map(|(_, text)| text.clone()));
-            }
-            None => {
-                // They stand for everything up to here, whose id the viewer names when it comes back.
-                let newest = state.newest;
-                let events = first();
-                queue
-                    .waiting
-                    .extend(events.iter().map(|event| event.text(Some(newest))));
-            }
+        let seen = seen(asked).filter(|seen| (state.forgotten..=state.newest).contains(seen));
+        if let Some(seen) = seen {
+            let missed = state.kept.iter().filter(|(id, _)| *id > seen);
+            queue.waiting.extend(missed.map(|(_, text)| text.clone()));
         }
+        // Who comes back after a while has more to read than others are allowed to be behind.
+        queue.limit = BEHIND + queue.waiting.len();
         if state.is_over {
             queue.end(state.last.as_ref());
         }
@@ -288,11 +278,8 @@ impl Hub {
         if !state.is_over {
             state.viewers.push(Arc::downgrade(&queue));
         }
-        Viewer {
-            queue,
-            beat: state.beat,
-            timer: Box::pin(sleep(state.beat)),
-        }
+        let since = seen.is_none().then_some(state.newest);
+        Viewer::new(queue, since, state.beat)
     }
 }
 
@@ -306,201 +293,5 @@ fn seen(asked: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// The body of the answer to one viewer.
-struct Viewer {
-    queue: Arc<Mutex<Queue>>,
-    beat: Duration,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Viewer {
-    fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let text = {
-            let mut queue = lock(&self.queue);
-            match queue.waiting.len() {
-                0 if queue.is_over => return Poll::Ready(None),
-                0 => {
-                    queue.waker = Some(cx.waker().clone());
-                    None
-                }
-                1 => queue.waiting.pop_front(),
-                // Those that wait go out together.
-                _ => Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into()),
-            }
-        };
-        let text = match text {
-            Some(text) => text,
-            None => {
-                if self.timer.as_mut().poll(cx).is_pending() {
-                    return Poll::Pending;
-                }
-                Bytes::from_static(b":\n\n")
-            }
-        };
-        self.timer.as_mut().reset(Instant::now() + self.beat);
-        Poll::Ready(Some(text))
-    }
-}
-
-impl hyper::body::Body for Viewer {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.poll_text(cx)
-            .map(|text| text.map(|text| Ok(Frame::data(text))))
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::poll_fn;
-
-    /// What the viewer gets now, without waiting.
-    fn now(viewer: &mut Viewer) -> Poll<Option<String>> {
-        let mut cx = Context::from_waker(Waker::noop());
-        viewer
-            .poll_text(&mut cx)
-            .map(|text| text.map(|text| String::from_utf8(text.to_vec()).unwrap()))
-    }
-
-    fn ready(text: &str) -> Poll<Option<String>> {
-        Poll::Ready(Some(text.to_owned()))
-    }
-
-    fn event(number: u64) -> Event {
-        Event::new("n", number.to_string()).at(number)
-    }
-
-    #[tokio::test]
-    async fn an_event_reaches_all_that_watch() {
-        let hub = Hub::at(0);
-        let mut viewers = [hub.watch(None, Vec::new), hub.watch(None, Vec::new)];
-        assert_eq!(hub.viewers(), 2);
-        hub.send(event(1));
-        for viewer in &mut viewers {
-            assert_eq!(now(viewer), ready("event: n\nid: 1\ndata: 1\n\n"));
-            assert_eq!(now(viewer), Poll::Pending);
-        }
-        drop(viewers);
-        assert_eq!(hub.viewers(), 0);
-    }
-
-    #[tokio::test]
-    async fn no_line_of_the_data_becomes_a_field() {
-        let hub = Hub::at(6);
-        let mut viewer = hub.watch(None, Vec::new);
-        hub.send(Event::new("a\nid: 9", "one\ntwo\r\nthree\rid: 8"));
-        let sent = "event: a\nid: 7\ndata: one\ndata: two\ndata: three\ndata: id: 8\n\n";
-        assert_eq!(now(&mut viewer), ready(sent));
-    }
-
-    #[tokio::test]
-    async fn a_viewer_that_comes_back_gets_what_it_has_missed_and_nothing_twice() {
-        let hub = Hub::at(0);
-        (1..=3).for_each(|number| drop(hub.send(event(number))));
-        let mut back = hub.watch(Some(1), || vec![event(0)]);
-        assert_eq!(
-            now(&mut back),
-            ready("event: n\nid: 2\ndata: 2\n\nevent: n\nid: 3\ndata: 3\n\n")
-        );
-        let mut up_to_date = hub.watch(Some(3), || vec![event(0)]);
-        assert_eq!(now(&mut up_to_date), Poll::Pending);
-    }
-
-    #[tokio::test]
-    async fn who_was_away_for_too_long_or_elsewhere_begins_anew() {
-        let hub = Hub::at(10);
-        (11..=10 + KEPT as u64 + 5).for_each(|number| drop(hub.send(event(number))));
-        let newest = 10 + KEPT as u64 + 5;
-        let anew = ready(&format!("event: all\nid: {newest}\ndata: x\n\n"));
-        for seen in [None, Some(0), Some(14), Some(newest + 1), Some(u64::MAX)] {
-            let mut viewer = hub.watch(seen, || vec![Event::new("all", "x")]);
-            assert_eq!(now(&mut viewer), anew, "{seen:?}");
-        }
-        let mut viewer = hub.watch(Some(15), Vec::new);
-        assert!(
-            matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: n\nid: 16\n"))
-        );
-    }
-
-    #[tokio::test]
-    async fn ids_of_an_earlier_process_are_known_to_be_gone() {
-        let earlier = Hub::at(1 << 40);
-        let id = earlier.send(Event::new("n", ""));
-        let mut viewer = Hub::new().watch(Some(id), || vec![Event::new("all", "x")]);
-        assert!(
-            matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: all"))
-        );
-    }
-
-    #[tokio::test]
-    async fn a_place_is_sent_once() {
-        let hub = Hub::at(4);
-        let mut viewer = hub.watch(None, Vec::new);
-        for number in [3, 4, 5, 5, 2] {
-            hub.send(event(number));
-        }
-        assert_eq!(now(&mut viewer), ready("event: n\nid: 5\ndata: 5\n\n"));
-        assert_eq!(now(&mut viewer), Poll::Pending);
-    }
-
-    #[tokio::test]
-    async fn who_is_more_than_64_events_behind_is_cut_off() {
-        let hub = Hub::at(0);
-        let (mut slow, mut quick) = (hub.watch(None, Vec::new), hub.watch(None, Vec::new));
-        for number in 1..=64 {
-            hub.send(event(number));
-            assert!(now(&mut quick).is_ready());
-        }
-        assert_eq!(hub.viewers(), 2, "64 behind is allowed");
-        hub.send(event(65));
-        assert_eq!(now(&mut slow), Poll::Ready(None));
-        assert!(now(&mut quick).is_ready());
-        assert_eq!(hub.viewers(), 2, "the slow one until it is dropped");
-        drop(slow);
-        hub.send(event(66));
-        assert_eq!(hub.viewers(), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_comment_says_every_15_seconds_that_the_stream_is_alive() {
-        let hub = Hub::at(0);
-        let mut viewer = hub.watch(None, Vec::new);
-        let start = Instant::now();
-        for beats in 1..=3 {
-            let text = poll_fn(|cx| viewer.poll_text(cx)).await;
-            assert_eq!(text.unwrap(), ":\n\n");
-            assert_eq!(start.elapsed().as_secs(), 15 * beats);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_viewer_that_waits_is_woken() {
-        let hub = Hub::at(0);
-        let mut viewer = hub.watch(None, Vec::new);
-        let waiting = tokio::spawn(async move { poll_fn(|cx| viewer.poll_text(cx)).await });
-        tokio::task::yield_now().await;
-        hub.send(event(1));
-        assert!(waiting.await.unwrap().is_some());
-    }
-
-    #[tokio::test]
-    async fn the_end_of_the_server_is_the_last_event() {
-        let stopper = Stopper::new();
-        let hub = Hub::at(0).ends_with(&stopper, Event::new("over", ""));
-        let mut viewer = hub.watch(None, Vec::new);
-        hub.send(event(1));
-        stopper.stop();
-        let rest = "event: n\nid: 1\ndata: 1\n\nevent: over\ndata: \n\n";
-        assert_eq!(now(&mut viewer), ready(rest));
-        assert_eq!(now(&mut viewer), Poll::Ready(None));
-        let mut late = hub.watch(None, Vec::new);
-        assert_eq!(now(&mut late), ready("event: over\ndata: \n\n"));
-        assert_eq!(now(&mut late), Poll::Ready(None));
-    }
-}
+mod tests;

@@ -5,10 +5,11 @@
 //! `/health` is answered here. Answers get the header fields that protect them, and are packed and logged.
 
 use crate::body::{Fault, Limited, too_large};
+use crate::client::{self, Arrival, Client, Proxy};
 use crate::compression;
 use crate::cross_site;
 use crate::headers::protect;
-use crate::hosts::{self, Arrival, Client, Hosts, Proxy};
+use crate::hosts::Hosts;
 use crate::limits::Limits;
 use crate::log::{Entry, Log, Logged};
 use crate::refusal::{Refusal, Render};
@@ -18,7 +19,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
-use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
@@ -56,7 +57,7 @@ impl Gate {
         let (mut parts, body) = request.into_parts();
         let mut entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = hosts::client(&self.hosts, self.proxy, arrival, uri, headers);
+        let client = client::client(&self.hosts, self.proxy, arrival, uri, headers);
         if let Some(client) = &client {
             entry.address = client.address;
         }
@@ -69,10 +70,13 @@ impl Gate {
         let response = match self.admit(&mut parts, body, client, &fault) {
             Ok(body) => {
                 let response = self.route(Request::from_parts(parts, body)).await;
-                let refused = fault.refusal().or_else(|| response.extensions().get());
-                match refused.cloned() {
-                    Some(refusal) => self.refuse(&refusal, &asked.headers),
-                    None => response,
+                match (fault.refusal(), response.extensions().get::<Refusal>()) {
+                    (Some(refusal), _) => self.refuse(refusal, &asked.headers),
+                    (None, Some(refusal)) => {
+                        let rendered = self.refuse(refusal, &asked.headers);
+                        with_fields_of(response, rendered)
+                    }
+                    (None, None) => response,
                 }
             }
             Err(refusal) if has_body => self.refuse(&refusal.closing(), &asked.headers),
@@ -139,8 +143,23 @@ impl Gate {
         let mut response = compression::pack(response, &asked.method, takes_gzip);
         protect(response.headers_mut());
         entry.status = response.status();
-        response.map(|body| Logged::new(body, entry, &self.log))
+        response.map(|body| Logged::wrap(body, entry, &self.log))
     }
+}
+
+/// What a refusal is rendered as, with what else the handler has set.
+fn with_fields_of(response: Response, mut rendered: Response) -> Response {
+    let own = rendered.headers().clone();
+    let is_more = |name: &HeaderName| *name != CONTENT_LENGTH && !own.contains_key(name);
+    let mut name = None;
+    for (next, value) in response.into_parts().0.headers {
+        // Further values of a field come without its name.
+        name = next.or(name);
+        if let Some(name) = name.clone().filter(is_more) {
+            rendered.headers_mut().append(name, value);
+        }
+    }
+    rendered
 }
 
 /// What of a request is needed once the router has it.

@@ -1,6 +1,6 @@
 //! Where a server listens, and where it may not without protection.
 
-use crate::server::Error;
+use crate::error::Error;
 use rustix::net::sockopt::set_tcp_user_timeout;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,

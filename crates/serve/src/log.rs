@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 /// Lines that wait to be written; further ones are counted instead of kept.
@@ -172,9 +172,13 @@ fn shown(path: &str) -> String {
     text + end
 }
 
+/// So much is handed to the connection at a time: what is counted as sent is sent but for this.
+const STEP_BYTES: usize = 64 << 10;
+
 /// The body of an answer that is counted, and whose end is logged.
 pub(crate) struct Logged {
     body: Body,
+    rest: Bytes,
     bytes: u64,
     is_whole: bool,
     entry: Entry,
@@ -182,13 +186,14 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    pub(crate) fn new(body: Body, entry: Entry, log: &Log) -> Body {
+    pub(crate) fn wrap(body: Body, entry: Entry, log: &Log) -> Body {
         if log.to.is_none() {
             return body;
         }
         let is_whole = body.is_end_stream();
         Body::new(Logged {
             body,
+            rest: Bytes::new(),
             bytes: 0,
             is_whole,
             entry,
@@ -199,6 +204,8 @@ impl Logged {
 
 impl Drop for Logged {
     fn drop(&mut self) {
+        // Whoever reads the line finds that what was behind the answer has ended.
+        drop(std::mem::take(&mut self.body));
         self.log.write(&self.entry, self.bytes, self.is_whole);
     }
 }
@@ -211,24 +218,38 @@ impl hyper::body::Body for Logged {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.is_whole = self.body.is_end_stream();
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    self.is_whole = true;
+                    return Poll::Ready(None);
+                }
             }
-            Poll::Ready(None) => self.is_whole = true,
-            _ => (),
         }
-        polled
+        let size = self.rest.len().min(STEP_BYTES);
+        let piece = self.rest.split_to(size);
+        self.bytes += size as u64;
+        self.is_whole = self.is_end_stream();
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        // The upper bound first: it may not fall below the lower one.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }
 

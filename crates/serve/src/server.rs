@@ -3,25 +3,24 @@
 //! Start at [`Server::bind`]. What happens on one connection stands in `connection`, what happens to
 //! one request in `gate`.
 
+use crate::client::{Arrival, Door, Proxy};
 use crate::connection::{self, Shared};
+use crate::error::Error;
 use crate::gate::Gate;
-use crate::hosts::{Arrival, Door, Hosts, Proxy};
-use crate::limits::{Limits, counted_as};
+use crate::hosts::Hosts;
+use crate::limits::Limits;
 use crate::listen::{self, Address, Listen, Listener, Protection, exposure};
 use crate::log::Log;
 use crate::refusal::Render;
+use crate::room::Room;
+use crate::stopper::Stopper;
 use crate::tls::Tls;
-use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// How long accepting pauses when the process has no file descriptor left.
@@ -48,110 +47,6 @@ pub struct Options {
     pub stopper: Stopper,
     /// How a refusal is shown, if not as text or JSON.
     pub render: Option<Render>,
-}
-
-/// Why a server cannot be.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each says so in its message")]
-pub enum Error {
-    #[error("there is no place to listen at")]
-    Nowhere,
-    #[error("{0}")]
-    Exposed(String),
-    #[error("cannot listen at '{0}': {1}")]
-    Address(SocketAddr, #[source] io::Error),
-    #[error("cannot listen at '{path}': {error}", path = .0.display(), error = .1)]
-    Path(PathBuf, #[source] io::Error),
-    #[error("cannot listen on 127.0.0.1: each of the ports from {0} to {1} is in use")]
-    PortsInUse(u16, u16),
-    #[error("'{0}' is not the address of a site\nhint: such as https://perf.example")]
-    PublicUrl(String),
-    #[error("cannot read the file '{path}': {error}", path = .0.display(), error = .1)]
-    File(PathBuf, #[source] io::Error),
-    #[error("the certificate cannot be used: {0}")]
-    Tls(String),
-    #[error("cannot open a socket: {0}")]
-    Socket(#[source] io::Error),
-    #[error("cannot start the threads of the server: {0}")]
-    Threads(#[source] io::Error),
-    #[error("'{0}' is not the name of a cookie")]
-    CookieName(String),
-    #[error("the system has no random bytes")]
-    Random,
-}
-
-/// Ends a server from another thread. Clones end the same server.
-#[derive(Clone)]
-pub struct Stopper(Arc<Stopping>);
-
-struct Stopping {
-    is_over: watch::Sender<bool>,
-    #[allow(clippy::type_complexity, reason = "a list of what to call")]
-    and_then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
-}
-
-impl Stopper {
-    /// A stopper for a server to come.
-    pub fn new() -> Stopper {
-        Stopper(Arc::new(Stopping {
-            is_over: watch::Sender::new(false),
-            and_then: Mutex::default(),
-        }))
-    }
-
-    /// No new connections from now on; requests in flight have the time of [`Limits::stop`].
-    pub fn stop(&self) {
-        self.0.is_over.send_replace(true);
-        let calls = std::mem::take(
-            &mut *self
-                .0
-                .and_then
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        for call in calls {
-            call();
-        }
-    }
-
-    /// Whether [`Stopper::stop`] was called.
-    pub fn is_stopped(&self) -> bool {
-        *self.0.is_over.borrow()
-    }
-
-    /// Has this function called when the server stops, or now if it has.
-    pub fn on_stop(&self, call: impl FnOnce() + Send + 'static) {
-        let mut calls = self
-            .0
-            .and_then
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if self.is_stopped() {
-            drop(calls);
-            call();
-        } else {
-            calls.push(Box::new(call));
-        }
-    }
-
-    /// Waits until the server stops.
-    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut is_over = self.0.is_over.subscribe();
-        // The sender cannot be gone: whoever waits has a stopper as well.
-        async move { drop(is_over.wait_for(|over| *over).await) }
-    }
-}
-
-impl Default for Stopper {
-    fn default() -> Stopper {
-        Stopper::new()
-    }
-}
-
-impl fmt::Debug for Stopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Stopper").field(&self.is_stopped()).finish()
-    }
 }
 
 /// A server that listens already, and answers once it runs.
@@ -272,78 +167,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// How many connections there are and may be.
-struct Room {
-    places: Arc<Semaphore>,
-    connections: u32,
-    per_address: usize,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// What a connection takes up while it is open.
-struct Place {
-    room: Arc<Room>,
-    address: Option<IpAddr>,
-    _permit: tokio::sync::OwnedSemaphorePermit,
-}
-
-impl Room {
-    fn new(limits: &Limits) -> Room {
-        let connections = limits.connections.clamp(1, Semaphore::MAX_PERMITS);
-        Room {
-            places: Arc::new(Semaphore::new(connections)),
-            connections: u32::try_from(connections).unwrap_or(u32::MAX),
-            per_address: limits.connections_per_address,
-            by_address: Mutex::default(),
-        }
-    }
-
-    /// A place, if there is one and this address has not got too many.
-    fn place(self: &Arc<Room>, address: Option<IpAddr>) -> Option<Place> {
-        let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let address = address.map(counted_as);
-        if let Some(address) = address {
-            let mut counts = self
-                .by_address
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let count = counts.entry(address).or_default();
-            if *count >= self.per_address {
-                return None;
-            }
-            *count += 1;
-        }
-        Some(Place {
-            room: Arc::clone(self),
-            address,
-            _permit: permit,
-        })
-    }
-
-    /// Waits until all places are free.
-    async fn is_empty(&self) {
-        // The semaphore is never closed.
-        drop(self.places.acquire_many(self.connections).await);
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some(address) = self.address else { return };
-        let mut counts = self
-            .room
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&address);
-            }
-        }
-    }
-}
-
 /// Has a task accept what comes in by this listener until the server stops.
 fn accept(
     listener: Listener,
@@ -393,8 +216,13 @@ async fn accept_tcp(
         // A believed proxy brings the connections of many, and limits them itself.
         let counted = (!arrival.is_from(shared.proxy)).then_some(peer.ip());
         let Some(place) = room.place(counted) else {
-            if tls.is_none() {
-                connection::turn_away(socket);
+            // Who expects TLS would not understand the answer.
+            if let (None, Ok(permit)) = (&tls, Arc::clone(&room.turned_away).try_acquire_owned()) {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    connection::turn_away(socket, &shared.limits).await;
+                    drop(permit);
+                });
             }
             continue;
         };

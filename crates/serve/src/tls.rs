@@ -1,6 +1,6 @@
 //! The certificate and key of this server, from PEM as every authority hands them out.
 
-use crate::server::Error;
+use crate::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! characters over all of them. Prefix and checksum let secret scanners find a token that was published
 //! by mistake without asking anybody, and a mistyped one needs no look into the store.
 
-use crate::server::Error;
+use crate::error::Error;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
@@ -64,7 +64,7 @@ impl fmt::Debug for Secret {
 
 /// The SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be found by
 /// trying, so nothing slower is needed.
-#[derive(Debug, Clone, Copy, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {

@@ -57,7 +57,7 @@ pub struct CommentArgs {
     status: bool,
     /// The commit that gets the status [default: the newest of the pull request]
     #[arg(long, value_name = "ID")]
-    revision: Option<String>,
+    commit: Option<String>,
     /// A page that says more [default: that of the job]
     #[arg(long, value_name = "URL")]
     link: Option<String>,
@@ -100,7 +100,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
         None => compared(&args),
     };
     let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
-    if let Some(revision) = args.revision.clone().or(of_job.map(|own| own.revision)) {
+    if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
         answer.stamp.revision = revision;
     }
     if let Some(link) = &link {
@@ -108,7 +108,10 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
             link.starts_with("https://") || link.starts_with("http://"),
             "'{link}' is no address of a page\nhint: --link https://..."
         );
-        answer.body.push_str(&format!("\n<sub>[the job](<{}>)</sub>\n", link.replace(['<', '>', '\n'], "")));
+        answer.body.push_str(&format!(
+            "\n<sub>[the job](<{}>)</sub>\n",
+            link.replace(['<', '>', '\n'], "")
+        ));
     }
     if args.dry_run {
         std::io::stdout().write_all(answer.body.as_bytes())?;
@@ -137,7 +140,8 @@ fn variable(name: &str) -> Option<String> {
 fn token(args: &CommentArgs, place: &Place) -> anyhow::Result<Token> {
     if let Some(path) = &args.token_file {
         let text = fs::read_to_string(path);
-        let text = text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
+        let text =
+            text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
         return Ok(Token::new(text));
     }
     let names = place.forge.token_variables();
@@ -206,18 +210,28 @@ fn answer(args: &CommentArgs) -> anyhow::Result<Answer> {
     calibrated::mark(&mut findings, sessions, &args.store);
     sources::check(&findings)?;
     let output = Output::default();
-    let document = sources::document(&labelled, &findings, &Default::default(), &settings, &output)?;
+    let document = sources::document(
+        &labelled,
+        &findings,
+        &Default::default(),
+        &settings,
+        &output,
+    )?;
     let Some((_, newest, _)) = labelled.last() else {
         bail!("there is nothing to compare");
     };
     let worktrees = newest.variants.iter().rev();
-    let worktree = worktrees.filter_map(|variant| variant.worktree.as_ref()).next();
+    let worktree = worktrees
+        .filter_map(|variant| variant.worktree.as_ref())
+        .next();
     let of_variant = worktree.map(|worktree| worktree.revision.clone());
     let of_session = || newest.origin.as_ref().map(|origin| origin.revision.clone());
     Ok(Answer {
         body: markdown(&document),
         stamp: Stamp {
-            revision: of_variant.or_else(of_session).unwrap_or_else(|| "unknown".to_owned()),
+            revision: of_variant
+                .or_else(of_session)
+                .unwrap_or_else(|| "unknown".to_owned()),
             at_unix_ms: u64::try_from(newest.started_unix_ms).unwrap_or_default(),
         },
         state: state(&findings, args),
@@ -237,7 +251,10 @@ fn read(args: &CommentArgs) -> anyhow::Result<Vec<Source>> {
         return read(&args.sources);
     }
     let newest = read(&["@latest".to_owned()])?;
-    if newest.iter().any(|source| source.session.variants.len() > 1) {
+    if newest
+        .iter()
+        .any(|source| source.session.variants.len() > 1)
+    {
         return Ok(newest);
     }
     read(&["@base".to_owned(), "@latest".to_owned()])

@@ -4,11 +4,11 @@
 
 use crate::address::{Address, Format, Place};
 use crate::frame::around;
+use crate::live;
 use crate::page::{self, Outcome, Page};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
-use crate::live;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -69,7 +69,10 @@ fn busy(site: &Site, uri: &Uri) -> Response<Body> {
 
 /// The session whose events are asked for, if they are.
 fn events_of(site: &Site, uri: &Uri) -> Option<String> {
-    let readings = Address::parse(uri.path()).ok()?.readings(&site.project).ok()?;
+    let readings = Address::parse(uri.path())
+        .ok()?
+        .readings(&site.project)
+        .ok()?;
     match readings.into_iter().next()? {
         (Place::Events(id), Format::Page) => Some(id),
         _ => None,
@@ -151,15 +154,12 @@ fn rendered(
 }
 
 /// Every sample of the sessions behind a page.
-fn json_lines_of(
-    store: &speedwell_results::store::Store,
-    page: &Page,
-) -> Result<Vec<u8>, Refusal> {
+fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result<Vec<u8>, Refusal> {
     if page.sessions.is_empty() {
-        return Err(
-            Refusal::missing("there is no session behind this page whose samples could be written")
-                .hint("its figures are at .json"),
-        );
+        return Err(Refusal::missing(
+            "there is no session behind this page whose samples could be written",
+        )
+        .hint("its figures are at .json"));
     }
     let mut out = Vec::new();
     for number in &page.sessions {
@@ -224,7 +224,9 @@ fn reply(status: StatusCode, format: Format, path: &str, bytes: Bytes) -> Respon
     // A single file has its style and script inside, which pages of the server are forbidden: it is to be kept, not shown.
     if format == Format::Document(Kind::Html) && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let letters = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
+        let letters = name
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
         let name: String = letters.collect();
         builder = builder.header(
             header::CONTENT_DISPOSITION,

@@ -4,9 +4,7 @@ use crate::address::{Format, Place};
 use crate::page::Page;
 use crate::query::Query;
 use crate::site::Site;
-use speedwell_report::html::{
-    EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served,
-};
+use speedwell_report::html::{EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served};
 
 /// A file that every page needs: its name, its type and its text.
 pub type Names = (&'static str, &'static str, &'static str);
@@ -33,7 +31,13 @@ const PAGES: [(&str, &str); 8] = [
 ];
 
 /// The frame of a page; `path` is its address without an ending.
-pub fn around(site: &Site, place: Option<&Place>, page: &Page, path: &str, query: &Query) -> Served {
+pub fn around(
+    site: &Site,
+    place: Option<&Place>,
+    page: &Page,
+    path: &str,
+    query: &Query,
+) -> Served {
     let project = &site.project;
     let mut navigation = vec![Link {
         is_here: place == Some(&Place::Overview),

@@ -80,7 +80,14 @@ mod tests {
 
     #[test]
     fn any_text_survives_being_an_address() {
-        for text in ["", "a b/c?d=e&f#g", "\"<>'%41", "Größe\u{202e}語", "..", "@rev:1/2"] {
+        for text in [
+            "",
+            "a b/c?d=e&f#g",
+            "\"<>'%41",
+            "Größe\u{202e}語",
+            "..",
+            "@rev:1/2",
+        ] {
             assert_eq!(decoded(&encoded(text)).as_deref(), Some(text));
             assert_eq!(decoded(&encoded_path(text)).as_deref(), Some(text));
             let letters = encoded(text);

@@ -196,8 +196,9 @@ impl Site {
             }
         }
         let found = (self.lookups.history)(&self.path, course);
-        let history =
-            Arc::new(found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?);
+        let history = Arc::new(
+            found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?,
+        );
         let mut kept = lock(&self.kept);
         // What the search itself has written is no news.
         self.version(&mut kept)?;

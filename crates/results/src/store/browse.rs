@@ -365,9 +365,15 @@ mod tests {
         let mut viewer = Store::open_to_view(&folder.path().join("results.db")).unwrap();
         let before = viewer.data_version().unwrap();
         let refused = viewer.insert(&session("x")).unwrap_err();
-        assert!(format!("{refused:#}").contains("cannot be written"), "{refused:#}");
+        assert!(
+            format!("{refused:#}").contains("cannot be written"),
+            "{refused:#}"
+        );
         writer.insert(&session("y")).unwrap();
         assert_ne!(viewer.data_version().unwrap(), before);
-        assert_eq!(viewer.selected(&SessionFilter::default(), 9).unwrap().len(), 1);
+        assert_eq!(
+            viewer.selected(&SessionFilter::default(), 9).unwrap().len(),
+            1
+        );
     }
 }

@@ -162,8 +162,8 @@ impl Service {
         self.repository.merge("topic", "trial merge");
         let names = [
             "topic:refs/heads/topic",
-            "topic:refs/pull/7/head",
-            "trial:refs/pull/7/merge",
+            "topic:refs/pull/12/head",
+            "trial:refs/pull/12/merge",
         ];
         self.git(&[&["push", "--quiet", "--force", "origin"], &names[..]].concat());
         self.repository.checkout("main");
@@ -361,7 +361,11 @@ impl<'a> Job<'a> {
         for name in ["summary", "output"] {
             fs::write(service.file(name), "").unwrap();
         }
-        let number = if event == Event::PullRequest { "12" } else { "" };
+        let number = if event == Event::PullRequest {
+            "12"
+        } else {
+            ""
+        };
         let context = [
             ("github.token", "secret"),
             ("github.event.number", number),

@@ -42,11 +42,13 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
 
 /// The open changes, each leading to the course of its case and to the comparison of the two revisions.
 pub fn open_changes(visit: Visit<'_>, history: &History) -> Document {
-    let mut document =
-        report::changes(history, &|_, change| change.is_open(), &Output::default());
+    let mut document = report::changes(history, &|_, change| change.is_open(), &Output::default());
     link_column(&mut document, "changes", "case", |case| {
         let case = case.as_str()?;
-        let is_known = history.series.iter().any(|series| *series.key.case == *case);
+        let is_known = history
+            .series
+            .iter()
+            .any(|series| *series.key.case == *case);
         is_known.then(|| visit.trend(case))
     });
     link_by(&mut document, "changes", ["between", "after"], |after| {

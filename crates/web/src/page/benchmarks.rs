@@ -47,7 +47,10 @@ pub fn one(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
         document.push_heading(2, format!("In the newest session, @{newest}"));
         document.append(of_session(visit, &session, name)?);
     }
-    let sessions = visit.href(&format!("sessions?benchmark={}", crate::link::encoded(name)));
+    let sessions = visit.href(&format!(
+        "sessions?benchmark={}",
+        crate::link::encoded(name)
+    ));
     Ok(Page {
         crumbs: vec![
             Link::new(visit.href("benchmarks"), "benchmarks"),

@@ -34,7 +34,10 @@ pub fn page(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
     document.append(visit.list(&sessions));
     let trend = visit.href(&format!("trend?branch={}", encoded(name)));
     let all = visit.href(&format!("sessions?branch={}", encoded(name)));
-    let mut links = vec![Link::new(trend, "trend"), Link::new(all, "all its sessions")];
+    let mut links = vec![
+        Link::new(trend, "trend"),
+        Link::new(all, "all its sessions"),
+    ];
     let others = branches
         .iter()
         .filter(|branch| *branch != name && USUAL.contains(&branch.as_str()));

@@ -77,7 +77,13 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
     let found = found.map_err(|error| Refusal::of(StatusCode::NOT_FOUND, &error))?;
     let sources: Vec<Labelled<'_>> = found
         .iter()
-        .map(|source| (source.label.clone(), &source.session, source.variant.clone()))
+        .map(|source| {
+            (
+                source.label.clone(),
+                &source.session,
+                source.variant.clone(),
+            )
+        })
         .collect();
     let mut findings = sources::compare(&sources, &settings).map_err(bad)?;
     let sessions = found.iter().map(|source| &source.session);
@@ -164,7 +170,9 @@ fn form(visit: Visit<'_>) -> Form {
         options: Vec::new(),
     };
     let options = |first: &str, names: &[&str]| {
-        let named = names.iter().map(|name| ((*name).to_owned(), (*name).to_owned()));
+        let named = names
+            .iter()
+            .map(|name| ((*name).to_owned(), (*name).to_owned()));
         let usual = std::iter::once((String::new(), first.to_owned()));
         usual.chain(named).collect::<Vec<_>>()
     };

@@ -30,7 +30,10 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     let mut document = Document::new("live");
     document.push(Block::Headline(match running.len() {
         0 => "nothing is being measured".to_owned(),
-        some => format!("{} measured just now", report::count(some, "session is", "sessions are")),
+        some => format!(
+            "{} measured just now",
+            report::count(some, "session is", "sessions are")
+        ),
     }));
     if !running.is_empty() {
         document.append(visit.list(&running));
@@ -88,7 +91,10 @@ pub(crate) fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, 
         cases: cases(&session, &verdicts),
     };
     let mut document = report::live(&state);
-    document.append(report::failures(&session.failures, Output::default().verbosity));
+    document.append(report::failures(
+        &session.failures,
+        Output::default().verbosity,
+    ));
     let own = visit.session(&known.id);
     Ok(Page {
         crumbs: vec![

@@ -55,7 +55,7 @@ pub fn one(visit: Visit<'_>, number: &str) -> Result<Page, Refusal> {
             (address, machine.machine.title().to_owned())
         });
         return Err(
-            Refusal::missing(format!("there is no machine {number}")).nearest(pages.collect()),
+            Refusal::missing(format!("there is no machine {number}")).nearest(pages.collect())
         );
     };
     let filter = SessionFilter {

@@ -31,7 +31,11 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     // A project without a history has sessions all the same.
     let history = visit.site.history(&Course::default());
     let mut document = Document::new("project");
-    document.push(Block::Headline(headline(last, running.len(), history.as_deref().ok())));
+    document.push(Block::Headline(headline(
+        last,
+        running.len(),
+        history.as_deref().ok(),
+    )));
     if !running.is_empty() {
         document.push_heading(2, "Being measured");
         let owned: Vec<Overview> = running.into_iter().cloned().collect();
@@ -73,7 +77,12 @@ fn headline(last: &Overview, running: usize, history: Option<&History>) -> Strin
 fn open(history: &History) -> (usize, usize) {
     let mut counted = (0, 0);
     for series in &history.series {
-        for change in series.trend.changes.iter().filter(|change| change.is_open()) {
+        for change in series
+            .trend
+            .changes
+            .iter()
+            .filter(|change| change.is_open())
+        {
             counted.1 += 1;
             if series.verdict(change, history.threshold) == speedwell_model::Verdict::Worse {
                 counted.0 += 1;
@@ -103,7 +112,10 @@ fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
 }
 
 fn links(visit: Visit<'_>) -> Result<Vec<Link>, Refusal> {
-    let mut links = vec![Link::new(visit.compare("@prev", "@latest"), "compare @prev with @latest")];
+    let mut links = vec![Link::new(
+        visit.compare("@prev", "@latest"),
+        "compare @prev with @latest",
+    )];
     let [branches, _] = visit.store.branches_and_tags()?;
     for branch in branches.iter().take(4) {
         let trend = visit.href(&format!("trend?branch={}", encoded(branch)));

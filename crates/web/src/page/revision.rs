@@ -19,7 +19,9 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
         [] => {
             return Err(
                 Refusal::missing(format!("revision '{id}' was not measured"))
-                    .hint(format!("speedwell run --variant 'then=rev:{id}' measures it"))
+                    .hint(format!(
+                        "speedwell run --variant 'then=rev:{id}' measures it"
+                    ))
                     .nearest(vec![(visit.href("sessions"), "sessions".into())]),
             );
         }

@@ -14,7 +14,14 @@ const COUNTED: usize = 1_000;
 
 /// What can be chosen.
 const NAMES: [&str; 8] = [
-    "branch", "revision", "machine", "tag", "state", "variant", "benchmark", "before",
+    "branch",
+    "revision",
+    "machine",
+    "tag",
+    "state",
+    "variant",
+    "benchmark",
+    "before",
 ];
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
@@ -41,7 +48,10 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     if let Some(last) = found.last().filter(|_| is_more) {
         let before = last.number.to_string();
         let query = visit.query.with("before", Some(&before));
-        links.push(Link::new(visit.href(&format!("sessions{query}")), "earlier sessions"));
+        links.push(Link::new(
+            visit.href(&format!("sessions{query}")),
+            "earlier sessions",
+        ));
     }
     Ok(Page {
         crumbs: vec![Link::new(visit.href("sessions"), "sessions")],

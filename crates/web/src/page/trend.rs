@@ -130,7 +130,11 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
             field("case", "all", Vec::new()),
             field("metric", "the primary one", Vec::new()),
             field("variant", "any", Vec::new()),
-            field("branch", "", std::iter::once(usual).chain(branches).collect()),
+            field(
+                "branch",
+                "",
+                std::iter::once(usual).chain(branches).collect(),
+            ),
             field("space", "", spaces.to_vec()),
         ],
     })

@@ -345,7 +345,10 @@ mod tests {
         let frame = hostile_frame();
         let page = page(&document(), Frame::Served(&frame)).unwrap();
         assert!(!page.contains("<script>"), "{page}");
-        assert!(!page.contains("<style") && !page.contains(" style="), "{page}");
+        assert!(
+            !page.contains("<style") && !page.contains(" style="),
+            "{page}"
+        );
         assert_eq!(page.matches("<script").count(), 2, "those of the assets");
         assert!(!page.contains("\"'&\""), "{page}");
     }

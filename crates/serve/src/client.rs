@@ -1,0 +1,252 @@
+//! Who sends a request, and under which name of this server, directly or through a proxy.
+//!
+//! What a proxy says is believed only if it is the one that was named at the start; nobody else's word reaches a handler.
+
+use crate::hosts::Hosts;
+use axum::http::header::{FORWARDED, HOST};
+use axum::http::uri::Uri;
+use axum::http::{HeaderMap, HeaderName};
+use std::net::{IpAddr, SocketAddr};
+
+/// A proxy in front of this server whose word about its clients is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proxy {
+    /// The proxy that connects from this address.
+    Address(IpAddr),
+    /// The proxy that connects through a Unix socket.
+    Unix,
+}
+
+/// Who sent a request, and under which name; handlers find it among the extensions of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// The address that the request came from: of the client itself where a believed proxy names it.
+    /// Nothing for a Unix socket.
+    pub address: Option<IpAddr>,
+    /// Whether TLS protects the way to the client.
+    pub secure: bool,
+    /// The origin of pages of this server as this client names it, such as `http://127.0.0.1:7600`.
+    pub origin: String,
+}
+
+/// The socket of this server that a connection came in by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Door {
+    Tcp(SocketAddr),
+    Unix,
+}
+
+/// What is known about a connection before any request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub door: Door,
+    pub peer: Option<IpAddr>,
+    pub tls: bool,
+}
+
+impl Arrival {
+    pub(crate) fn is_from(&self, proxy: Option<Proxy>) -> bool {
+        match proxy {
+            None => false,
+            Some(Proxy::Unix) => matches!(self.door, Door::Unix),
+            Some(Proxy::Address(address)) => self
+                .peer
+                .is_some_and(|peer| peer.to_canonical() == address.to_canonical()),
+        }
+    }
+}
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Who sent this request, or nothing if it does not name this server exactly once. Takes what a
+/// proxy says out of the header fields, whether it is believed or not, so that no handler reads it.
+pub(crate) fn client(
+    hosts: &Hosts,
+    proxy: Option<Proxy>,
+    arrival: &Arrival,
+    uri: &Uri,
+    headers: &mut HeaderMap,
+) -> Option<Client> {
+    let said = arrival.is_from(proxy).then(|| Forwarded::read(headers));
+    for name in [FORWARDED, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO] {
+        headers.remove(name);
+    }
+    headers.remove("x-real-ip");
+    let said = said.unwrap_or_default();
+    let secure = said.secure.unwrap_or(arrival.tls);
+    let site = |authority: &str| hosts.site(authority, arrival.door, secure);
+    let named = match said.host {
+        Some(host) => host,
+        None => only(headers, &HOST)?,
+    };
+    let site_named = site(&named)?;
+    // A target in absolute form counts instead of the Host field (RFC 9112, 3.2.2); both must be ours.
+    if let Some(authority) = uri.authority()
+        && site(authority.as_str()).as_ref() != Some(&site_named)
+    {
+        return None;
+    }
+    Some(Client {
+        address: said
+            .address
+            .or(arrival.peer)
+            .map(|address| address.to_canonical()),
+        secure: site_named.secure,
+        origin: site_named.origin(),
+    })
+}
+
+/// What a believed proxy says about the client that it forwards.
+#[derive(Default)]
+struct Forwarded {
+    address: Option<IpAddr>,
+    host: Option<String>,
+    secure: Option<bool>,
+}
+
+impl Forwarded {
+    /// Of a list, the last entry: the one that the proxy itself has added.
+    fn read(headers: &HeaderMap) -> Forwarded {
+        let last = |name: &HeaderName| {
+            let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;
+            Some(value.rsplit(',').next()?.trim().to_owned())
+        };
+        Forwarded {
+            address: last(&FORWARDED_FOR).and_then(|text| address(&text)),
+            host: last(&FORWARDED_HOST),
+            secure: last(&FORWARDED_PROTO).map(|proto| proto.eq_ignore_ascii_case("https")),
+        }
+    }
+}
+
+/// An address with or without brackets and port, as proxies write them.
+fn address(text: &str) -> Option<IpAddr> {
+    if let Ok(socket) = text.parse::<SocketAddr>() {
+        return Some(socket.ip());
+    }
+    text.trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok()
+}
+
+/// The value of a field that must be there exactly once.
+fn only(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival() -> Arrival {
+        Arrival {
+            door: Door::Tcp("127.0.0.1:7600".parse().unwrap()),
+            peer: Some("127.0.0.1".parse().unwrap()),
+            tls: false,
+        }
+    }
+
+    fn fields(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), value.parse().unwrap())
+        };
+        lines.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_with_this_port_are_served() {
+        let named = |name: &str| {
+            let mut headers = fields(&[("host", name)]);
+            let target = "/".parse().unwrap();
+            client(&Hosts::local(), None, &arrival(), &target, &mut headers)
+        };
+        for name in [
+            "127.0.0.1:7600",
+            "127.0.0.2:7600",
+            "localhost:7600",
+            "LOCALHOST:7600",
+            "[::1]:7600",
+        ] {
+            let origin = named(name).unwrap().origin;
+            assert_eq!(origin, format!("http://{}", name.to_lowercase()));
+        }
+        for name in [
+            "evil.example",
+            "evil.example:7600",
+            "127.0.0.1.evil:7600",
+            "127.0.0.1:7601",
+            "127.0.0.1",
+            "127.1:7600",
+            "2130706433:7600",
+            "0x7f.0.0.1:7600",
+            "0.0.0.0:7600",
+            "[::ffff:127.0.0.1]:7600",
+            "[::]:7600",
+            "[::1:7600",
+            "localhost.:7600",
+            "localhost.evil:7600",
+            "evil@127.0.0.1:7600",
+            "127.0.0.1:7600@evil",
+            "127.0.0.1:7600:7600",
+            "127.0.0.1:+7600",
+            "127.0.0.1:",
+            " ",
+            "",
+        ] {
+            assert_eq!(named(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_believed_only_at_its_address() {
+        let hosts = Hosts::public("https://perf.example").unwrap();
+        let ask = |proxy| {
+            let mut headers = fields(&[
+                ("host", "127.0.0.1:7600"),
+                ("x-forwarded-for", "1.1.1.1, 203.0.113.7"),
+                ("x-forwarded-host", "perf.example"),
+                ("x-forwarded-proto", "https"),
+            ]);
+            let found = client(
+                &hosts,
+                proxy,
+                &arrival(),
+                &"/".parse().unwrap(),
+                &mut headers,
+            );
+            assert_eq!(headers.len(), 1, "no handler reads what proxies say");
+            found.unwrap()
+        };
+        let believed = ask(Some(Proxy::Address("127.0.0.1".parse().unwrap())));
+        assert_eq!(believed.address, Some("203.0.113.7".parse().unwrap()));
+        assert_eq!(believed.origin, "https://perf.example");
+        assert!(believed.secure);
+        for proxy in [
+            None,
+            Some(Proxy::Unix),
+            Some(Proxy::Address("127.0.0.9".parse().unwrap())),
+        ] {
+            let client = ask(proxy);
+            assert_eq!(client.address, Some("127.0.0.1".parse().unwrap()));
+            assert_eq!(client.origin, "http://127.0.0.1:7600");
+            assert!(!client.secure);
+        }
+    }
+
+    #[test]
+    fn a_target_in_absolute_form_must_name_the_same_site() {
+        let ask = |target: &str| {
+            let mut headers = fields(&[("host", "127.0.0.1:7600")]);
+            let target = target.parse().unwrap();
+            client(&Hosts::local(), None, &arrival(), &target, &mut headers).is_some()
+        };
+        assert!(ask("http://127.0.0.1:7600/"));
+        assert!(!ask("http://evil.example/"));
+        assert!(!ask("http://localhost:7600/"));
+    }
+}

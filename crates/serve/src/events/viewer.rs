@@ -1,0 +1,145 @@
+//! One who watches: what it has not got yet, and the body of its answer.
+
+use super::{BEHIND, Event, lock};
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use axum::response::Response;
+use hyper::body::{Bytes, Frame};
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// What one viewer has not got yet.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub waiting: VecDeque<Bytes>,
+    pub limit: usize,
+    pub waker: Option<Waker>,
+    pub is_over: bool,
+}
+
+impl Queue {
+    pub fn end(&mut self, last: Option<&Bytes>) {
+        self.waiting.extend(last.cloned());
+        self.is_over = true;
+    }
+}
+
+/// One who watches; ends when it is dropped.
+///
+/// ```
+/// # use axum::{http::HeaderMap, response::Response};
+/// # use speedwell_serve::{Refusal, blocking::Pool, events::{Event, Hub}};
+/// async fn handler(hub: Hub, readers: Pool, headers: HeaderMap) -> Result<Response, Refusal> {
+///     let viewer = hub.watch(&headers);
+///     let mut first = Vec::new();
+///     if viewer.begins_anew() {
+///         // What happens while the store is read comes after it.
+///         first.push(Event::new("all", readers.run(|| "what the store says").await?));
+///     }
+///     Ok(viewer.answer(&first))
+/// }
+/// ```
+pub struct Viewer {
+    queue: Arc<Mutex<Queue>>,
+    /// How things were when it came.
+    first: Option<Bytes>,
+    /// The newest event when it came, for those who begin anew.
+    since: Option<u64>,
+    beat: Duration,
+    /// Made when the answer is sent: whoever begins a viewer need not be on the threads of the server.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl fmt::Debug for Viewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Viewer")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Viewer {
+    pub(super) fn new(queue: Arc<Mutex<Queue>>, since: Option<u64>, beat: Duration) -> Viewer {
+        Viewer {
+            queue,
+            first: None,
+            since,
+            beat,
+            timer: None,
+        }
+    }
+
+    /// The events that it is shown first, if there are any.
+    pub(super) fn show(&mut self, first: &[Event]) {
+        // They stand for everything up to the event whose id the viewer names when it comes back.
+        let first: Vec<Bytes> = first.iter().map(|event| event.text(self.since)).collect();
+        self.first = (!first.is_empty()).then(|| first.concat().into());
+    }
+
+    /// Whether it needs to be shown how things are now, because it has seen nothing yet or was away
+    /// for too long.
+    pub fn begins_anew(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// The answer of a handler: these events first, then those that were sent since the viewer came.
+    pub fn answer(mut self, first: &[Event]) -> Response {
+        self.show(first);
+        let mut response = Response::new(Body::new(self));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    pub(super) fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.first.is_some() {
+            return Poll::Ready(self.first.take());
+        }
+        let text = {
+            let mut queue = lock(&self.queue);
+            match queue.waiting.len() {
+                0 if queue.is_over => return Poll::Ready(None),
+                0 => {
+                    queue.waker = Some(cx.waker().clone());
+                    None
+                }
+                // Those that wait go out together.
+                _ => {
+                    queue.limit = BEHIND;
+                    Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into())
+                }
+            }
+        };
+        let beat = self.beat;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(beat)));
+        let text = match text {
+            Some(text) => text,
+            None => {
+                ready!(timer.as_mut().poll(cx));
+                Bytes::from_static(b":\n\n")
+            }
+        };
+        timer.as_mut().reset(Instant::now() + beat);
+        Poll::Ready(Some(text))
+    }
+}
+
+impl hyper::body::Body for Viewer {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.poll_text(cx)
+            .map(|text| text.map(|text| Ok(Frame::data(text))))
+    }
+}

@@ -1,0 +1,146 @@
+//! T4: bodies that are too large, packed or not.
+
+use super::served::{Served, Wire, limits};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use speedwell_serve::Limits;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn post(served: &Served, path: &str, fields: &str, body: &[u8]) -> Wire<TcpStream> {
+    let mut wire = served.connect();
+    let (host, length) = (served.address(), body.len());
+    wire.send(format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n{fields}\r\n"
+    ));
+    wire.send(body);
+    wire
+}
+
+const GZIP: &str = "Content-Encoding: gzip\r\n";
+
+#[test]
+fn a_body_within_the_limits_arrives_whole_packed_or_not() {
+    let served = Served::local();
+    let body = vec![b'x'; 3 << 20];
+    assert_eq!(
+        post(&served, "/read", "", &body).answer().text(),
+        "3145728 bytes"
+    );
+    let text: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
+    assert_eq!(
+        post(&served, "/read", GZIP, &packed(&text)).answer().text(),
+        "2000000 bytes"
+    );
+}
+
+/// A gzip of many members: each is ten megabytes of zeros in ten kilobytes.
+#[test]
+fn ten_gigabytes_of_zeros_in_ten_megabytes_are_refused_after_one() {
+    let served = Served::local();
+    let member = packed(&vec![0; 10 << 20]);
+    let bomb = member.repeat((10 << 20) / member.len());
+    assert!(bomb.len() as u64 > Limits::default().body_bytes);
+    let answer = post(&served, "/pieces", GZIP, &bomb).answer();
+    assert_eq!(answer.status, 413, "for its length alone");
+    assert_eq!(served.requests(), 0);
+
+    let just_short_enough = &bomb[..8 << 20];
+    let mut wire = post(&served, "/pieces", GZIP, just_short_enough);
+    let answer = wire.answer();
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    assert_eq!(answer.headers["connection"], "close");
+    assert_eq!(wire.rest(), "");
+    let read = served.seen.body_bytes.load(Ordering::SeqCst);
+    assert!(read < 2 << 20, "the handler was given {read} bytes");
+}
+
+#[test]
+fn what_is_unpacked_has_a_limit_of_its_own() {
+    let served = Served::with(Limits {
+        unpacked_bytes: 100_000,
+        ..limits()
+    });
+    let text: Vec<u8> = (0..25_000_u32).flat_map(u32::to_le_bytes).collect();
+    assert_eq!(
+        post(&served, "/read", GZIP, &packed(&text)).answer().status,
+        200
+    );
+    let text = [&text[..], b"."].concat();
+    assert_eq!(
+        post(&served, "/read", GZIP, &packed(&text)).answer().status,
+        413
+    );
+}
+
+#[test]
+fn a_refused_body_is_refused_whatever_the_handler_makes_of_it() {
+    let served = Served::local();
+    let broken = &packed(b"0123456789")[..15];
+    for path in ["/read", "/pieces"] {
+        let answer = post(&served, path, GZIP, broken).answer();
+        assert_eq!(answer.status, 400, "{path}");
+        assert_eq!(answer.text(), "the body is not what gzip writes\n");
+    }
+}
+
+#[test]
+fn other_packings_are_not_known() {
+    let served = Served::local();
+    for coding in [
+        "br",
+        "deflate",
+        "gzip, gzip",
+        "gzip\r\nContent-Encoding: gzip",
+        "zstd",
+        "",
+    ] {
+        let fields = format!("Content-Encoding: {coding}\r\n");
+        assert_eq!(
+            post(&served, "/read", &fields, b"x").answer().status,
+            415,
+            "{coding}"
+        );
+    }
+    let fields = "Content-Encoding: identity\r\n";
+    assert_eq!(post(&served, "/read", fields, b"x").answer().status, 200);
+}
+
+#[test]
+fn who_asks_first_is_refused_before_sending() {
+    let served = Served::local();
+    let mut wire = served.connect();
+    let host = served.address();
+    wire.send(format!(
+        "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9000000\r\n\
+         Expect: 100-continue\r\n\r\n"
+    ));
+    assert_eq!(wire.answer().status, 413);
+    assert_eq!(wire.rest(), "");
+
+    let mut wire = served.connect();
+    wire.send(format!(
+        "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+    ));
+    assert_eq!(wire.head().unwrap().status, 100);
+    wire.send("12345");
+    assert_eq!(wire.answer().text(), "5 bytes");
+}
+
+#[test]
+fn a_refusal_is_json_for_those_who_ask_for_it() {
+    let served = Served::local();
+    let fields = "Content-Encoding: br\r\nAccept: application/json\r\n";
+    let answer = post(&served, "/read", fields, b"x").answer();
+    assert_eq!(answer.headers["content-type"], "application/problem+json");
+    let said: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(said["hint"], "use gzip, once, or nothing");
+    assert!(said["error"].is_string());
+}

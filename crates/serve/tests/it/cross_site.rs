@@ -1,0 +1,70 @@
+//! T8: pages of other sites change nothing, and read nothing.
+
+use super::served::Served;
+
+#[test]
+fn no_page_of_another_site_changes_anything() {
+    let served = Served::local();
+    let ours = format!("Origin: http://{}", served.address());
+    let foreign: [&[&str]; 6] = [
+        &["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"],
+        &["Origin: http://evil.example"],
+        &["Origin: null"],
+        &[&ours, "Sec-Fetch-Site: same-site"],
+        &["Sec-Fetch-Site: cross-site"],
+        &["Cookie: speedwell=sent by an old browser"],
+    ];
+    for fields in foreign {
+        for method in ["POST", "PUT", "PATCH", "DELETE", "MADEUP"] {
+            let answer = served.ask(&format!("{method} /"), fields);
+            assert_eq!(answer.status, 403, "{method} {fields:?}");
+        }
+    }
+    assert_eq!(served.requests(), 0);
+    for fields in [
+        &[&ours[..], "Sec-Fetch-Site: same-origin", "Cookie: a=b"][..],
+        &[],
+    ] {
+        let fields = [fields, &["Content-Length: 0"]].concat();
+        assert_eq!(served.ask("POST /", &fields).text(), "changed");
+    }
+}
+
+#[test]
+fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
+    let served = Served::local();
+    let from_elsewhere = |path: &str, mode: &str, kind: &str| {
+        let (mode, kind) = (
+            format!("Sec-Fetch-Mode: {mode}"),
+            format!("Sec-Fetch-Dest: {kind}"),
+        );
+        served
+            .ask(
+                &format!("GET {path}"),
+                &["Sec-Fetch-Site: cross-site", &mode, &kind],
+            )
+            .status
+    };
+    assert_eq!(from_elsewhere("/", "no-cors", "image"), 403);
+    assert_eq!(from_elsewhere("/", "cors", "empty"), 403);
+    assert_eq!(from_elsewhere("/events", "cors", "empty"), 403);
+    assert_eq!(from_elsewhere("/", "navigate", "iframe"), 403);
+    assert_eq!(from_elsewhere("/", "navigate", "document"), 200);
+}
+
+#[test]
+fn nobody_else_is_given_leave_to_read() {
+    let served = Served::local();
+    let asked = [
+        "Origin: http://evil.example",
+        "Access-Control-Request-Method: POST",
+    ];
+    let answer = served.ask("OPTIONS /", &asked);
+    assert_eq!(answer.status, 403);
+    assert!(
+        !answer
+            .headers
+            .keys()
+            .any(|name| name.starts_with("access-control"))
+    );
+}

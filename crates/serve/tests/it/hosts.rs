@@ -1,0 +1,126 @@
+//! T9: a page that had its own name point here is answered by nothing.
+
+use super::served::{Served, local};
+use speedwell_serve::{Hosts, Options, Proxy};
+
+#[test]
+fn no_route_answers_to_another_name() {
+    let served = Served::local();
+    let port = served.address().port();
+    let own = format!("127.0.0.1:{port}");
+    let foreign = [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        format!("127.0.0.1.evil:{port}"),
+        format!("localhost.evil:{port}"),
+        format!("evil@127.0.0.1:{port}"),
+        format!("0.0.0.0:{port}"),
+        format!("2130706433:{port}"),
+        format!("[::ffff:127.0.0.1]:{port}"),
+        format!("127.0.0.1:{}", port ^ 1),
+        "127.0.0.1".to_owned(),
+        String::new(),
+    ];
+    let style = format!("GET {}", served.style);
+    for request in [
+        "GET /",
+        "POST /",
+        "GET /events",
+        "GET /health",
+        "GET /nowhere",
+        &style,
+    ] {
+        for name in &foreign {
+            let answer = served.ask_plainly(request, &[&format!("Host: {name}")]);
+            assert_eq!(answer.status, 421, "{request} {name}");
+        }
+        let refused = |lines: &[&str]| assert_eq!(served.ask_plainly(request, lines).status, 421);
+        refused(&[]);
+        refused(&[&format!("Host: {own}"), "Host: evil.example"]);
+        refused(&["Host: evil.example", &format!("Host: {own}")]);
+        refused(&[&format!("Host: {own}"), &format!("Host: {own}")]);
+        refused(&["Host: evil.example", &format!("X-Forwarded-Host: {own}")]);
+    }
+    assert_eq!(served.requests(), 0);
+    for name in [own, format!("localhost:{port}"), format!("[::1]:{port}")] {
+        assert_eq!(
+            served
+                .ask_plainly("GET /", &[&format!("Host: {name}")])
+                .status,
+            200
+        );
+    }
+}
+
+#[test]
+fn a_target_in_absolute_form_counts_as_the_name() {
+    let served = Served::local();
+    let host = format!("Host: {}", served.address());
+    let ask = |target: &str| {
+        served
+            .ask_plainly(&format!("GET {target}"), &[&host])
+            .status
+    };
+    assert_eq!(ask("http://evil.example/"), 421);
+    assert_eq!(ask(&format!("http://{}/", served.address())), 200);
+}
+
+#[test]
+fn a_request_of_http_1_0_without_a_name_is_refused() {
+    let served = Served::local();
+    let mut wire = served.connect();
+    wire.send("GET / HTTP/1.0\r\n\r\n");
+    assert_eq!(wire.answer().status, 421);
+    assert_eq!(wire.rest(), "");
+}
+
+#[test]
+fn a_published_name_is_served_and_its_pages_may_change_things() {
+    let hosts = Hosts::public("https://perf.example").unwrap();
+    let served = Served::start(Options { hosts, ..local() });
+    let change = |origin: &str| {
+        let fields = ["Host: perf.example", origin, "Content-Length: 0"];
+        served.ask_plainly("POST /", &fields).status
+    };
+    assert_eq!(change("Origin: https://perf.example"), 200);
+    assert_eq!(change("Origin: http://perf.example"), 403);
+    assert_eq!(change("Origin: https://other.example"), 403);
+}
+
+#[test]
+fn only_a_believed_proxy_says_who_its_clients_are() {
+    let fields = [
+        "X-Forwarded-For: 6.6.6.6, 203.0.113.7",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: perf.example",
+    ];
+    let ask = |proxy| {
+        let hosts = Hosts::public("https://perf.example").unwrap();
+        let served = Served::start(Options {
+            hosts,
+            proxy,
+            ..local()
+        });
+        let said = served.ask("GET /client", &fields).text().to_owned();
+        (said, served.log_line())
+    };
+    let (said, logged) = ask(Some(Proxy::Address("127.0.0.1".parse().unwrap())));
+    assert!(
+        said.contains("203.0.113.7") && said.contains("secure: true"),
+        "{said}"
+    );
+    assert!(said.contains("https://perf.example"), "{said}");
+    assert!(logged.contains(" 203.0.113.7 GET /client 200 "), "{logged}");
+    for proxy in [
+        None,
+        Some(Proxy::Unix),
+        Some(Proxy::Address("127.0.0.9".parse().unwrap())),
+    ] {
+        let (said, logged) = ask(proxy);
+        assert!(
+            said.contains("Some(127.0.0.1)") && said.contains("secure: false"),
+            "{said}"
+        );
+        assert!(logged.contains(" 127.0.0.1 GET "), "{logged}");
+    }
+}

@@ -1,0 +1,89 @@
+//! T6: guessing tokens.
+
+use super::served::Wire;
+use axum::extract::Extension;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::get;
+use speedwell_serve::failures::Failures;
+use speedwell_serve::token::{Presented, Token, bearer};
+use speedwell_serve::{Address, Client, Listen, Options, Refusal, Server};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn check(
+    token: &Token,
+    failures: &Failures,
+    client: &Client,
+    headers: &HeaderMap,
+) -> Result<&'static str, Refusal> {
+    let now = Instant::now();
+    failures.check(client.address, now)?;
+    if let Presented::Token(presented) = bearer(headers) {
+        let digest = token.digest();
+        let stored = (presented.id() == token.id()).then_some(&digest);
+        if presented.is(stored) {
+            return Ok("come in");
+        }
+    }
+    failures.add(client.address, now);
+    Err(Refusal::new(
+        StatusCode::UNAUTHORIZED,
+        "there is no such token",
+    ))
+}
+
+#[test]
+fn ten_guesses_a_minute_and_then_not_even_the_right_one() {
+    let token = Token::new().unwrap();
+    let right = token.expose().to_owned();
+    let failures = Arc::new(Failures::default());
+    let handler = move |client: Extension<Client>, headers: HeaderMap| async move {
+        check(&token, &failures, &client, &headers)
+    };
+    let options = Options {
+        listen: vec![Listen::Address("127.0.0.1:0".parse().unwrap())],
+        ..Options::default()
+    };
+    let server = Server::bind(options, axum::Router::new().route("/", get(handler))).unwrap();
+    let Address::Tcp(address) = server.addresses()[0].clone() else {
+        unreachable!()
+    };
+    let stopper = server.stopper();
+    let thread = std::thread::spawn(move || server.run().unwrap());
+    {
+        let mut wire = Wire::new(TcpStream::connect(address).unwrap());
+        let mut ask = |token: &str| {
+            wire.send(format!(
+                "GET / HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
+            ));
+            wire.answer()
+        };
+        assert_eq!(ask(&right).text(), "come in");
+        let mut wrong_secret = right.clone();
+        wrong_secret.replace_range(
+            30..31,
+            if right.as_bytes()[30] == b'x' {
+                "y"
+            } else {
+                "x"
+            },
+        );
+        let mut answers = vec![ask(&wrong_secret), ask("spw_malformed")];
+        answers.extend((0..998).map(|_| ask(Token::new().unwrap().expose())));
+        let first = answers[0].text().to_owned();
+        let refused: Vec<_> = answers
+            .iter()
+            .take_while(|answer| answer.status == 401)
+            .collect();
+        assert!(
+            refused.iter().all(|answer| answer.text() == first),
+            "one answer for all that is wrong"
+        );
+        assert_eq!(refused.len(), 10);
+        assert!(answers[10..].iter().all(|answer| answer.status == 429));
+        assert_eq!(ask(&right).status, 429);
+    }
+    stopper.stop();
+    thread.join().unwrap();
+}

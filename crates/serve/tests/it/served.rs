@@ -1,0 +1,341 @@
+//! A server to be tested, and a client that sends exactly the bytes that it is given.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, Request};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use speedwell_serve::assets::Assets;
+use speedwell_serve::events::{Event, Hub};
+use speedwell_serve::{Address, Client, Limits, Listen, Log, Options, Refusal, Server, Stopper};
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// After this time a test is wrong, not the machine busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+pub const STYLE: &[u8] =
+    b"body { margin: 0 } body { margin: 0 } body { margin: 0 } body { margin: 0 }";
+
+/// What happened behind the gate.
+#[derive(Default)]
+pub struct Seen {
+    /// Requests that reached the router.
+    pub requests: AtomicUsize,
+    /// Bytes of bodies that handlers have read.
+    pub body_bytes: AtomicU64,
+}
+
+/// A server in a thread of this process, stopped when it is dropped.
+pub struct Served {
+    pub addresses: Vec<Address>,
+    pub stopper: Stopper,
+    pub seen: Arc<Seen>,
+    pub hub: Hub,
+    pub style: String,
+    lines: Mutex<Receiver<String>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub fn local() -> Options {
+    Options {
+        listen: vec![Listen::Loopback { first: 0, last: 0 }],
+        limits: limits(),
+        ..Options::default()
+    }
+}
+
+/// Limits that no test reaches which does not want to.
+pub fn limits() -> Limits {
+    Limits {
+        head: PATIENCE,
+        body_grace: PATIENCE,
+        stalled_answer: PATIENCE,
+        connections_per_address: 512,
+        ..Limits::default()
+    }
+}
+
+impl Served {
+    pub fn start(mut options: Options) -> Served {
+        let seen = Arc::new(Seen::default());
+        let hub = Hub::at(0).ends_with(&options.stopper, Event::new("over", ""));
+        let assets = Assets::new("/static/", [("style.css", STYLE)]);
+        let style = assets.path("style.css").unwrap().to_owned();
+        let router = router(&seen, &hub).merge(assets.router());
+        let counting = Arc::clone(&seen);
+        let router = router.layer(middleware::from_fn(
+            move |request: Request, next: middleware::Next| {
+                counting.requests.fetch_add(1, Ordering::SeqCst);
+                next.run(request)
+            },
+        ));
+        let (line, lines) = channel();
+        let json = format!("{:?}", options.log).contains("json: true");
+        options.log = Log::to(move |text| drop(line.send(text.to_owned())));
+        if json {
+            options.log = options.log.as_json();
+        }
+        let server = Server::bind(options, router).unwrap();
+        Served {
+            addresses: server.addresses().to_vec(),
+            stopper: server.stopper(),
+            seen,
+            hub,
+            style,
+            lines: Mutex::new(lines),
+            thread: Some(std::thread::spawn(move || server.run().unwrap())),
+        }
+    }
+
+    pub fn local() -> Served {
+        Served::start(local())
+    }
+
+    pub fn with(limits: Limits) -> Served {
+        Served::start(Options { limits, ..local() })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        match &self.addresses[0] {
+            Address::Tcp(address) => *address,
+            Address::Unix(path) => panic!("a Unix socket: {path:?}"),
+        }
+    }
+
+    pub fn connect(&self) -> Wire<TcpStream> {
+        let socket = TcpStream::connect(self.address()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        Wire::new(socket)
+    }
+
+    /// The answer to one request on a connection of its own: `GET /path`, and lines of its head
+    /// besides `Host`.
+    pub fn ask(&self, request: &str, lines: &[&str]) -> Answer {
+        let host = format!("Host: {}", self.address());
+        self.ask_plainly(request, &[&[&host[..]], lines].concat())
+    }
+
+    /// The same without a `Host`.
+    pub fn ask_plainly(&self, request: &str, lines: &[&str]) -> Answer {
+        let mut wire = self.connect();
+        let head: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        wire.send(format!("{request} HTTP/1.1\r\n{head}\r\n"));
+        wire.answer()
+    }
+
+    /// The next line of the log.
+    pub fn log_line(&self) -> String {
+        self.lines.lock().unwrap().recv_timeout(PATIENCE).unwrap()
+    }
+
+    pub fn requests(&self) -> usize {
+        self.seen.requests.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the server has ended by itself.
+    pub fn join(&mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn router(seen: &Arc<Seen>, hub: &Hub) -> Router {
+    let (reading, watched) = (Arc::clone(seen), hub.clone());
+    Router::new()
+        .route("/", get(|| async { "hello" }).post(|| async { "changed" }))
+        .route("/text", get(|| async { "0123456789 ".repeat(1000) }))
+        .route("/refused", get(refused))
+        .route("/endless", get(|| async { vec![b'x'; 256 << 20] }))
+        .route("/panic", get(panicking))
+        .route(
+            "/client",
+            get(|client: Extension<Client>| async move { format!("{:?}", client.0) }),
+        )
+        .route(
+            "/read",
+            post(|body: Bytes| async move { format!("{} bytes", body.len()) }),
+        )
+        .route("/ignore", post(|| async { "not read" }))
+        .route("/pieces", post(move |body: Body| pieces(body, reading)))
+        .route(
+            "/events",
+            get(move |headers: HeaderMap| async move {
+                watched.stream(&headers, || vec![Event::new("now", "first")])
+            }),
+        )
+}
+
+async fn panicking() -> &'static str {
+    std::panic::resume_unwind(Box::new("on purpose"))
+}
+
+async fn refused() -> impl IntoResponse {
+    let cookies = [(SET_COOKIE, "a=b"), (SET_COOKIE, "c=d")];
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "there is no such token");
+    (
+        AppendHeaders(cookies),
+        refusal.hint("make one").retry_after(7),
+    )
+}
+
+/// Counts what comes before the body is refused, and answers as if nothing had happened.
+async fn pieces(mut body: Body, seen: Arc<Seen>) -> &'static str {
+    use axum::body::HttpBody;
+    let mut body = std::pin::Pin::new(&mut body);
+    while let Some(Ok(frame)) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        seen.body_bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
+    "fine"
+}
+
+/// A connection, and what has been read from it ahead.
+pub struct Wire<S> {
+    pub socket: S,
+    ahead: Vec<u8>,
+}
+
+impl<S: Read + Write> Wire<S> {
+    pub fn new(socket: S) -> Wire<S> {
+        Wire {
+            socket,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// Sends these bytes. A server may close while it is being sent to: that is for the answer to show.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.socket.write_all(bytes.as_ref());
+        let _ = self.socket.flush();
+    }
+
+    /// More bytes, or `false` at the end.
+    fn read(&mut self) -> bool {
+        let mut space = [0; 16 << 10];
+        match self.socket.read(&mut space) {
+            Ok(0) => false,
+            Ok(bytes) => {
+                self.ahead.extend_from_slice(&space[..bytes]);
+                true
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!(
+                    "nothing comes; so far {:?}",
+                    String::from_utf8_lossy(&self.ahead)
+                )
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Everything up to this text, with it.
+    pub fn read_to(&mut self, end: &str) -> Option<String> {
+        loop {
+            let found = self
+                .ahead
+                .windows(end.len())
+                .position(|part| part == end.as_bytes());
+            if let Some(at) = found {
+                let rest = self.ahead.split_off(at + end.len());
+                let text = std::mem::replace(&mut self.ahead, rest);
+                return Some(String::from_utf8(text).unwrap());
+            }
+            if !self.read() {
+                return None;
+            }
+        }
+    }
+
+    fn read_bytes(&mut self, bytes: usize) -> Vec<u8> {
+        while self.ahead.len() < bytes && self.read() {}
+        assert!(self.ahead.len() >= bytes, "the answer broke off");
+        let rest = self.ahead.split_off(bytes);
+        std::mem::replace(&mut self.ahead, rest)
+    }
+
+    /// The head of the next answer.
+    pub fn head(&mut self) -> Option<Answer> {
+        let text = self.read_to("\r\n\r\n")?;
+        let mut lines = text.lines();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
+        let mut headers: HashMap<String, String> = HashMap::new();
+        for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+            let seen = headers.entry(name.to_lowercase()).or_default();
+            let comma = if seen.is_empty() { "" } else { ", " };
+            *seen = format!("{seen}{comma}{value}");
+        }
+        Some(Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        })
+    }
+
+    /// The next answer.
+    pub fn answer(&mut self) -> Answer {
+        self.maybe_answer()
+            .expect("the connection was closed without an answer")
+    }
+
+    pub fn maybe_answer(&mut self) -> Option<Answer> {
+        let mut answer = self.head()?;
+        if let Some(length) = answer.headers.get("content-length") {
+            let length = length.parse().unwrap();
+            answer.body = self.read_bytes(length);
+        } else if answer.headers.contains_key("transfer-encoding") {
+            loop {
+                let line = self.read_to("\r\n").unwrap();
+                let size = usize::from_str_radix(line.trim(), 16).unwrap();
+                answer.body.extend(self.read_bytes(size));
+                self.read_to("\r\n").unwrap();
+                if size == 0 {
+                    break;
+                }
+            }
+        }
+        Some(answer)
+    }
+
+    /// Waits until the server closes the connection; what else comes before is given.
+    pub fn rest(&mut self) -> String {
+        while self.read() {}
+        String::from_utf8_lossy(&self.ahead).into_owned()
+    }
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}

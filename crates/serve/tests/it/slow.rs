@@ -1,0 +1,178 @@
+//! T5: clients that send nothing, little, or read nothing, and too many of them.
+
+use super::served::{Served, Wire, limits};
+use speedwell_serve::{Limits, Listen, Options};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(100);
+
+#[test]
+fn who_says_nothing_is_not_waited_for() {
+    let served = Served::with(Limits {
+        head: SHORT,
+        ..limits()
+    });
+    assert_eq!(served.connect().rest(), "");
+    let mut wire = served.connect();
+    wire.send("GET / HTTP/1.1\r\nHos");
+    assert_eq!(wire.rest(), "", "half a head");
+    let mut wire = served.connect();
+    wire.send(format!(
+        "GET / HTTP/1.1\r\nHost: {}\r\n\r\n",
+        served.address()
+    ));
+    assert_eq!(wire.answer().text(), "hello");
+    assert_eq!(wire.rest(), "", "a connection without a further request");
+}
+
+/// One byte now and then: each of them is progress, and none of them buys more time.
+#[test]
+fn a_head_that_drips_is_not_waited_for() {
+    let served = Served::with(Limits {
+        head: SHORT,
+        ..limits()
+    });
+    let mut wire = served.connect();
+    wire.send("GET / HTTP/1.1\r\n");
+    while wire.socket.write_all(b"X: y\r\n").is_ok() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(wire.rest(), "");
+    assert_eq!(served.requests(), 0);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_refused() {
+    let served = Served::with(Limits {
+        body_grace: SHORT,
+        ..limits()
+    });
+    for path in ["/read", "/pieces"] {
+        let mut wire = served.connect();
+        let host = served.address();
+        wire.send(format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000\r\n\r\n1234"
+        ));
+        let answer = wire.answer();
+        assert_eq!(answer.status, 408);
+        assert!(
+            answer.text().contains("1000 bytes a second"),
+            "{}",
+            answer.text()
+        );
+        assert_eq!(wire.rest(), "");
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_read_is_given_up() {
+    let served = Served::with(Limits {
+        stalled_answer: SHORT,
+        ..limits()
+    });
+    let mut wire = served.connect();
+    wire.send(format!(
+        "GET /endless HTTP/1.1\r\nHost: {}\r\n\r\n",
+        served.address()
+    ));
+    let line = served.log_line();
+    assert!(
+        line.contains(" GET /endless 200 ") && line.ends_with(", cut off"),
+        "{line}"
+    );
+}
+
+/// Here no kernel helps: it never ends a Unix socket by itself.
+#[test]
+fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let served = Served::start(Options {
+        listen: vec![Listen::Unix(path.clone())],
+        limits: Limits {
+            stalled_answer: SHORT,
+            ..limits()
+        },
+        ..Options::default()
+    });
+    let mut wire = Wire::new(UnixStream::connect(&path).unwrap());
+    wire.send("GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let line = served.log_line();
+    assert!(
+        line.contains(" unix GET /endless 200 ") && line.ends_with(", cut off"),
+        "{line}"
+    );
+}
+
+#[test]
+fn an_address_has_so_many_connections_and_gets_them_back() {
+    let served = Served::with(Limits {
+        connections_per_address: 3,
+        ..limits()
+    });
+    has_room_for_three(&served);
+}
+
+#[test]
+fn all_together_have_so_many_connections() {
+    let served = Served::with(Limits {
+        connections: 3,
+        ..limits()
+    });
+    has_room_for_three(&served);
+}
+
+fn has_room_for_three(served: &Served) {
+    let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
+    let mut open: Vec<_> = (0..3).map(|_| served.connect()).collect();
+    for wire in &mut open {
+        wire.send(&request);
+        assert_eq!(wire.answer().text(), "hello");
+    }
+    let mut further = served.connect();
+    further.send(&request);
+    let answer = further.answer();
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.headers["retry-after"], "1");
+    assert_eq!(answer.text(), "there are too many connections");
+    assert_eq!(further.rest(), "");
+    open.pop();
+    // The server learns of it a moment later.
+    let answered = (0..1000).any(|_| {
+        let mut wire = served.connect();
+        wire.send(&request);
+        std::thread::sleep(Duration::from_millis(1));
+        wire.maybe_answer()
+            .is_some_and(|answer| answer.status == 200)
+    });
+    assert!(answered);
+    open[0].send(&request);
+    assert_eq!(
+        open[0].answer().text(),
+        "hello",
+        "those who were there stay"
+    );
+}
+
+#[test]
+fn a_page_is_answered_while_hundreds_are_slow() {
+    let served = Served::local();
+    let slow: Vec<_> = (0..300)
+        .map(|number| {
+            let mut wire = served.connect();
+            let start = [
+                "",
+                "GET",
+                "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1",
+            ];
+            wire.send(start[number % 3]);
+            wire
+        })
+        .collect();
+    for _ in 0..50 {
+        assert_eq!(served.ask("GET /", &[]).text(), "hello");
+    }
+    drop(slow);
+}
