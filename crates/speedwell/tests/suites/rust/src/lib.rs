@@ -5,7 +5,9 @@ use std::time::Duration;
 
 /// How much one operation does. Variants of a comparison set its factor, and one that waits for a file to go away.
 pub fn amount() -> u64 {
-    let hold = std::env::var_os("HOLD").map(PathBuf::from).unwrap_or_default();
+    let hold = std::env::var_os("HOLD")
+        .map(PathBuf::from)
+        .unwrap_or_default();
     while hold.exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -15,5 +17,7 @@ pub fn amount() -> u64 {
 
 /// Does so much.
 pub fn work(amount: u64) -> u64 {
-    (0..amount).fold(0, |sum, step| std::hint::black_box(sum ^ step.wrapping_mul(31)))
+    (0..amount).fold(0, |sum, step| {
+        std::hint::black_box(sum ^ step.wrapping_mul(31))
+    })
 }
