@@ -386,7 +386,9 @@ impl Source {
 /// A program that holds no benchmarks of a known kind, or is one of several places.
 pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Side>> {
     let known = harness::Known::new(&[], &std::env::current_dir()?)?;
-    let is_program = |place: &&String| is_program(Path::new(place)) || known.split(place).is_some();
+    let is_program = |place: &&String| {
+        is_program(Path::new(place)) || known.split(place).is_some() || is_package(&known, place)
+    };
     let Some(place) = operand.places.iter().find(is_program) else {
         return Ok(None);
     };
@@ -402,25 +404,44 @@ pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<O
         None => (known.recognise(Path::new(place)), Path::new(place)),
     };
     let is_wrapper = || harness::is_wrapper(file).then(|| harness::shipped("google-benchmark"));
-    let suite = suite.or_else(|| is_wrapper()?);
+    let mut suite = suite.or_else(|| is_wrapper()?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
              hint: docs/guide/suites.md tells how a suite is described"
         );
     }
-    let file = speedwell_process::resolve(&Path::new(".").join(file)).with_context(in_source)?;
-    let file = file.canonicalize().with_context(in_source)?;
+    let mut file = Path::new(".").join(file);
+    if !file.is_dir() {
+        file = speedwell_process::resolve(&file).with_context(in_source)?;
+    }
+    file = file.canonicalize().with_context(in_source)?;
+    let mut variant = Variant {
+        arguments: arguments.to_vec(),
+        ..Variant::plain(&operand.label)
+    };
+    let mut directory = None;
+    if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
+        let (program, own) =
+            harness::program_of_package(package, &file, &variant).with_context(in_source)?;
+        directory = Some(std::mem::replace(&mut file, program));
+        suite = Some(own);
+    }
+    variant.program = Some(file.clone());
     Ok(Some(Side {
-        variant: Variant {
-            program: Some(file.clone()),
-            arguments: arguments.to_vec(),
-            ..Variant::plain(&operand.label)
-        },
+        variant,
         file,
         suite,
+        directory,
         part: operand.part.clone(),
     }))
+}
+
+/// Whether it is a folder out of which a program of benchmarks is built.
+fn is_package(known: &harness::Known, place: &str) -> bool {
+    let place = Path::new(place);
+    let suite = || known.recognise(place);
+    place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Whether the file is an ELF program, or a script that may be executed.

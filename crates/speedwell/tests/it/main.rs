@@ -113,6 +113,8 @@ mod store;
 mod style;
 mod suite_projects;
 mod suite_readers;
+mod suite_reports;
+mod suite_stories;
 mod suites;
 mod tune;
 mod validity;
