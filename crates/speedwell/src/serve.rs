@@ -43,7 +43,7 @@ mod served {
     use super::{DashboardArgs, Status, status};
     use crate::options::{ComparisonArgs, usual_threshold};
     use crate::{operand, source};
-    use anyhow::{Context, anyhow};
+    use anyhow::{Context, anyhow, ensure};
     use clap::{Args, FromArgMatches};
     use regex::Regex;
     use speedwell_analysis::Settings;
@@ -76,6 +76,10 @@ mod served {
 
     pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
         let path = args.path()?;
+        ensure!(
+            !path.to_string_lossy().starts_with("postgres"),
+            "the dashboard reads a file, not a server of PostgreSQL\nhint: 'speedwell report' and 'speedwell history' read one"
+        );
         if path.is_file() {
             // What is wrong with it is said now, not on every page; an old one is brought up to date.
             Store::open_to_read(&path)?;

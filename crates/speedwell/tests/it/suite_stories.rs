@@ -187,7 +187,7 @@ fn verdict<'a>(json: &'a Value, candidate: &str) -> &'a str {
 }
 
 macro_rules! stories {
-    ($($name:ident),*) => {$(
+    ($($(#[$when:meta])? $name:ident),*) => {$(
         mod $name {
             use super::*;
 
@@ -198,6 +198,7 @@ macro_rules! stories {
                 }
             }
 
+            $(#[$when])?
             #[test]
             fn a_factor_of_two_is_found_and_no_difference_is_not() {
                 if let Some(suite) = suite_projects::$name() {
@@ -210,13 +211,22 @@ macro_rules! stories {
 
 stories!(
     go,
+    #[ignore = "measures for minutes; --ignored executes it"]
     criterion,
+    #[ignore = "measures for minutes; --ignored executes it"]
     divan,
+    #[ignore = "measures for minutes; --ignored executes it"]
     libtest,
+    #[ignore = "measures for minutes; --ignored executes it"]
     jmh,
+    #[ignore = "measures for minutes; --ignored executes it"]
     pytest_benchmark,
+    #[ignore = "measures for minutes; --ignored executes it"]
     pyperf,
+    #[ignore = "measures for minutes; --ignored executes it"]
     catch2,
+    #[ignore = "measures for minutes; --ignored executes it"]
     google_benchmark,
+    #[ignore = "measures for minutes; --ignored executes it"]
     vitest
 );
