@@ -1,5 +1,8 @@
 //! Comments and statuses on a made-up forge of each kind, which answers on this machine as the real ones do.
 
+// A test that cannot go on says so by panicking.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod fake;
 
 use fake::{Fake, Fault};
