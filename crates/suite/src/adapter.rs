@@ -203,6 +203,8 @@ pub enum Direction {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
+    /// Whenever something is measured.
+    pub always: Option<Vec<String>>,
     /// For -t, the length of a sample.
     pub time: Option<Vec<String>>,
     /// For -n, the number of samples.

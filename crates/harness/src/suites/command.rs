@@ -140,7 +140,7 @@ fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// The words for how a run is divided: what the user asked for, else what is usual for the suite, else nothing.
+/// The words for a run that measures, and for how it is divided: what the user asked for, else what is usual for the suite, else nothing.
 pub fn options(adapter: &Adapter, asked: Division) -> Vec<String> {
     let (options, usual) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
@@ -154,6 +154,7 @@ pub fn options(adapter: &Adapter, asked: Division) -> Vec<String> {
     let mut add = |template: &Option<Vec<String>>, filling: Filling| {
         words.extend(filling.fill(template.as_deref().unwrap_or_default()));
     };
+    add(&options.always, Filling::default());
     match length {
         Some(Length::TimeNs(ns)) => add(&options.time, of_time(ns, samples)),
         Some(Length::Iterations(count)) => {
@@ -249,7 +250,7 @@ mod tests {
             ]
         );
         let libtest = shipped("libtest").unwrap();
-        assert!(options(&libtest, Division::default()).is_empty());
+        assert_eq!(options(&libtest, Division::default()), ["--bench"]);
         assert_eq!(
             without_meaning(&libtest, asked(Some(2), None)),
             Some("--samples")

@@ -5,11 +5,14 @@
 
 use super::harness_driver::{hand_over, pipe};
 use serde_json::{Value, json};
-use std::fs::File;
+use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Names under which distributions install it.
@@ -22,20 +25,37 @@ const NAMES: [&str; 4] = [
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A page in a browser of its own, and everything that the browser said about it.
+/// The one that all pages of this test program share: to start it takes longer than to show a page. It ends by itself when
+/// the program does, because its pipe is closed then.
+static BROWSER: OnceLock<Option<Browser>> = OnceLock::new();
+
+struct Browser {
+    commands: Mutex<File>,
+    next: AtomicU64,
+    listeners: Mutex<Listeners>,
+    _child: Child,
+}
+
+/// Where messages go.
+#[derive(Default)]
+struct Listeners {
+    /// Answers to commands that are not about a page, by their number.
+    answers: HashMap<u64, Sender<Value>>,
+    /// All that is about a page, by its session.
+    pages: HashMap<String, Sender<Value>>,
+}
+
+/// A page with a window, cookies and a store of its own, and everything that the browser said about it.
 pub struct Page {
-    child: Child,
-    commands: File,
+    browser: &'static Browser,
+    context: Value,
     messages: Receiver<Value>,
     session: String,
-    next: u64,
     /// Addresses that were asked for, and complaints of scripts.
     pub requests: Vec<String>,
     pub complaints: Vec<String>,
     /// How many pages were complete so far.
     pub loads: usize,
-    // Removed only after the browser has ended.
-    _profile: tempfile::TempDir,
 }
 
 /// How a page is to be shown.
@@ -60,14 +80,130 @@ impl Default for Screen {
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let found = NAMES
+    NAMES
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|file| file.is_file());
-    if found.is_none() {
-        eprintln!("skipped: there is no Chromium in PATH");
+        .find(|file| file.is_file())
+}
+
+/// A folder for what a browser keeps; those of test programs that have ended are removed.
+fn profile() -> PathBuf {
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browsers");
+    for old in fs::read_dir(&all).into_iter().flatten().flatten() {
+        if !Path::new("/proc").join(old.file_name()).exists() {
+            let _ = fs::remove_dir_all(old.path());
+        }
     }
-    found
+    all.join(std::process::id().to_string())
+}
+
+impl Browser {
+    fn shared() -> Option<&'static Browser> {
+        let browser = BROWSER.get_or_init(|| program().map(|program| Browser::start(&program)));
+        if browser.is_none() {
+            eprintln!("skipped: there is no Chromium in PATH");
+        }
+        browser.as_ref()
+    }
+
+    fn start(program: &Path) -> Browser {
+        let (to_browser, commands) = pipe();
+        let (answers, from_browser) = pipe();
+        let mut command = Command::new(program);
+        // Nothing but our own files is shown, and as root there is no sandbox. A page behind another is as awake.
+        command
+            .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
+            .args(["--remote-debugging-pipe", "--no-first-run"])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-background-timer-throttling",
+                "--disable-backgrounding-occluded-windows",
+                "--disable-renderer-backgrounding",
+            ])
+            .arg(format!("--user-data-dir={}", profile().display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        hand_over(&mut command, [(to_browser, 3), (from_browser, 4)]);
+        let child = command.spawn().unwrap();
+        std::thread::spawn(move || {
+            let messages = BufReader::new(File::from(answers)).split(0);
+            for bytes in messages.map_while(Result::ok) {
+                let message = serde_json::from_slice(&bytes).unwrap();
+                // Its first message is an answer, so that it is there by now.
+                if let Some(Some(browser)) = BROWSER.get() {
+                    browser.pass_on(message);
+                }
+            }
+        });
+        Browser {
+            commands: Mutex::new(File::from(commands)),
+            next: AtomicU64::new(1),
+            listeners: Mutex::default(),
+            _child: child,
+        }
+    }
+
+    /// Gives a message to whom it is for; nobody hears of a page that was closed.
+    fn pass_on(&self, message: Value) {
+        let mut listeners = self.listeners.lock().unwrap();
+        let of_page = message["sessionId"].as_str();
+        let listener = match (of_page, message["id"].as_u64()) {
+            (Some(session), _) => listeners.pages.get(session).cloned(),
+            (None, Some(id)) => listeners.answers.remove(&id),
+            (None, None) => None,
+        };
+        if let Some(listener) = listener {
+            let _ = listener.send(message);
+        }
+    }
+
+    /// Sends a command; its number.
+    fn send(&self, mut command: Value, listener: Option<Sender<Value>>) -> u64 {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        command["id"] = json!(id);
+        if let Some(listener) = listener {
+            self.listeners.lock().unwrap().answers.insert(id, listener);
+        }
+        let mut bytes = command.to_string().into_bytes();
+        bytes.push(0);
+        self.commands.lock().unwrap().write_all(&bytes).unwrap();
+        id
+    }
+
+    /// Sends a command that is not about a page and returns its result.
+    fn ask(&self, method: &str, params: Value) -> Value {
+        let (sender, answers) = channel();
+        self.send(json!({"method": method, "params": params}), Some(sender));
+        let answer = answers.recv_timeout(PATIENCE).expect("an answer in time");
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// A new window, not yet of any size.
+    fn open(&'static self) -> Page {
+        let context = self.ask("Target.createBrowserContext", json!({}))["browserContextId"].take();
+        let blank = json!({"url": "about:blank", "browserContextId": context});
+        let target = self.ask("Target.createTarget", blank);
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = self.ask("Target.attachToTarget", attach);
+        let session = attached["sessionId"].as_str().unwrap().to_owned();
+        let (sender, messages) = channel();
+        let mut listeners = self.listeners.lock().unwrap();
+        listeners.pages.insert(session.clone(), sender);
+        drop(listeners);
+        Page {
+            browser: self,
+            context,
+            messages,
+            session,
+            requests: Vec::new(),
+            complaints: Vec::new(),
+            loads: 0,
+        }
+    }
 }
 
 impl Page {
@@ -78,17 +214,18 @@ impl Page {
 
     /// Shows the page at an address, likewise.
     pub fn at(address: &str, screen: Screen) -> Option<Page> {
-        let mut page = Page::start(&program()?);
-        let target = page.browser("Target.createTarget", json!({"url": "about:blank"}));
-        let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let session = page.browser("Target.attachToTarget", attach);
-        page.session = session["sessionId"].as_str().unwrap().to_owned();
+        let mut page = Browser::shared()?.open();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             page.send(&format!("{domain}.enable"), json!({}));
         }
         let size = json!({"width": screen.width, "height": 900, "deviceScaleFactor": 1,
             "mobile": screen.width < 600});
         page.send("Emulation.setDeviceMetricsOverride", size);
+        // Every page takes itself for the one in front.
+        page.send(
+            "Emulation.setFocusEmulationEnabled",
+            json!({"enabled": true}),
+        );
         page.send(
             "Emulation.setScriptExecutionDisabled",
             json!({"value": !screen.scripts}),
@@ -112,68 +249,12 @@ impl Page {
         }
     }
 
-    fn start(program: &Path) -> Page {
-        let profile = tempfile::tempdir().unwrap();
-        let (to_browser, commands) = pipe();
-        let (answers, from_browser) = pipe();
-        let mut command = Command::new(program);
-        // Nothing but our own file is shown, and as root there is no sandbox.
-        command
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
-            .args(["--remote-debugging-pipe", "--no-first-run"])
-            .args([
-                "--disable-background-networking",
-                "--disable-component-update",
-            ])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg("about:blank")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        hand_over(&mut command, [(to_browser, 3), (from_browser, 4)]);
-        let child = command.spawn().unwrap();
-        let (sender, messages) = channel();
-        std::thread::spawn(move || {
-            for message in BufReader::new(File::from(answers)).split(0) {
-                let Ok(bytes) = message else { return };
-                let value = serde_json::from_slice(&bytes).unwrap();
-                if sender.send(value).is_err() {
-                    return;
-                }
-            }
-        });
-        Page {
-            child,
-            commands: File::from(commands),
-            messages,
-            session: String::new(),
-            next: 0,
-            requests: Vec::new(),
-            complaints: Vec::new(),
-            loads: 0,
-            _profile: profile,
-        }
-    }
-
     /// Sends a command to the page and returns its result.
     pub fn send(&mut self, method: &str, params: Value) -> Value {
-        let session = self.session.clone();
-        self.ask(json!({"method": method, "params": params, "sessionId": session}))
-    }
-
-    fn browser(&mut self, method: &str, params: Value) -> Value {
-        self.ask(json!({"method": method, "params": params}))
-    }
-
-    fn ask(&mut self, mut command: Value) -> Value {
-        self.next += 1;
-        let id = self.next;
-        command["id"] = json!(id);
-        let mut bytes = command.to_string().into_bytes();
-        bytes.push(0);
-        self.commands.write_all(&bytes).unwrap();
+        let command = json!({"method": method, "params": params, "sessionId": self.session});
+        let id = self.browser.send(command, None);
         let answer = self.until(|message| message["id"] == id);
-        assert!(answer["error"].is_null(), "{command}: {answer}");
+        assert!(answer["error"].is_null(), "{method}: {answer}");
         answer["result"].clone()
     }
 
@@ -274,17 +355,16 @@ impl Page {
 }
 
 impl Drop for Page {
-    /// Lets the browser end by itself: one that is killed leaves processes that write into its profile
-    /// while that is removed.
+    /// A window of a test that has failed stays open until the end: the reason may be that nobody listens any more.
     fn drop(&mut self) {
-        let _ = self
-            .commands
-            .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
-        let end = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < end && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-            std::thread::sleep(Duration::from_millis(10));
+        if std::thread::panicking() {
+            return;
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut listeners = self.browser.listeners.lock().unwrap();
+        listeners.pages.remove(&self.session);
+        drop(listeners);
+        let context = json!({"browserContextId": self.context});
+        let command = json!({"method": "Target.disposeBrowserContext", "params": context});
+        self.browser.send(command, None);
     }
 }

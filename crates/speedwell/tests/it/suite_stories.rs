@@ -131,6 +131,7 @@ fn resumes_what_was_killed(suite: &Suite) {
     while sessions(suite) == before || suite.runs().len() != 1 {
         let ended = killed.try_wait().unwrap();
         assert!(ended.is_none(), "{ended:?} before the second run");
+        std::thread::sleep(std::time::Duration::from_millis(100));
     }
     // Child::kill sends SIGKILL.
     killed.kill().unwrap();
