@@ -223,7 +223,9 @@ fn complaint(output: &str) -> String {
     let error = output
         .lines()
         .find_map(|line| after(line).map(|at| &line[at..]));
-    let line = error.or(output.lines().next()).unwrap_or("no reason given");
+    // Go begins with a line '# PACKAGE'.
+    let said = output.lines().find(|line| !line.starts_with('#'));
+    let line = error.or(said).unwrap_or("no reason given");
     line.trim().to_owned()
 }
 
@@ -507,6 +509,11 @@ mod tests {
         assert_eq!(
             complaint("/usr/bin/ld: cannot find -lx\n"),
             "/usr/bin/ld: cannot find -lx"
+        );
+        let go = "# example.com/tiny\nx_test.go:11:9: expected type, found newline\nFAIL\n";
+        assert_eq!(
+            complaint(go),
+            "x_test.go:11:9: expected type, found newline"
         );
     }
 

@@ -37,7 +37,7 @@ pub use job::{
 pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
-pub use suites::{Known, is_elf, is_wrapper, meaningless_option, shipped};
+pub use suites::{Known, is_elf, is_wrapper, meaningless_option, program_of_package, shipped};
 pub use wire::Message;
 
 use speedwell_model::Variant;

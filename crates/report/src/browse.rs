@@ -373,6 +373,12 @@ pub fn calibrations(calibrations: &[StoredCalibration]) -> Document {
             count(calibrations.len(), "calibration", "calibrations")
         ),
     }));
+    let table = calibration_columns().table("calibrations", calibrations);
+    document.push(Block::Table(table));
+    document
+}
+
+fn calibration_columns() -> Columns<StoredCalibration> {
     let mut columns = Columns::<StoredCalibration>::new();
     columns.add(
         Column::new("session", "session", Kind::Label),
@@ -406,6 +412,5 @@ pub fn calibrations(calibrations: &[StoredCalibration]) -> Document {
     columns.add(Column::words("result", "result"), |line| {
         calibration_cell(Some(&line.found))
     });
-    document.push(Block::Table(columns.table("calibrations", calibrations)));
-    document
+    columns
 }

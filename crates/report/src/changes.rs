@@ -178,6 +178,10 @@ fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> St
     }
 }
 
+/// What a size that follows from a search is worth.
+const ABOUT: &str = "'~': about, for a border that was searched for shows its change too large; measuring both sides again tells its \
+                     size.";
+
 fn notes(history: &History) -> Vec<String> {
     let mut notes = Vec::new();
     let missing = history
@@ -234,11 +238,7 @@ fn notes(history: &History) -> Vec<String> {
             setting(history.threshold)
         ));
     }
-    notes.push(
-        "'~': about, for a border that was searched for shows its change too large; measuring both sides again tells its \
-         size."
-            .to_owned(),
-    );
+    notes.push(ABOUT.to_owned());
     notes
 }
 

@@ -64,7 +64,7 @@ pub struct CommentArgs {
     /// A file with the token, instead of a variable
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Only print what would be said
+    /// Print what would be changed, and why; change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -16,6 +16,7 @@ use speedwell_environment::{self as environment, Check, State};
 use speedwell_measure::{MeasureRequest, Plans, calibration};
 use speedwell_model::Layout;
 use speedwell_report::{self as report, CheckLine};
+use speedwell_results::store::Store;
 
 /// Check this machine for sources of measurement noise: scaling, limits, other work, missing tools
 ///
@@ -92,7 +93,10 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
         return builds(&args);
     }
     let mut checks = environment::checks(&args.place.root);
-    checks.push(environment::free_disk(&args.store.path()?));
+    let results = args.store.path()?;
+    if Store::server(&results).is_none() {
+        checks.push(environment::free_disk(&results));
+    }
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
     let known = calibrated::of_this_machine(&args.store);
     lines.push(report::calibration_check(known.as_ref()));

@@ -27,6 +27,7 @@ mod report;
 mod results_file;
 mod results_folder;
 mod run;
+mod serve;
 mod source;
 mod status;
 mod steady;
@@ -75,6 +76,7 @@ enum Command {
     Doctor(Typed<doctor::DoctorArgs>),
     Tune(Typed<tune::TuneArgs>),
     New(Typed<new::NewArgs>),
+    Serve(Typed<serve::ServeArgs>),
     As(Typed<as_tool::AsArgs>),
     /// Generates one part of a load.
     #[command(name = WORKER_COMMAND, hide = true)]
@@ -155,6 +157,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(*args.0)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
+        Command::Serve(args) => serve::run(&args.0),
         Command::As(args) => as_tool::run(*args.0),
         Command::LoadWorker => load::work(),
         Command::PerformRun => perform_run::run(),

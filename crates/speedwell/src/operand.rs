@@ -2,7 +2,7 @@
 //!
 //! Decides which characters mean what. It must not know what is in the places. Start at [`parse_all`].
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use speedwell_harness::discover::{self, Part};
 use std::path::Path;
 
@@ -25,9 +25,30 @@ pub struct Operand {
 /// # Errors
 /// A pattern that is none.
 pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<Operand>> {
+    parse_among(words, |word| Path::new(word).exists())
+}
+
+/// Reads words that name stored sessions, without a look at the disk.
+///
+/// # Errors
+/// A pattern that is none, or a word that names something else.
+pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<Operand>> {
+    let operands = parse_among(words, |_| false)?;
+    for place in operands.iter().flat_map(|operand| &operand.places) {
+        ensure!(
+            place.starts_with('@'),
+            "'{place}' names no stored session\nhint: @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME and @base do"
+        );
+    }
+    Ok(operands)
+}
+
+/// Reads all words, where `is_file` says which are files as a whole.
+fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<Operand>> {
     let mut operands: Vec<(bool, Operand)> = Vec::new();
     for word in words {
-        let (name, operand) = parse_word(word).with_context(|| format!("in source '{word}'"))?;
+        let (name, operand) =
+            parse_word(word, is_file).with_context(|| format!("in source '{word}'"))?;
         let known = operands
             .iter_mut()
             .find(|(named, known)| *named && name && known.label == operand.label);
@@ -47,8 +68,8 @@ pub fn common_word(operands: &[Operand]) -> Option<String> {
 }
 
 /// One word, and whether it has a name of its own.
-fn parse_word(word: &str) -> anyhow::Result<(bool, Operand)> {
-    let (name, rest) = name(word);
+fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, Operand)> {
+    let (name, rest) = name(word, is_file);
     let (rest, part) = match rest.split_once("::") {
         Some((rest, pattern)) => (rest, Some(Part::parse(pattern)?)),
         None => (rest, None),
@@ -62,7 +83,7 @@ fn parse_word(word: &str) -> anyhow::Result<(bool, Operand)> {
     };
     let operand = Operand {
         label: name.unwrap_or(word).to_owned(),
-        places: split(places),
+        places: split(places, is_file),
         variant,
         part,
     };
@@ -70,13 +91,13 @@ fn parse_word(word: &str) -> anyhow::Result<(bool, Operand)> {
 }
 
 /// A name before `=`, unless the word as a whole is a file or the `=` belongs to something else.
-fn name(word: &str) -> (Option<&str>, &str) {
+fn name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let letter = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
         !name.is_empty() && name.chars().all(letter)
     };
     match word.split_once('=') {
-        Some((name, rest)) if is_name(name) && !rest.is_empty() && !Path::new(word).exists() => {
+        Some((name, rest)) if is_name(name) && !rest.is_empty() && !is_file(word) => {
             (Some(name), rest)
         }
         _ => (None, word),
@@ -84,8 +105,8 @@ fn name(word: &str) -> (Option<&str>, &str) {
 }
 
 /// Places between commas, unless there is a file with commas in its name.
-fn split(places: &str) -> Vec<String> {
-    if Path::new(places).exists() {
+fn split(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
+    if is_file(places) {
         return vec![places.to_owned()];
     }
     let parts = places.split(',').filter(|part| !part.is_empty());

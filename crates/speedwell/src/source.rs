@@ -125,6 +125,56 @@ fn take(
             origins.push(origin);
         }
     }
+    assemble(operand, sessions, origins)
+}
+
+/// Reads operands that name sessions of this store and nothing else.
+///
+/// # Errors
+/// An unknown session or variant, a pattern that matches nothing, sources of which two are the same.
+#[cfg(feature = "serve")]
+pub fn read_stored(
+    operands: &[Operand],
+    store: &Store,
+) -> anyhow::Result<Vec<(Source, Option<String>)>> {
+    let word = operand::common_word(operands);
+    let (mut sources, mut said) = (Vec::new(), Vec::new());
+    for operand in operands {
+        let read = || {
+            let (mut sessions, mut origins, mut taken_for) = (Vec::new(), Vec::new(), None);
+            for place in &operand.places {
+                let (found, session) = stored(store, place)?;
+                origins.push(format!("@{}", found.number));
+                taken_for = found.taken_for.or(taken_for);
+                sessions.push(session);
+            }
+            anyhow::Ok((assemble(operand, sessions, origins)?, taken_for))
+        };
+        let (mut found, taken_for) =
+            read().with_context(|| format!("in source '{}'", operand.label))?;
+        if let Some(word) = &word {
+            found.iter_mut().for_each(|source| source.rename(word));
+        }
+        said.extend(found.iter().map(|_| taken_for.clone()));
+        sources.extend(found);
+    }
+    refuse_the_same(&sources)?;
+    Ok(sources.into_iter().zip(said).collect())
+}
+
+/// The session of a store that a word means.
+fn stored(store: &Store, word: &str) -> anyhow::Result<(reference::Found, Session)> {
+    let found = reference::find(store, word)?;
+    let session = store.session(found.number)?;
+    Ok((found, session))
+}
+
+/// The sources that the sessions of an operand make.
+fn assemble(
+    operand: &Operand,
+    mut sessions: Vec<Session>,
+    origins: Vec<String>,
+) -> anyhow::Result<Vec<Source>> {
     let files = origins.len();
     let mut variant = operand.variant.clone();
     for session in &sessions {
@@ -182,13 +232,11 @@ fn sessions_of(
     remarks: &mut Remarks,
 ) -> anyhow::Result<(String, Vec<Session>)> {
     if place.starts_with('@') {
-        let store = store()?;
-        let found = reference::find(&store, place)?;
+        let (found, session) = stored(&store()?, place)?;
         if let Some(sentence) = &found.taken_for {
             status::note(sentence);
         }
-        let number = found.number;
-        return Ok((format!("@{number}"), vec![store.session(number)?]));
+        return Ok((format!("@{}", found.number), vec![session]));
     }
     let sessions = results_file::read(place.as_ref(), remarks)?;
     let path = std::fs::canonicalize(place);
@@ -338,7 +386,9 @@ impl Source {
 /// A program that holds no benchmarks of a known kind, or is one of several places.
 pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Side>> {
     let known = harness::Known::new(&[], &std::env::current_dir()?)?;
-    let is_program = |place: &&String| is_program(Path::new(place)) || known.split(place).is_some();
+    let is_program = |place: &&String| {
+        is_program(Path::new(place)) || known.split(place).is_some() || is_package(&known, place)
+    };
     let Some(place) = operand.places.iter().find(is_program) else {
         return Ok(None);
     };
@@ -354,25 +404,44 @@ pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<O
         None => (known.recognise(Path::new(place)), Path::new(place)),
     };
     let is_wrapper = || harness::is_wrapper(file).then(|| harness::shipped("google-benchmark"));
-    let suite = suite.or_else(|| is_wrapper()?);
+    let mut suite = suite.or_else(|| is_wrapper()?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
              hint: docs/guide/suites.md tells how a suite is described"
         );
     }
-    let file = speedwell_process::resolve(&Path::new(".").join(file)).with_context(in_source)?;
-    let file = file.canonicalize().with_context(in_source)?;
+    let mut file = Path::new(".").join(file);
+    if !file.is_dir() {
+        file = speedwell_process::resolve(&file).with_context(in_source)?;
+    }
+    file = file.canonicalize().with_context(in_source)?;
+    let mut variant = Variant {
+        arguments: arguments.to_vec(),
+        ..Variant::plain(&operand.label)
+    };
+    let mut directory = None;
+    if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
+        let (program, own) =
+            harness::program_of_package(package, &file, &variant).with_context(in_source)?;
+        directory = Some(std::mem::replace(&mut file, program));
+        suite = Some(own);
+    }
+    variant.program = Some(file.clone());
     Ok(Some(Side {
-        variant: Variant {
-            program: Some(file.clone()),
-            arguments: arguments.to_vec(),
-            ..Variant::plain(&operand.label)
-        },
+        variant,
         file,
         suite,
+        directory,
         part: operand.part.clone(),
     }))
+}
+
+/// Whether it is a folder out of which a program of benchmarks is built.
+fn is_package(known: &harness::Known, place: &str) -> bool {
+    let place = Path::new(place);
+    let suite = || known.recognise(place);
+    place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Whether the file is an ELF program, or a script that may be executed.

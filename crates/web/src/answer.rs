@@ -5,7 +5,7 @@
 use crate::address::{Address, Format, Place};
 use crate::frame::around;
 use crate::live;
-use crate::page::{self, Outcome, Page};
+use crate::page::{self, Outcome, Page, Visit};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -31,40 +31,19 @@ async fn handle(State(site): State<Arc<Site>>, request: Request) -> Response<Bod
         return refused(&site, request.uri(), &refusal, Format::Page);
     }
     if let Some(id) = events_of(&site, request.uri()) {
-        return live::stream(site, id).await;
+        return live::stream(&site, &id, request.headers()).await;
     }
-    let Ok(_place) = site.waiting.try_acquire() else {
-        return busy(&site, request.uri());
-    };
     let is_heavy = ["/compare", "/trend", "/alerts"]
         .iter()
         .any(|page| request.uri().path().contains(page));
-    let heavy = if is_heavy {
-        site.heavy.acquire().await.ok()
-    } else {
-        None
-    };
-    let running = site.running.acquire().await.ok();
+    let pool = if is_heavy { &site.heavy } else { &site.light };
     let work = {
         let (site, uri) = (site.clone(), request.uri().clone());
-        tokio::task::spawn_blocking(move || answer(&site, &uri))
+        move || answer(&site, &uri)
     };
-    let done = work.await;
-    drop((running, heavy));
-    done.unwrap_or_else(|_| {
-        let refusal = Refusal {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            ..Refusal::bad("this page could not be computed").hint("please report this as a defect")
-        };
-        refused(&site, request.uri(), &refusal, Format::Page)
-    })
-}
-
-fn busy(site: &Site, uri: &Uri) -> Response<Body> {
-    let mut answer = refused(site, uri, &Refusal::busy(), Format::Page);
-    let wait = header::HeaderValue::from_static("1");
-    answer.headers_mut().insert(header::RETRY_AFTER, wait);
-    answer
+    pool.run(work)
+        .await
+        .unwrap_or_else(|refusal| refusal.answer(request.headers()))
 }
 
 /// The session whose events are asked for, if they are.
@@ -110,7 +89,13 @@ fn answered(
         return Ok(reply(StatusCode::OK, format, uri.path(), bytes));
     }
     let (outcome, lines) = site.read(|store| {
-        let outcome = page::page(site, store, place, query)?;
+        let visit = Visit {
+            site,
+            store,
+            query,
+            format,
+        };
+        let outcome = page::page(visit, place)?;
         let lines = match (&outcome, format) {
             (Outcome::Page(page), Format::JsonLines) => Some(json_lines_of(store, page)?),
             _ => None,
@@ -131,7 +116,7 @@ fn answered(
     Ok(reply(page.status, format, uri.path(), bytes))
 }
 
-fn rendered(
+pub(crate) fn rendered(
     site: &Site,
     place: Option<&Place>,
     page: &Page,
@@ -163,7 +148,7 @@ fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result
     }
     let mut out = Vec::new();
     for number in &page.sessions {
-        json_lines::write(&store.session(*number)?, &mut out).map_err(anyhow::Error::from)?;
+        json_lines::write(&store.session(*number)?, &mut out)?;
     }
     Ok(out)
 }

@@ -6,15 +6,12 @@ use crate::query::Query;
 use crate::site::Site;
 use speedwell_report::html::{EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served};
 
-/// A file that every page needs: its name, its type and its text.
-pub type Names = (&'static str, &'static str, &'static str);
-
-/// The files that every page needs: style, early script, script.
-pub fn assets() -> [Names; 3] {
+/// The files that every page needs, by name: style, early script, script.
+pub fn assets() -> [(&'static str, &'static str); 3] {
     [
-        ("page.css", "text/css; charset=utf-8", SERVED_STYLE),
-        ("early.js", "text/javascript; charset=utf-8", EARLY_SCRIPT),
-        ("page.js", "text/javascript; charset=utf-8", SERVED_SCRIPT),
+        ("page.css", SERVED_STYLE),
+        ("early.js", EARLY_SCRIPT),
+        ("page.js", SERVED_SCRIPT),
     ]
 }
 
@@ -65,7 +62,7 @@ pub fn around(
     };
     let mut formats: Vec<Link> = Format::DOCUMENTS
         .iter()
-        .filter(|(ending, _)| *ending != "json")
+        .filter(|(ending, _)| *ending != "json" && page.status.is_success())
         .map(|(ending, _)| Link::new(address(ending), name_of(ending)))
         .collect();
     if !page.sessions.is_empty() {

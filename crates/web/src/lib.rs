@@ -16,6 +16,6 @@ mod refusal;
 mod site;
 
 pub use answer::router;
-pub use frame::{Names, assets};
+pub use frame::assets;
 pub use lookups::{Course, Lookups, Planned, Source};
 pub use site::{Site, project_name};

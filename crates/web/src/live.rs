@@ -1,19 +1,193 @@
 //! What is being measured, sent to those who watch, as events.
+//!
+//! The recorder commits every slot, so the store itself says that something has happened: it is asked four times a second,
+//! and only while somebody watches. A page is rendered once for all who watch it. Start at [`stream`].
 
+use crate::address::{Format, Place};
+use crate::answer::rendered;
+use crate::link::encoded;
+use crate::page::{Outcome, Visit, page};
+use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
-use std::sync::Arc;
+use axum::http::{HeaderMap, Response};
+use serde_json::json;
+use speedwell_report::html::title;
+use speedwell_results::store::Store;
+use speedwell_serve::Stopper;
+use speedwell_serve::events::{Event, Hub};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Those who watch.
-#[derive(Debug, Default)]
-pub struct Watchers;
+/// How often the store is asked whether something has happened.
+const ASKED: Duration = Duration::from_millis(250);
 
-/// The stream of events of a session.
-pub async fn stream(_site: Arc<Site>, _id: String) -> Response<Body> {
-    let mut answer = Response::new(Body::empty());
-    *answer.status_mut() = StatusCode::NOT_FOUND;
-    let _ = Refusal::busy();
+/// A page is sent at most so often.
+const SENT: Duration = Duration::from_secs(1);
+
+/// And after so much time without news, because it says how long ago something happened.
+const SENT_ANYWAY: Duration = Duration::from_secs(5);
+
+/// The name that stands for all sessions in the address of a stream.
+const ANY: &str = "any";
+
+/// Those who watch, by what they watch.
+#[derive(Debug)]
+pub struct Watchers {
+    hubs: Mutex<HashMap<String, Hub>>,
+    stopper: Stopper,
+}
+
+impl Watchers {
+    /// Nobody watches yet.
+    pub fn new(stopper: &Stopper) -> Watchers {
+        Watchers {
+            hubs: Mutex::default(),
+            stopper: stopper.clone(),
+        }
+    }
+
+    fn hubs(&self) -> std::sync::MutexGuard<'_, HashMap<String, Hub>> {
+        self.hubs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stream of events of a session, or of all that is being measured.
+pub async fn stream(site: &Arc<Site>, id: &str, headers: &HeaderMap) -> Response<Body> {
+    let place = place_of(id);
+    let looked = {
+        let (site, place) = (site.clone(), place.clone());
+        site.clone()
+            .light
+            .run(move || looked_at(&site, &place))
+            .await
+    };
+    let look = match looked {
+        Ok(Ok(look)) => look,
+        Ok(Err(refusal)) => {
+            let status = refusal.status;
+            return speedwell_serve::Refusal::new(status, refusal.words).answer(headers);
+        }
+        Err(refusal) => return refusal.answer(headers),
+    };
+    let first = match look {
+        Look::Running(event) => event,
+        Look::Over => {
+            let hub = Hub::new();
+            let answer = hub.stream(headers, || vec![over()]);
+            hub.end();
+            return answer;
+        }
+    };
+    let mut hubs = site.live.hubs();
+    let is_known = hubs.contains_key(id);
+    let hub = hubs.entry(id.to_owned()).or_insert_with(|| {
+        let last = Event::new("over", "the server ends");
+        Hub::new().ends_with(&site.live.stopper, last)
+    });
+    let hub = hub.clone();
+    let answer = hub.stream(headers, || vec![first]);
+    if !is_known {
+        let (site, id) = (site.clone(), id.to_owned());
+        std::thread::spawn(move || watch(&site, &id, &hub));
+    }
     answer
+}
+
+/// What is sent last.
+fn over() -> Event {
+    Event::new("over", "it is not being measured any more")
+}
+
+fn place_of(id: &str) -> Place {
+    if id == ANY {
+        Place::Live
+    } else {
+        Place::SessionLive(id.to_owned())
+    }
+}
+
+/// What one look at a page of that kind shows.
+enum Look {
+    /// The page, as an event.
+    Running(Event),
+    /// There is nothing to watch any more.
+    Over,
+}
+
+fn looked_at(site: &Site, place: &Place) -> Result<Look, Refusal> {
+    let query = Query::default();
+    let outcome = site.read(|store| {
+        let visit = Visit {
+            site,
+            store,
+            query: &query,
+            format: Format::Page,
+        };
+        page(visit, place)
+    })?;
+    let Outcome::Page(page) = outcome else {
+        return Ok(Look::Over);
+    };
+    let project = &site.project;
+    let path = match place {
+        Place::SessionLive(id) => format!("/{project}/sessions/{}/live", encoded(id)),
+        _ => format!("/{project}/live"),
+    };
+    let html = rendered(site, Some(place), &page, Format::Page, &path, &query)?;
+    let data = json!({
+        "title": title(&page.document),
+        "html": String::from_utf8_lossy(&html),
+    });
+    Ok(Look::Running(Event::new("progress", data.to_string())))
+}
+
+/// Sends the page anew whenever something was measured, until nobody watches or it is over.
+fn watch(site: &Site, id: &str, hub: &Hub) {
+    let place = place_of(id);
+    // A store that cannot be read now may be there again at the next look.
+    let mut store = Store::open_to_view(site.path()).ok();
+    let mut version = version_of(store.as_ref());
+    let mut sent = Instant::now();
+    while is_watched(site, id, hub) {
+        std::thread::sleep(ASKED);
+        if store.is_none() {
+            store = Store::open_to_view(site.path()).ok();
+        }
+        let now = version_of(store.as_ref());
+        let is_due = (now != version && sent.elapsed() >= SENT) || sent.elapsed() >= SENT_ANYWAY;
+        if !is_due {
+            continue;
+        }
+        version = now;
+        sent = Instant::now();
+        match looked_at(site, &place) {
+            Ok(Look::Running(event)) => {
+                hub.send(event);
+            }
+            Ok(Look::Over) => {
+                site.live.hubs().remove(id);
+                hub.send(over());
+                hub.end();
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn version_of(store: Option<&Store>) -> Option<i64> {
+    store?.data_version().ok()
+}
+
+/// Whether somebody watches. Whoever comes after the last one has left finds no hub, and begins a new one.
+fn is_watched(site: &Site, id: &str, hub: &Hub) -> bool {
+    let mut hubs = site.live.hubs();
+    let is_watched = hub.viewers() > 0 && !site.live.stopper.is_stopped();
+    if !is_watched {
+        hubs.remove(id);
+    }
+    is_watched
 }

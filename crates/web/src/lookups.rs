@@ -32,6 +32,8 @@ pub struct Source {
     pub session: Session,
     /// The variant that was picked.
     pub variant: Option<String>,
+    /// What its word was taken for, where that is not plain.
+    pub taken_for: Option<String>,
 }
 
 /// Which series are wanted over time.

@@ -37,15 +37,6 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, words)
     }
 
-    /// Too many questions at once.
-    pub fn busy() -> Refusal {
-        Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many pages are being computed",
-        )
-        .hint("load the page again in a second")
-    }
-
     /// The same with something that helps.
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hints.push(hint.into());

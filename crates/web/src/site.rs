@@ -3,23 +3,23 @@
 //! Decides how much is computed at the same time, and for how long an answer is good: until somebody changes the store.
 //! Start with [`Site::new`].
 
+use crate::live::Watchers;
 use crate::lookups::{Course, Lookups};
 use crate::refusal::Refusal;
 use axum::body::Bytes;
 use speedwell_analysis::history::History;
 use speedwell_report::html::Assets;
 use speedwell_results::store::Store;
+use speedwell_serve::Stopper;
+use speedwell_serve::blocking::{Pool, QUEUE};
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
 
 /// Pages that are computed at the same time; each has a connection of its own.
 const READERS: usize = 4;
-/// Pages that may wait for that.
-const WAITING: usize = 64;
-/// Comparisons and histories among them.
+/// Comparisons and histories that are computed beside them.
 const HEAVY: usize = 2;
 /// Bytes of finished pages that are kept.
 const KEPT_BYTES: usize = 64 << 20;
@@ -38,10 +38,10 @@ pub struct Site {
     pub assets: Assets,
     readers: Mutex<Vec<(FileId, Store)>>,
     kept: Mutex<Kept>,
-    pub(crate) waiting: Semaphore,
-    pub(crate) running: Semaphore,
-    pub(crate) heavy: Semaphore,
-    pub(crate) live: crate::live::Watchers,
+    /// Threads for pages, and others for comparisons and histories, which take longer.
+    pub(crate) light: Pool,
+    pub(crate) heavy: Pool,
+    pub(crate) live: Watchers,
 }
 
 /// What tells a file from another one at the same path.
@@ -67,20 +67,27 @@ impl Kept {
 }
 
 impl Site {
-    /// The site of the store at a path, which need not exist yet.
-    pub fn new(path: &Path, lookups: Lookups, assets: Assets) -> Site {
-        Site {
+    /// The site of the store at a path, which need not exist yet. Its streams of events end with the server.
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn new(
+        path: &Path,
+        lookups: Lookups,
+        assets: Assets,
+        stopper: &Stopper,
+    ) -> anyhow::Result<Site> {
+        Ok(Site {
             path: path.to_owned(),
             project: project_name(path),
             lookups,
             assets,
             readers: Mutex::default(),
             kept: Mutex::default(),
-            waiting: Semaphore::new(READERS + WAITING),
-            running: Semaphore::new(READERS),
-            heavy: Semaphore::new(HEAVY),
-            live: crate::live::Watchers::default(),
-        }
+            light: Pool::new("pages", READERS, QUEUE)?,
+            heavy: Pool::new("comparisons", HEAVY, QUEUE)?,
+            live: Watchers::new(stopper),
+        })
     }
 
     /// Where the store is.
@@ -116,7 +123,7 @@ impl Site {
         };
         let done = work(&store);
         let mut readers = lock(&self.readers);
-        if readers.len() < READERS {
+        if readers.len() < READERS + HEAVY {
             readers.push((id, store));
         }
         done

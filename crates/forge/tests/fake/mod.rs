@@ -234,6 +234,18 @@ fn handle(forge: Forge, kept: &mut Kept, asked: &Asked) -> (u16, String, String)
     if let Some(status) = kept.refused {
         return ok(status, json!({"message": "not for you"}));
     }
+    change(forge, kept, asked, path, [comments, one])
+}
+
+/// Writes, edits or removes a comment, or sets a status.
+fn change(
+    forge: Forge,
+    kept: &mut Kept,
+    asked: &Asked,
+    path: &str,
+    [comments, one]: [&str; 2],
+) -> (u16, String, String) {
+    let ok = |status, value: Value| (status, String::new(), value.to_string());
     let edit = if forge == Forge::GitLab {
         "PUT"
     } else {

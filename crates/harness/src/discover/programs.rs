@@ -23,6 +23,8 @@ pub struct Side {
     pub file: PathBuf,
     /// How its suite is driven, if it belongs to one.
     pub suite: Option<Arc<Adapter>>,
+    /// The folder that it is started in, where that is not the user's.
+    pub directory: Option<PathBuf>,
     /// The part of its benchmarks that takes part.
     pub part: Option<Part>,
 }
@@ -66,7 +68,8 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
 
 fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Result<Vec<Job>> {
     let here = std::env::current_dir()?;
-    let source = target::program_source(&side.file, side.suite.clone(), &here);
+    let here = side.directory.as_deref().unwrap_or(&here);
+    let source = target::program_source(&side.file, side.suite.clone(), here);
     let described = describe(&[source], selection, &side.variant, &|_, _| ());
     let mut jobs = Vec::new();
     for description in described {

@@ -228,8 +228,8 @@ fn like(glob: &str) -> Option<Regex> {
     Regex::new(&(pattern + "$")).ok()
 }
 
-/// The version that a pattern finds in a program.
-pub(super) fn version_in(program: &Path, pattern: &str) -> Result<Option<String>> {
+/// What a pattern finds in a program: its first group, or all of it.
+pub(super) fn found_in(program: &Path, pattern: &str) -> Result<Option<String>> {
     let bytes =
         fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
     let found = regex::bytes::Regex::new(pattern)?

@@ -3,18 +3,27 @@
 use super::build::Built;
 use super::command::Filling;
 use super::known;
+use super::last_lines;
 use super::place::Collected;
 use super::read::{self, Listed};
 use crate::attempt::{not_described, start_reason};
 use crate::job::{Description, Job, Parameter, Request, Source, SuiteCase};
 use crate::protocol::draft;
-use speedwell_model::{Cause, Value};
+use speedwell_model::{Case, Cause, Value};
 use speedwell_process::{Channel, Ended, Spec, run};
-use speedwell_suite::adapter::Version;
+use speedwell_results::foreign::go_bench;
+use speedwell_suite::adapter::{Read, Version};
+use std::collections::HashSet;
 use std::time::Duration;
+
+/// Some suites execute all benchmarks once to list them.
+const LISTING: Duration = Duration::from_secs(300);
 
 /// Learning the cases within a case executes it.
 const EXPANDING: Duration = Duration::from_secs(120);
+
+/// What the linker writes into a test binary about its package (`go version -m`).
+const GO_PACKAGE: &str = r"path\t(\S+)\.test\n";
 
 /// One program that is asked for its cases.
 pub struct Asking<'a> {
@@ -30,7 +39,7 @@ impl Asking<'_> {
     /// Its cases.
     pub fn describe(&self) -> Description {
         let keys = &self.built.adapter.keys;
-        let spec = self.spec(&keys.list, &Filling::default(), self.request.limit);
+        let spec = self.spec(&keys.list, &Filling::default(), LISTING);
         let mut cases = match self.ask(&spec) {
             Ok(cases) => cases,
             Err(description) => return *description,
@@ -41,6 +50,9 @@ impl Asking<'_> {
                 .flat_map(|case| self.expanded(case))
                 .collect();
         }
+        // A test of Catch2 with a generator has its benchmarks as often as that has values.
+        let mut known = HashSet::new();
+        cases.retain(|listed| known.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
             let how = speedwell_process::replay(&Spec {
                 directory: None,
@@ -95,12 +107,14 @@ impl Asking<'_> {
             (None, Ok(cases)) => Ok(cases),
             (cause, _) => {
                 let cause = cause.unwrap_or(Cause::Silent);
-                Err(Box::new(not_described(
-                    self.source,
-                    cause,
-                    spec,
-                    Some(&outcome),
-                )))
+                let mut description = not_described(self.source, cause, spec, Some(&outcome));
+                // pytest says on stdout what it cannot import.
+                if let Some(failure) = &mut description.failure
+                    && failure.stderr_tail.is_empty()
+                {
+                    failure.stderr_tail = last_lines(&String::from_utf8_lossy(&output.0));
+                }
+                Err(Box::new(description))
             }
         }
     }
@@ -116,17 +130,36 @@ impl Asking<'_> {
         let inner: Vec<Listed> = results.into_iter().filter_map(read::listed).collect();
         // Of a benchmark that panicked, some of its own may be missing.
         if inner.is_empty() || !is_over {
-            vec![listed]
+            vec![self.in_package(listed)]
         } else {
-            inner
+            inner.into_iter().map(|one| self.in_package(one)).collect()
+        }
+    }
+
+    /// A benchmark that fails or is skipped before its package is printed, called as if it had been.
+    fn in_package(&self, listed: Listed) -> Listed {
+        if self.built.adapter.keys.read != Read::GoBench {
+            return listed;
+        }
+        let package = known::found_in(&self.built.program, GO_PACKAGE);
+        let Some(package) = package.ok().flatten() else {
+            return listed;
+        };
+        let named = go_bench::case(Some(&package), &listed.name);
+        if listed.case.benchmark == named.benchmark {
+            return listed;
+        }
+        Listed {
+            case: Case::new(named.benchmark, Vec::new()),
+            ..listed
         }
     }
 
     fn version(&self) -> Option<String> {
         match self.built.adapter.keys.version.as_ref()? {
-            Version::Content(pattern) => known::version_in(&self.built.program, pattern)
-                .ok()
-                .flatten(),
+            Version::Content(pattern) => {
+                known::found_in(&self.built.program, pattern).ok().flatten()
+            }
             Version::Command(command) => {
                 let mut output = Collected::default();
                 let spec = self.spec(command, &Filling::default(), self.request.limit);

@@ -17,6 +17,7 @@ pub use known::{Known, is_elf, is_wrapper, shipped};
 use crate::compile::Failed;
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
+use anyhow::{Result, anyhow, bail};
 use build::Built;
 use command::{Filling, PIPE, with_places};
 use list::{Asking, parameters, select};
@@ -25,6 +26,7 @@ use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
 use speedwell_process::{Scratch, Spec, run};
 use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The harness for all of them.
 pub struct Suites;
@@ -110,7 +112,35 @@ impl Harness for Suites {
 
 /// Of what was asked for, the option that means nothing to the suite of a file.
 pub fn meaningless_option(source: &Source, asked: Division) -> Option<&'static str> {
-    command::without_meaning(source.adapter()?, asked)
+    // Of a package, only what is built out of it knows options.
+    let adapter = source.adapter().filter(|own| own.keys.build.is_none())?;
+    command::without_meaning(adapter, asked)
+}
+
+/// The one program that is built out of a package folder, and how it is driven.
+///
+/// # Errors
+/// It cannot be built, or has several programs.
+pub fn program_of_package(
+    adapter: &Adapter,
+    folder: &Path,
+    variant: &Variant,
+) -> Result<(PathBuf, Arc<Adapter>)> {
+    let tool = adapter.keys.program.clone().unwrap_or_default();
+    let shown = folder.display();
+    let built = build::programs(adapter, folder, Path::new(&tool), variant);
+    let built = built.map_err(|failed| {
+        let Failed { cause, replay, .. } = failed;
+        anyhow!("'{shown}' {cause}\nhint: repeat it with: {replay}")
+    })?;
+    match &built[..] {
+        [only] => Ok((only.program.clone(), only.adapter.clone())),
+        several => bail!(
+            "the package '{shown}' has {} programs of benchmarks, and one is compared with another\nhint: \
+             --old rev:A --new rev:B compares revisions of a package with all that it has",
+            several.len()
+        ),
+    }
 }
 
 /// The programs of a target: itself, or what is built out of it.
@@ -239,7 +269,12 @@ fn explain(attempt: &mut Attempt, said: Option<Cause>) {
         failure.cause = said.unwrap_or(failure.cause.clone());
     }
     if failure.stderr_tail.is_empty() {
-        let lines: Vec<&str> = stdout.trim_end().lines().collect();
-        failure.stderr_tail = lines[lines.len().saturating_sub(20)..].join("\n");
+        failure.stderr_tail = last_lines(stdout);
     }
+}
+
+/// The end of what a suite said on stdout, where it has said nothing on stderr.
+fn last_lines(stdout: &str) -> String {
+    let lines: Vec<&str> = stdout.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
 }

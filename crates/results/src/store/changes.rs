@@ -1,16 +1,11 @@
 //! Changes along lines, with what people said of them; names that benchmarks had before; remarks on revisions.
 
 use super::Store;
+use super::database::{Database, Error, Given, Row, given, sql};
 use super::points::PROJECT;
 use anyhow::{bail, ensure};
-use rusqlite::{Row, params};
 use speedwell_model::{Change, ChangeState, Estimate, Judgement};
 use std::collections::BTreeMap;
-
-/// Columns of a change, as [`change_of`] reads them.
-const COLUMNS: &str =
-    "change.number, old.id, new.id, shape, evidence, ratio, low, high, state, confirmed_by, judged,
-    note, judged_by, judged_unix_ms, series, branch";
 
 /// A change with its place in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,12 +24,14 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Change>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM change JOIN revision AS old ON old.number = before
+        let sql = sql!(
+            "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
+                    confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
+             FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
-             WHERE series = ?1 AND branch = ?2 ORDER BY change.number"
+             WHERE series = $1 AND branch = $2 ORDER BY change.number"
         );
-        let stored: Vec<StoredChange> = self.rows(&sql, params![series, branch], change_of)?;
+        let stored: Vec<StoredChange> = self.rows(sql, given![series, branch], change_of)?;
         Ok(stored.into_iter().map(|stored| stored.change).collect())
     }
 
@@ -48,10 +45,12 @@ impl Store {
         before: &str,
         after: &str,
     ) -> anyhow::Result<Vec<i64>> {
-        let sql = "SELECT change.number FROM change JOIN revision AS old ON old.number = before
+        let sql = sql!(
+            "SELECT change.number FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
-             WHERE series = ?1 AND old.id = ?2 AND new.id = ?3 ORDER BY change.number";
-        self.rows(sql, params![series, before, after], |row| row.get(0))
+             WHERE series = $1 AND old.id = $2 AND new.id = $3 ORDER BY change.number"
+        );
+        self.rows(sql, given![series, before, after], |row| row.get(0))
     }
 
     /// A change by its number.
@@ -59,11 +58,13 @@ impl Store {
     /// # Errors
     /// The file fails, or there is none of that number.
     pub fn change_numbered(&self, number: i64) -> anyhow::Result<StoredChange> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM change JOIN revision AS old ON old.number = before
-             JOIN revision AS new ON new.number = after WHERE change.number = ?1"
+        let sql = sql!(
+            "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
+                    confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
+             FROM change JOIN revision AS old ON old.number = before
+             JOIN revision AS new ON new.number = after WHERE change.number = $1"
         );
-        match self.first_row(&sql, [number], change_of)? {
+        match self.first_row(sql, given![number], change_of)? {
             Some(found) => Ok(found),
             None => {
                 bail!("there is no change {number}\nhint: speedwell history changes lists them")
@@ -85,46 +86,18 @@ impl Store {
         self.change(|file| {
             // Two borders may have taken each other's place.
             file.execute(
-                "DELETE FROM change WHERE series = ?1 AND branch = ?2",
-                params![series, branch],
+                sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
+                given![series, branch],
             )?;
-            let sql = "INSERT INTO change (number, series, branch, before, after, shape, evidence, ratio, low, high,
-                           state, confirmed_by, judged, note, judged_by, judged_unix_ms)
-                       SELECT ?1, ?2, ?3, old.number, new.number, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
-                       FROM revision AS old JOIN revision AS new ON new.project = old.project
-                       WHERE old.project = ?15 AND old.id = ?16 AND new.id = ?17 RETURNING number";
-            let mut insert = file.prepare_cached(sql)?;
-            changes
-                .iter()
-                .map(|change| {
-                    let number = insert.query_row(
-                        params![
-                            Some(change.number).filter(|number| *number > 0),
-                            series,
-                            branch,
-                            if change.is_drift { "drift" } else { "step" },
-                            change.evidence,
-                            change.ratio.value,
-                            change.ratio.low,
-                            change.ratio.high,
-                            change.state.to_string(),
-                            change.confirmed_by,
-                            change.judgement.to_string(),
-                            change.note,
-                            change.judged_by,
-                            change.judged_unix_ms,
-                            PROJECT,
-                            change.before,
-                            change.after,
-                        ],
-                        |row| row.get(0),
-                    )?;
-                    Ok(Change {
-                        number,
-                        ..change.clone()
-                    })
-                })
-                .collect()
+            let mut kept = Vec::new();
+            for change in changes {
+                let number = keep_change(file, series, branch, change)?;
+                kept.push(Change {
+                    number,
+                    ..change.clone()
+                });
+            }
+            Ok(kept)
         })
     }
 
@@ -135,14 +108,17 @@ impl Store {
     pub fn settle(&mut self, change: &Change) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
-                "UPDATE change SET state = ?2, ratio = ?3, low = ?4, high = ?5, confirmed_by = ?6 WHERE number = ?1",
-                params![
-                    change.number,
-                    change.state.to_string(),
+                sql!(
+                    "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
+                         confirmed_by = $5 WHERE number = $6"
+                ),
+                given![
+                    &change.state.to_string(),
                     change.ratio.value,
                     change.ratio.low,
                     change.ratio.high,
                     change.confirmed_by,
+                    change.number,
                 ],
             )?;
             Ok(())
@@ -156,13 +132,16 @@ impl Store {
     pub fn judge(&mut self, change: &Change) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
-                "UPDATE change SET judged = ?2, note = ?3, judged_by = ?4, judged_unix_ms = ?5 WHERE number = ?1",
-                params![
-                    change.number,
-                    change.judgement.to_string(),
-                    change.note,
-                    change.judged_by,
+                sql!(
+                    "UPDATE change SET judged = $1, note = $2, judged_by = $3,
+                         judged_unix_ms = $4 WHERE number = $5"
+                ),
+                given![
+                    &change.judgement.to_string(),
+                    &change.note,
+                    &change.judged_by,
                     change.judged_unix_ms,
+                    change.number,
                 ],
             )?;
             Ok(())
@@ -188,8 +167,11 @@ impl Store {
         );
         self.change(|file| {
             file.execute(
-                "INSERT OR REPLACE INTO renamed (project, old, new) VALUES (?1, ?2, ?3)",
-                params![PROJECT, old, new],
+                sql!(
+                    "INSERT INTO renamed (project, old, new) VALUES ($1, $2, $3)
+                     ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
+                ),
+                given![PROJECT, old, new],
             )?;
             Ok(())
         })
@@ -201,8 +183,8 @@ impl Store {
     /// The file fails.
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
         self.change(|file| {
-            let sql = "DELETE FROM renamed WHERE project = ?1 AND old = ?2";
-            Ok(file.execute(sql, params![PROJECT, old])? > 0)
+            let sql = sql!("DELETE FROM renamed WHERE project = $1 AND old = $2");
+            Ok(file.execute(sql, given![PROJECT, old])? > 0)
         })
     }
 
@@ -211,8 +193,8 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        let sql = "SELECT old, new FROM renamed WHERE project = ?1";
-        self.rows(sql, [PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
+        let sql = sql!("SELECT old, new FROM renamed WHERE project = $1");
+        self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Adds a remark to a revision.
@@ -221,8 +203,8 @@ impl Store {
     /// The file fails.
     pub fn remark(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
         self.change(|file| {
-            let sql = "INSERT INTO remark (project, revision, text) VALUES (?1, ?2, ?3)";
-            file.execute(sql, params![PROJECT, revision, text])?;
+            let sql = sql!("INSERT INTO remark (project, revision, text) VALUES ($1, $2, $3)");
+            file.execute(sql, given![PROJECT, revision, text])?;
             Ok(())
         })
     }
@@ -232,18 +214,62 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn remarks(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let sql = "SELECT revision, text FROM remark WHERE project = ?1 ORDER BY number";
-        self.rows(sql, [PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
+        let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
+        self.rows(sql, given![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
-fn change_of(row: &Row<'_>) -> rusqlite::Result<StoredChange> {
+/// Enters a change. One that has a number keeps it.
+fn keep_change(file: &Database, series: i64, branch: &str, change: &Change) -> Result<i64, Error> {
+    let revision = sql!("SELECT number FROM revision WHERE project = $1 AND id = $2");
+    let before: i64 = file.one(revision, given![PROJECT, &change.before])?;
+    let after: i64 = file.one(revision, given![PROJECT, &change.after])?;
+    let state = change.state.to_string();
+    let judgement = change.judgement.to_string();
+    let given: &[Given<'_>; 16] = given![
+        series,
+        branch,
+        before,
+        after,
+        if change.is_drift { "drift" } else { "step" },
+        change.evidence,
+        change.ratio.value,
+        change.ratio.low,
+        change.ratio.high,
+        &state,
+        change.confirmed_by,
+        &judgement,
+        &change.note,
+        &change.judged_by,
+        change.judged_unix_ms,
+        change.number,
+    ];
+    if change.number > 0 {
+        file.one(
+            sql!(
+                "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
+                     high, state, confirmed_by, judged, note, judged_by, judged_unix_ms, number)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+                 RETURNING number"
+            ),
+            given,
+        )
+    } else {
+        file.one(
+            sql!(
+                "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
+                     high, state, confirmed_by, judged, note, judged_by, judged_unix_ms)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                 RETURNING number"
+            ),
+            &given[..15],
+        )
+    }
+}
+
+fn change_of(row: Row<'_>) -> Result<StoredChange, Error> {
     let ratio: f64 = row.get(5)?;
-    let end = |at| {
-        row.get::<_, Option<f64>>(at)
-            .map(|end| end.unwrap_or(ratio))
-    };
-    let text = |at| row.get::<_, String>(at);
+    let end = |at| row.get::<Option<f64>>(at).map(|end| end.unwrap_or(ratio));
     Ok(StoredChange {
         series: row.get(14)?,
         branch: row.get(15)?,
@@ -251,16 +277,16 @@ fn change_of(row: &Row<'_>) -> rusqlite::Result<StoredChange> {
             number: row.get(0)?,
             before: row.get(1)?,
             after: row.get(2)?,
-            is_drift: text(3)? == "drift",
+            is_drift: row.text(3)? == "drift",
             evidence: row.get(4)?,
             ratio: Estimate {
                 value: ratio,
                 low: end(6)?,
                 high: end(7)?,
             },
-            state: ChangeState::of(&text(8)?).unwrap_or(ChangeState::Suspected),
+            state: ChangeState::of(row.text(8)?).unwrap_or(ChangeState::Suspected),
             confirmed_by: row.get(9)?,
-            judgement: Judgement::of(&text(10)?).unwrap_or_default(),
+            judgement: Judgement::of(row.text(10)?).unwrap_or_default(),
             note: row.get(11)?,
             judged_by: row.get(12)?,
             judged_unix_ms: row.get(13)?,

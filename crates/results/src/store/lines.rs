@@ -1,9 +1,9 @@
 //! Lines of revisions: a branch as it was last seen, which gives points their order.
 
 use super::Store;
+use super::database::{Row, given, sql};
 use super::points::{PROJECT, keep_revision};
 use super::read::from_json;
-use rusqlite::{Row, params};
 use speedwell_model::{Landmark, Revision};
 
 /// A revision with its place on a line.
@@ -28,15 +28,15 @@ impl Store {
     ) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
-                "DELETE FROM line WHERE project = ?1 AND branch = ?2 AND position >= ?3",
-                params![PROJECT, branch, position],
+                sql!("DELETE FROM line WHERE project = $1 AND branch = $2 AND position >= $3"),
+                given![PROJECT, branch, position],
             )?;
-            let sql =
-                "INSERT INTO line (project, branch, position, revision) VALUES (?1, ?2, ?3, ?4)";
-            let mut insert = file.prepare_cached(sql)?;
+            let mut insert = file.prepare(sql!(
+                "INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)"
+            ))?;
             for (place, revision) in (i64::from(position)..).zip(revisions) {
                 let number = keep_revision(file, revision)?;
-                insert.execute(params![PROJECT, branch, place, number])?;
+                insert.execute(given![PROJECT, branch, place, number])?;
             }
             Ok(())
         })
@@ -47,9 +47,11 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
-        let sql = "SELECT position, id FROM line JOIN revision ON number = revision
-                   WHERE line.project = ?1 AND branch = ?2 ORDER BY position DESC LIMIT 1";
-        self.first_row(sql, params![PROJECT, branch], |row| {
+        let sql = sql!(
+            "SELECT position, id FROM line JOIN revision ON number = revision
+             WHERE line.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
+        );
+        self.first_row(sql, given![PROJECT, branch], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
     }
@@ -59,9 +61,11 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
-        let sql = "SELECT position FROM line JOIN revision ON number = revision
-                   WHERE line.project = ?1 AND branch = ?2 AND id = ?3";
-        self.first_row(sql, params![PROJECT, branch, id], |row| row.get(0))
+        let sql = sql!(
+            "SELECT position FROM line JOIN revision ON number = revision
+             WHERE line.project = $1 AND branch = $2 AND id = $3"
+        );
+        self.first_row(sql, given![PROJECT, branch, id], |row| row.get(0))
     }
 
     /// Those of these revisions that are on a line, in its order.
@@ -73,11 +77,13 @@ impl Store {
         branch: &str,
         ids: impl Iterator<Item = &'a String>,
     ) -> anyhow::Result<Vec<Landmark>> {
-        let sql = "SELECT position, committed_unix_ms FROM line JOIN revision ON number = revision
-                   WHERE line.project = ?1 AND branch = ?2 AND id = ?3";
+        let sql = sql!(
+            "SELECT position, committed_unix_ms FROM line JOIN revision ON number = revision
+             WHERE line.project = $1 AND branch = $2 AND id = $3"
+        );
         let mut found = Vec::new();
         for id in ids {
-            let known = self.first_row(sql, params![PROJECT, branch, id], |row| {
+            let known = self.first_row(sql, given![PROJECT, branch, id], |row| {
                 Ok(Landmark {
                     position: row.get(0)?,
                     committed_unix_ms: row.get(1)?,
@@ -96,12 +102,15 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn revisions_as_measured(&self, branch: Option<&str>) -> anyhow::Result<Vec<Revision>> {
-        let sql = "SELECT id, tree, committed_unix_ms, subject FROM revision
-                   JOIN (SELECT revision, min(session) AS first FROM point
-                         WHERE ?1 IS NULL OR session IN (SELECT session FROM origin WHERE branch = ?1)
-                         GROUP BY revision)
-                   ON revision = number ORDER BY first, number";
-        self.rows(sql, [branch], |row| {
+        let sql = sql!(
+            "SELECT id, tree, committed_unix_ms, subject FROM revision
+             JOIN (SELECT revision, min(session) AS first FROM point
+                   WHERE CAST($1 AS TEXT) IS NULL
+                   OR session IN (SELECT session FROM origin WHERE branch = $1)
+                   GROUP BY revision) AS measured
+             ON measured.revision = number ORDER BY first, number"
+        );
+        self.rows(sql, given![branch], |row| {
             Ok(Revision {
                 id: row.get(0)?,
                 tree: row.get(1)?,
@@ -117,8 +126,11 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn lines(&self) -> anyhow::Result<Vec<String>> {
-        let sql = "SELECT DISTINCT branch FROM line WHERE project = ?1 ORDER BY branch";
-        self.rows(sql, [PROJECT], |row| row.get(0))
+        let sql = sql!(
+            "SELECT branch FROM line WHERE project = $1 GROUP BY branch
+             ORDER BY branch COLLATE {{binary}}"
+        );
+        self.rows(sql, given![PROJECT], |row| row.get(0))
     }
 
     /// A revision by its number, with its place on the line of `branch`. One that is not on the line stands where the only
@@ -127,16 +139,18 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn placed(&self, branch: &str, number: i64) -> anyhow::Result<Option<PlacedRevision>> {
-        let sql = "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
-                       (SELECT position FROM line WHERE line.revision = known.number
-                        AND line.project = known.project AND branch = ?2),
-                       (SELECT min(position) FROM revision AS other
-                        JOIN line ON line.revision = other.number
-                        WHERE line.project = ?1 AND branch = ?2
-                        AND other.project = ?1 AND other.tree = known.tree
-                        HAVING count(*) = 1))
-                   FROM revision AS known WHERE number = ?3";
-        let read = |row: &Row<'_>| {
+        let sql = sql!(
+            "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
+                 (SELECT position FROM line WHERE line.revision = known.number
+                  AND line.project = known.project AND branch = $1),
+                 (SELECT min(position) FROM revision AS other
+                  JOIN line ON line.revision = other.number
+                  WHERE line.project = $2 AND branch = $1
+                  AND other.project = $2 AND other.tree = known.tree
+                  HAVING count(*) = 1))
+             FROM revision AS known WHERE number = $3"
+        );
+        let read = |row: Row<'_>| {
             let parents: Option<String> = row.get(2)?;
             Ok((
                 PlacedRevision {
@@ -152,7 +166,7 @@ impl Store {
                 parents,
             ))
         };
-        let found = self.first_row(sql, params![PROJECT, branch, number], read)?;
+        let found = self.first_row(sql, given![branch, PROJECT, number], read)?;
         let Some((mut placed, parents)) = found else {
             return Ok(None);
         };
@@ -164,6 +178,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::back_ends::places;
     use speedwell_model::{Machine, SessionPoints};
 
     fn revision(id: &str, tree: &str) -> Revision {
@@ -176,71 +191,81 @@ mod tests {
     }
 
     /// The place of the revision of that number on the line.
-    fn place(store: &Store, branch: &str, number: i64) -> Option<u32> {
+    fn position(store: &Store, branch: &str, number: i64) -> Option<u32> {
         let placed = store.placed(branch, number).unwrap();
         placed.and_then(|placed| placed.position)
     }
 
     #[test]
     fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
-        let mut store = Store::in_memory().unwrap();
-        let line = |ids: &[&str]| -> Vec<Revision> {
-            ids.iter()
-                .map(|id| revision(id, &format!("tree of {id}")))
-                .collect()
-        };
-        store.keep_line("main", 0, &line(&["a", "b", "c"])).unwrap();
-        store.keep_line("main", 3, &line(&["d"])).unwrap();
-        assert_eq!(store.tip("main").unwrap(), Some((3, "d".into())));
-        store.keep_line("main", 1, &line(&["x"])).unwrap();
-        assert_eq!(store.tip("main").unwrap(), Some((1, "x".into())));
-        assert_eq!(store.position("main", "b").unwrap(), None);
-        assert_eq!(store.tip("other").unwrap(), None);
-        assert_eq!(store.lines().unwrap(), ["main"]);
+        for place in places() {
+            let mut store = place.open();
+            let line = |ids: &[&str]| -> Vec<Revision> {
+                ids.iter()
+                    .map(|id| revision(id, &format!("tree of {id}")))
+                    .collect()
+            };
+            store.keep_line("main", 0, &line(&["a", "b", "c"])).unwrap();
+            store.keep_line("main", 3, &line(&["d"])).unwrap();
+            assert_eq!(store.tip("main").unwrap(), Some((3, "d".into())));
+            store.keep_line("main", 1, &line(&["x"])).unwrap();
+            assert_eq!(store.tip("main").unwrap(), Some((1, "x".into())));
+            assert_eq!(store.position("main", "b").unwrap(), None);
+            assert_eq!(store.tip("other").unwrap(), None);
+            assert_eq!(store.lines().unwrap(), ["main"]);
+        }
     }
 
     #[test]
     fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
-        let mut store = Store::in_memory().unwrap();
-        let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
-        store.keep_line("main", 0, &line).unwrap();
-        store
-            .keep_line(
-                "side",
-                0,
-                &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
-            )
-            .unwrap();
-        // Numbers follow the order in which revisions were met.
-        assert_eq!(place(&store, "main", 2), Some(1));
-        assert_eq!(place(&store, "main", 4), Some(1), "rebased");
-        assert_eq!(place(&store, "main", 5), None, "'a' was reverted to by 'c'");
-        assert_eq!(place(&store, "main", 6), None);
-        let known = store.placed("main", 4).unwrap().unwrap().revision;
-        assert_eq!(
-            (&*known.id, &known.parents[..]),
-            ("b2", &["p".to_owned()][..])
-        );
+        for place in places() {
+            let mut store = place.open();
+            let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
+            store.keep_line("main", 0, &line).unwrap();
+            store
+                .keep_line(
+                    "side",
+                    0,
+                    &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
+                )
+                .unwrap();
+            // Numbers follow the order in which revisions were met.
+            assert_eq!(position(&store, "main", 2), Some(1));
+            assert_eq!(position(&store, "main", 4), Some(1), "rebased");
+            assert_eq!(
+                position(&store, "main", 5),
+                None,
+                "'a' was reverted to by 'c'"
+            );
+            assert_eq!(position(&store, "main", 6), None);
+            let known = store.placed("main", 4).unwrap().unwrap().revision;
+            assert_eq!(
+                (&*known.id, &known.parents[..]),
+                ("b2", &["p".to_owned()][..])
+            );
+        }
     }
 
     #[test]
     fn points_of_no_session_leave_nothing_behind() {
-        let mut store = Store::in_memory().unwrap();
-        let points = SessionPoints {
-            machine: Machine {
-                id: "label lab".into(),
-                name: Some("host7".into()),
-                label: Some("lab".into()),
-                class: None,
-            },
-            circumstances: vec![("kernel".into(), "6.1".into())],
-            points: Vec::new(),
-        };
-        let missing = store.keep_points(1, &points).unwrap_err();
-        assert!(
-            missing.to_string().contains("cannot use the results file"),
-            "{missing}"
-        );
-        assert!(store.machine(1).is_err(), "nothing is left of what failed");
+        for place in places() {
+            let mut store = place.open();
+            let points = SessionPoints {
+                machine: Machine {
+                    id: "label lab".into(),
+                    name: Some("host7".into()),
+                    label: Some("lab".into()),
+                    class: None,
+                },
+                circumstances: vec![("kernel".into(), "6.1".into())],
+                points: Vec::new(),
+            };
+            let missing = store.keep_points(1, &points).unwrap_err();
+            assert!(
+                missing.to_string().contains("cannot use the results"),
+                "{missing}"
+            );
+            assert!(store.machine(1).is_err(), "nothing is left of what failed");
+        }
     }
 }

@@ -5,16 +5,18 @@
 //! process afterwards. It must not know where runs come from nor what anybody reads out of them.
 //! Start with [`Store`], then [`Recorder`]; the tables are in `schema.rs`.
 
-use crate::store::schema::Kind;
-use anyhow::{Context, anyhow, bail};
-use rusqlite::{Connection, Error, ErrorCode};
+use anyhow::{Context, anyhow};
+use database::{Database, Error, Sqlite};
 use speedwell_process::Scratch;
 use std::path::{Path, PathBuf, absolute};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs};
 
+#[cfg(test)]
+mod back_ends;
 mod browse;
 mod changes;
+mod database;
 mod lines;
 mod points;
 mod read;
@@ -47,7 +49,7 @@ pub use sessions::Overview;
 /// ```
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
+    database: Database,
     path: PathBuf,
     /// Holds the copy that is read in place of a file that cannot be written.
     _copy: Option<Scratch>,
@@ -106,25 +108,49 @@ fn data_home() -> Option<PathBuf> {
 /// milliseconds, so whoever holds the file longer is not going to let go soon.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Size of a page of a new file, half of what SQLite takes by itself. A stored run writes whole
-/// pages, so smaller ones make small transactions cheaper; but a row that fills a quarter of a page
-/// spills into pages of its own, and then the file grows. Of 1024, 2048 and 4096 bytes this one
-/// gave the smallest file for 1000 runs of 100 samples (2.6 MB against 3.3 and 4.8) and for 10,000
-/// runs of 10 (3.5 MB against 12.1 and 3.6), at the same cost in time (`cargo bench --bench store`).
-const PAGE_BYTES: i64 = 2048;
-
-/// Pages in the write-ahead log before it is copied into the file, which is the only moment that
-/// waits for the disk. 4 MiB, as by default; that is once in about a thousand runs.
-const CHECKPOINT_PAGES: i64 = 2_000;
+/// How the address of a server begins.
+const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
 
 impl Store {
-    /// Opens the results file at `path`; creates it and its folders where they are missing.
+    /// Opens the results file at `path`, or the tables of the server whose address it is; creates the file and its folders,
+    /// or the tables, where they are missing.
     ///
     /// # Errors
     /// The folder cannot be made, or the file is no database, belongs to another program, was
-    /// written by a newer version, cannot be written, or stays locked for 10 seconds.
+    /// written by a newer version, cannot be written, or stays locked for 10 seconds. A server cannot be reached or
+    /// entered.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
-        Store::open_waiting(path, PATIENCE)
+        match Store::server(path) {
+            Some(address) => Store::on_server(address),
+            None => Store::open_waiting(path, PATIENCE),
+        }
+    }
+
+    /// The address of a server, if `path` is one.
+    pub fn server(path: &Path) -> Option<&str> {
+        let is_server = |text: &&str| SERVERS.iter().any(|kind| text.starts_with(kind));
+        path.to_str().filter(is_server)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn on_server(address: &str) -> anyhow::Result<Store> {
+        let server = database::Postgres::open(address);
+        Ok(Store {
+            database: Database::Postgres(Box::new(server.with_context(|| {
+                format!("cannot open the results database '{}'", shown(address))
+            })?)),
+            path: PathBuf::from(address),
+            _copy: None,
+        })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn on_server(address: &str) -> anyhow::Result<Store> {
+        anyhow::bail!(
+            "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
+             hint: cargo install speedwell --features postgres",
+            shown(address)
+        )
     }
 
     /// A store that is gone with the process (`--no-save`).
@@ -132,11 +158,8 @@ impl Store {
     /// # Errors
     /// Only when memory runs out.
     pub fn in_memory() -> anyhow::Result<Store> {
-        let mut connection = Connection::open_in_memory()?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        schema::migrate(&mut connection, schema::STEPS)?;
         Ok(Store {
-            connection,
+            database: Database::Sqlite(Sqlite::in_memory()?),
             path: PathBuf::from(":memory:"),
             _copy: None,
         })
@@ -144,21 +167,44 @@ impl Store {
 
     pub(super) fn open_waiting(path: &Path, patience: Duration) -> anyhow::Result<Store> {
         make_folder(path)?;
-        connect(path, patience)
-            .map(|connection| Store {
-                connection,
+        Sqlite::open(path, patience)
+            .map(|file| Store {
+                database: Database::Sqlite(file),
                 path: path.to_owned(),
                 _copy: None,
             })
             .with_context(|| format!("cannot open the results file '{}'", path.display()))
     }
 
+    /// Puts an error into words if it is one of the database.
+    pub(in crate::store) fn in_words(&self, error: anyhow::Error) -> anyhow::Error {
+        match error.downcast::<Error>() {
+            Ok(error) => self.explain(error),
+            Err(other) => other,
+        }
+    }
+
     /// Puts an error of the database into words. For use in `map_err`.
-    pub(super) fn explain(&self, error: Error) -> anyhow::Error {
-        explain(error).context(format!(
-            "cannot use the results file '{}'",
-            self.path.display()
-        ))
+    pub(in crate::store) fn explain(&self, error: Error) -> anyhow::Error {
+        error.explain().context(match Store::server(&self.path) {
+            Some(address) => format!("cannot use the results database '{}'", shown(address)),
+            None => format!("cannot use the results file '{}'", self.path.display()),
+        })
+    }
+}
+
+/// An address as it may be shown: with the password left out that should not have been typed.
+fn shown(address: &str) -> String {
+    let address = address.split_once('?').map_or(address, |(place, _)| place);
+    match address.split_once("://") {
+        Some((kind, rest)) => match rest.rsplit_once('@') {
+            Some((login, place)) => {
+                let user = login.split(':').next().unwrap_or_default();
+                format!("{kind}://{user}@{place}")
+            }
+            None => address.to_owned(),
+        },
+        None => address.to_owned(),
     }
 }
 
@@ -180,108 +226,6 @@ fn make_folder(path: &Path) -> anyhow::Result<()> {
         let _ = fs::write(ignore, "*\n");
     }
     Ok(())
-}
-
-pub(super) fn connect(path: &Path, patience: Duration) -> anyhow::Result<Connection> {
-    if path.is_dir() {
-        bail!(
-            "it is a folder\nhint: name the file inside it, for example '{}/results.db'",
-            path.display()
-        );
-    }
-    let mut connection = Connection::open(path).map_err(explain)?;
-    connection.busy_timeout(patience).map_err(explain)?;
-    let version = match patiently(patience, || schema::kind(&connection)).map_err(explain)? {
-        Kind::Ours(version) => version,
-        Kind::Newer(version) => bail!(
-            "it was written by a newer speedwell (format {version}, this one knows {})\n\
-             hint: update speedwell, or choose another file with --db FILE",
-            schema::STEPS.len()
-        ),
-        Kind::Foreign => {
-            bail!("it is a database of another program\nhint: choose another file with --db FILE")
-        }
-    };
-    prepare(&connection, patience).map_err(explain)?;
-    // Whoever only reads must not wait for somebody who writes.
-    if version < schema::STEPS.len() {
-        patiently(patience, || schema::migrate(&mut connection, schema::STEPS)).map_err(explain)?;
-    }
-    Ok(connection)
-}
-
-/// Sets the connection up.
-///
-/// Write-ahead logging lets readers and one writer work at the same time, and with
-/// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing, a
-/// power cut may lose the last commits but never the file (<https://sqlite.org/wal.html>).
-fn prepare(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-    patiently(patience, || {
-        connection.pragma_update(None, "journal_mode", "WAL")
-    })?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(())
-}
-
-/// Repeats `attempt` while the file is busy.
-///
-/// SQLite does not wait by itself where two connections switch a fresh file to write-ahead logging
-/// at once: one of them is refused immediately, because waiting could be a deadlock.
-fn patiently<T>(
-    patience: Duration,
-    mut attempt: impl FnMut() -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    let begun = Instant::now();
-    loop {
-        match attempt() {
-            Err(error) if is_busy(&error) && begun.elapsed() < patience => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            result => return result,
-        }
-    }
-}
-
-fn is_busy(error: &Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
-}
-
-/// What went wrong and what helps, for the errors that a user can do something about.
-pub(super) fn explain(error: Error) -> anyhow::Error {
-    let (what, hint) = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => {
-            ("it is not a database", "choose another file with --db FILE")
-        }
-        Some(ErrorCode::DatabaseCorrupt) => (
-            "it is damaged",
-            "move it away and rebuild it from exported JSON lines with speedwell import",
-        ),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
-            "it is locked by another program",
-            "wait until that program ends, or choose another file with --db FILE",
-        ),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
-            "it cannot be written here",
-            "check the rights of the file and of its folder, or choose another file with --db FILE",
-        ),
-        Some(ErrorCode::DiskFull) => (
-            "the disk is full",
-            "free some space, or choose another file with --db FILE",
-        ),
-        Some(ErrorCode::SystemIoFailure) => (
-            "the disk reports an error",
-            "see the kernel's messages with dmesg",
-        ),
-        _ => return error.into(),
-    };
-    anyhow!("{what} ({error})\nhint: {hint}")
 }
 
 #[cfg(test)]
@@ -372,35 +316,6 @@ mod tests {
     }
 
     #[test]
-    fn another_programs_database_is_refused_and_left_alone() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("bookmarks.sqlite");
-        let other = Connection::open(&path).unwrap();
-        other.execute_batch("CREATE TABLE bookmarks (url)").unwrap();
-        drop(other);
-        let before = fs::read(&path).unwrap();
-        assert!(words(Store::open(&path)).contains("database of another program"));
-        assert_eq!(fs::read(&path).unwrap(), before);
-    }
-
-    #[test]
-    fn a_file_of_a_newer_version_names_both_versions() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("results.db");
-        let store = Store::open(&path).unwrap();
-        store
-            .connection
-            .pragma_update(None, "user_version", 42)
-            .unwrap();
-        drop(store);
-        let words = words(Store::open(&path));
-        assert!(
-            words.contains("format 42") && words.contains("update speedwell"),
-            "{words}"
-        );
-    }
-
-    #[test]
     fn a_folder_in_place_of_the_file_is_named() {
         let home = tempfile::tempdir().unwrap();
         assert!(words(Store::open(home.path())).contains("it is a folder"));
@@ -414,38 +329,5 @@ mod tests {
             "{words}"
         );
         assert!(words.contains("--db FILE"), "{words}");
-    }
-
-    #[test]
-    fn a_file_that_another_program_holds_is_waited_for_and_then_named() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("results.db");
-        let holder = Connection::open(&path).unwrap();
-        holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
-        let begun = Instant::now();
-        let words = words(Store::open_waiting(&path, Duration::from_millis(60)));
-        assert!(words.contains("is locked by another program"), "{words}");
-        assert!(begun.elapsed() >= Duration::from_millis(60));
-
-        holder.execute_batch("ROLLBACK").unwrap();
-        Store::open_waiting(&path, Duration::from_millis(60)).unwrap();
-    }
-
-    #[test]
-    fn errors_a_user_can_mend_carry_a_hint() {
-        use rusqlite::ffi;
-        for (code, expected) in [
-            (ffi::SQLITE_READONLY, "cannot be written"),
-            (ffi::SQLITE_CANTOPEN, "cannot be written"),
-            (ffi::SQLITE_FULL, "disk is full"),
-            (ffi::SQLITE_CORRUPT, "is damaged"),
-            (ffi::SQLITE_IOERR, "disk reports an error"),
-        ] {
-            let words = explain(Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
-            assert!(
-                words.contains(expected) && words.contains("hint: "),
-                "{words}"
-            );
-        }
     }
 }

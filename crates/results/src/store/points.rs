@@ -3,10 +3,11 @@
 //! They follow from sessions. A session that has none yet gets them when somebody looks at history.
 
 use super::Store;
+use super::database::{Database, Error, Row, given, sql};
 use super::read::{better_of, from_json};
 use super::session_writer::better_name;
 use anyhow::Context;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
 use speedwell_model::{
     Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints,
 };
@@ -49,9 +50,11 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
-        let sql = "SELECT number FROM session WHERE state IN ('complete', 'imported')
-                   AND number NOT IN (SELECT session FROM session_machine) ORDER BY number DESC";
-        self.rows(sql, [], |row| row.get(0))
+        let sql = sql!(
+            "SELECT number FROM session WHERE state IN ('complete', 'imported')
+             AND number NOT IN (SELECT session FROM session_machine) ORDER BY number DESC"
+        );
+        self.rows(sql, given![], |row| row.get(0))
     }
 
     /// Keeps the points of a session.
@@ -60,18 +63,25 @@ impl Store {
     /// No such session, or the file fails.
     pub fn keep_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
         self.change(|file| {
-            let at: i64 = file
-                .prepare_cached("SELECT started_unix_ms FROM session WHERE number = ?1")?
-                .query_row([session], |row| row.get(0))?;
+            let at: i64 = file.one(
+                sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
+                given![session],
+            )?;
             let machine = keep_machine(file, &of.machine, at)?;
             file.execute(
-                "INSERT OR REPLACE INTO session_machine (session, machine, surroundings)
-                 VALUES (?1, ?2, ?3)",
-                params![session, machine, serde_json::to_string(&of.circumstances)?],
+                sql!(
+                    "INSERT INTO session_machine (session, machine, surroundings)
+                     VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
+                         machine = excluded.machine, surroundings = excluded.surroundings"
+                ),
+                given![session, machine, &serde_json::to_string(&of.circumstances)?],
             )?;
             // A session with several revisions of one thing has several points in a series.
             let mut places: HashMap<i64, i64> = HashMap::new();
-            file.execute("DELETE FROM point WHERE session = ?1", [session])?;
+            file.execute(
+                sql!("DELETE FROM point WHERE session = $1"),
+                given![session],
+            )?;
             for found in &of.points {
                 let series = keep_series(file, &found.series, found.place)?;
                 let revision = found.revision.as_ref();
@@ -82,27 +92,29 @@ impl Store {
                     .and_modify(|place| *place += 1)
                     .or_insert(0);
                 let point = &found.point;
-                file.prepare_cached(
-                    "INSERT INTO point (series, at_unix_ms, session, place, revision, machine,
-                         value, low, high, runs, spread, kind, dirty, work)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-                )?
-                .execute(params![
-                    series,
-                    at,
-                    session,
-                    place,
-                    revision,
-                    machine,
-                    point.value,
-                    point.interval.map(|ends| ends.0),
-                    point.interval.map(|ends| ends.1),
-                    point.runs,
-                    point.spread,
-                    point.kind.name(),
-                    point.is_dirty,
-                    point.work,
-                ])?;
+                file.execute(
+                    sql!(
+                        "INSERT INTO point (series, at_unix_ms, session, place, revision, machine,
+                             value, low, high, runs, spread, kind, dirty, work)
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+                    ),
+                    given![
+                        series,
+                        at,
+                        session,
+                        place,
+                        revision,
+                        machine,
+                        point.value,
+                        point.interval.map(|ends| ends.0),
+                        point.interval.map(|ends| ends.1),
+                        point.runs,
+                        point.spread,
+                        point.kind.name(),
+                        point.is_dirty,
+                        &point.work,
+                    ],
+                )?;
             }
             Ok(())
         })
@@ -113,12 +125,14 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn measured_on(&self, machine: &str) -> anyhow::Result<Vec<(String, String)>> {
-        let sql = "SELECT DISTINCT series.case_id, revision.id FROM point
-                   JOIN machine ON machine.number = point.machine
-                   JOIN series ON series.number = point.series
-                   JOIN revision ON revision.number = point.revision
-                   WHERE machine.id = ?1 AND NOT point.dirty AND point.kind NOT IN ('confirm', 'bisect')";
-        self.rows(sql, [machine], |row| Ok((row.get(0)?, row.get(1)?)))
+        let sql = sql!(
+            "SELECT DISTINCT series.case_id, revision.id FROM point
+             JOIN machine ON machine.number = point.machine
+             JOIN series ON series.number = point.series
+             JOIN revision ON revision.number = point.revision
+             WHERE machine.id = $1 AND point.dirty = 0 AND point.kind NOT IN ('confirm', 'bisect')"
+        );
+        self.rows(sql, given![machine], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// The sessions on a line in which a case of a variant failed.
@@ -131,24 +145,37 @@ impl Store {
         case: &str,
         variant: &str,
     ) -> anyhow::Result<Vec<Landmark>> {
-        let sql =
-            "SELECT DISTINCT position, committed_unix_ms, revision.id, session.number FROM failure
-                   JOIN session ON session.number = failure.session
-                   JOIN origin ON origin.session = failure.session AND NOT origin.dirty
-                   JOIN revision ON revision.id = origin.revision AND revision.project = ?1
-                   JOIN line ON line.revision = revision.number AND line.branch = ?2
-                   WHERE NOT skipped AND (failure.detail ->> '$.case' = ?3 OR failure.detail ->> '$.step' = 'build')
-                   AND coalesce(failure.detail ->> '$.variant', ?4) = ?4
-                   AND coalesce(design ->> '$.purpose', '') NOT IN ('confirm', 'bisect')
-                   ORDER BY position, session.number";
-        self.rows(sql, params![PROJECT, branch, case, variant], |row| {
-            Ok(Landmark {
+        let sql = sql!(
+            "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
+             FROM failure
+             JOIN session ON session.number = failure.session
+             JOIN origin ON origin.session = failure.session AND origin.dirty = 0
+             JOIN revision ON revision.id = origin.revision AND revision.project = $1
+             JOIN line ON line.revision = revision.number AND line.branch = $2
+             WHERE skipped = 0 ORDER BY position, session.number"
+        );
+        let read = |row: Row<'_>| {
+            let landmark = Landmark {
                 position: row.get(0)?,
                 committed_unix_ms: row.get(1)?,
                 revision: row.get(2)?,
                 session: row.get(3)?,
-            })
-        })
+            };
+            Ok((landmark, row.get(4)?, row.get(5)?))
+        };
+        let failed: Vec<(Landmark, String, String)> =
+            self.rows(sql, given![PROJECT, branch], read)?;
+        let mut found = Vec::new();
+        for (landmark, detail, design) in failed {
+            let failure: FailureKeys = from_json(&detail)?;
+            let design: DesignKeys = from_json(&design)?;
+            let is_of_it = failure.is_of(case, variant);
+            if is_of_it && !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
+                found.push(landmark);
+            }
+        }
+        found.dedup();
+        Ok(found)
     }
 
     /// Revisions that could not be built when their points were to be measured later, with the command and the session.
@@ -156,12 +183,31 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
-        let sql = "SELECT origin.revision, coalesce(variants ->> '$[0].worktree.build.command', ''), session.number
-                   FROM session JOIN origin ON origin.session = session.number
-                   WHERE design ->> '$.purpose' = 'backfill' AND EXISTS (
-                       SELECT 1 FROM failure WHERE failure.session = session.number AND detail ->> '$.step' = 'build')
-                   ORDER BY session.number";
-        self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        // The text is searched first, because the sessions of that purpose are few.
+        let sql = sql!(
+            "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
+             JOIN origin ON origin.session = session.number
+             JOIN failure ON failure.session = session.number
+             WHERE design LIKE '%backfill%' ORDER BY session.number, failure.place"
+        );
+        let read = |row: Row<'_>| {
+            let texts = [row.get(1)?, row.get(3)?, row.get(4)?];
+            Ok((row.get(0)?, row.get(2)?, texts))
+        };
+        let failed: Vec<(String, i64, [String; 3])> = self.rows(sql, given![], read)?;
+        let mut found: Vec<(String, String, i64)> = Vec::new();
+        for (revision, session, [variants, design, detail]) in failed {
+            let is_known = found.last().is_some_and(|(_, _, known)| *known == session);
+            let design: DesignKeys = from_json(&design)?;
+            let failure: FailureKeys = from_json(&detail)?;
+            if !is_known
+                && design.purpose.as_deref() == Some("backfill")
+                && failure.step.as_deref() == Some("build")
+            {
+                found.push((revision, build_command(&variants)?, session));
+            }
+        }
+        Ok(found)
     }
 
     /// All series, in the order of their first session.
@@ -169,15 +215,17 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn series(&self) -> anyhow::Result<Vec<StoredSeries>> {
-        let sql = "SELECT number, case_id, variant, metric, unit, better, place FROM series
-                   WHERE project = ?1 ORDER BY number";
-        let read = |row: &Row<'_>| {
+        let sql = sql!(
+            "SELECT number, case_id, variant, metric, unit, better, place FROM series
+             WHERE project = $1 ORDER BY number"
+        );
+        let read = |row: Row<'_>| {
             let key = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
             let better: String = row.get(5)?;
-            Ok((row.get(0)?, key, better, row.get::<_, i64>(6)? == 0))
+            Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
         };
         type Known = (i64, (String, String, String, String), String, bool);
-        let known: Vec<Known> = self.rows(sql, [PROJECT], read)?;
+        let known: Vec<Known> = self.rows(sql, given![PROJECT], read)?;
         known
             .into_iter()
             .map(
@@ -203,9 +251,12 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
-        let sql = "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind, dirty, work
-                   FROM point WHERE series = ?1 ORDER BY at_unix_ms, session";
-        self.rows(sql, [series], |row| {
+        let sql = sql!(
+            "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
+                    dirty, work
+             FROM point WHERE series = $1 ORDER BY at_unix_ms, session, place"
+        );
+        self.rows(sql, given![series], |row| {
             let low: Option<f64> = row.get(5)?;
             Ok(StoredPoint {
                 series,
@@ -218,7 +269,7 @@ impl Store {
                     interval: low.zip(row.get(6)?),
                     runs: row.get(7)?,
                     spread: row.get(8)?,
-                    kind: kind_of(row.get_ref(9)?.as_str()?),
+                    kind: kind_of(row.text(9)?),
                     is_dirty: row.get(10)?,
                     work: row.get(11)?,
                 },
@@ -231,8 +282,8 @@ impl Store {
     /// # Errors
     /// The file fails, or there is none of that number.
     pub fn machine(&self, number: i64) -> anyhow::Result<Machine> {
-        let sql = "SELECT id, name, label, class FROM machine WHERE number = ?1";
-        let found = self.first_row(sql, [number], |row| {
+        let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
+        let found = self.first_row(sql, given![number], |row| {
             Ok(Machine {
                 id: row.get(0)?,
                 name: row.get(1)?,
@@ -248,8 +299,8 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn circumstances(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
-        let sql = "SELECT surroundings FROM session_machine WHERE session = ?1";
-        let text: Option<String> = self.first_row(sql, [session], |row| row.get(0))?;
+        let sql = sql!("SELECT surroundings FROM session_machine WHERE session = $1");
+        let text: Option<String> = self.first_row(sql, given![session], |row| row.get(0))?;
         text.as_deref().map_or(Ok(Vec::new()), from_json)
     }
 }
@@ -260,75 +311,121 @@ fn kind_of(name: &str) -> PointKind {
     known.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
-fn keep_machine(file: &Connection, machine: &Machine, at: i64) -> rusqlite::Result<i64> {
-    file.prepare_cached(
-        "INSERT INTO machine (id, name, label, class, first_unix_ms, last_unix_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?5)
-         ON CONFLICT (id) DO UPDATE SET first_unix_ms = min(first_unix_ms, ?5),
-                                        last_unix_ms = max(last_unix_ms, ?5)
-         RETURNING number",
-    )?
-    .query_row(
-        params![machine.id, machine.name, machine.label, machine.class, at],
-        |row| row.get(0),
+/// What is read of a stored failure.
+#[derive(Deserialize)]
+struct FailureKeys {
+    step: Option<String>,
+    case: Option<String>,
+    variant: Option<String>,
+}
+
+impl FailureKeys {
+    /// Whether it concerns the case under the variant. A revision that cannot be built fails for all cases, and a failure
+    /// that names no variant for all variants.
+    fn is_of(&self, case: &str, variant: &str) -> bool {
+        let concerns_case =
+            self.case.as_deref() == Some(case) || self.step.as_deref() == Some("build");
+        concerns_case && self.variant.as_deref().is_none_or(|name| name == variant)
+    }
+}
+
+/// What is read of a stored design.
+#[derive(Deserialize)]
+struct DesignKeys {
+    purpose: Option<String>,
+}
+
+/// How the first of the stored variants is built; empty where it is not.
+fn build_command(variants: &str) -> anyhow::Result<String> {
+    let variants: serde_json::Value = from_json(variants)?;
+    let command = variants.pointer("/0/worktree/build/command");
+    let command = command.and_then(serde_json::Value::as_str);
+    Ok(command.unwrap_or_default().to_owned())
+}
+
+fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
+    file.one(
+        sql!(
+            "INSERT INTO machine (id, name, label, class, first_unix_ms, last_unix_ms)
+             VALUES ($1, $2, $3, $4, $5, $5)
+             ON CONFLICT (id) DO UPDATE SET
+                 first_unix_ms = CASE WHEN excluded.first_unix_ms < machine.first_unix_ms
+                                 THEN excluded.first_unix_ms ELSE machine.first_unix_ms END,
+                 last_unix_ms = CASE WHEN excluded.last_unix_ms > machine.last_unix_ms
+                                THEN excluded.last_unix_ms ELSE machine.last_unix_ms END
+             RETURNING number"
+        ),
+        given![
+            &machine.id,
+            &machine.name,
+            &machine.label,
+            &machine.class,
+            at
+        ],
     )
 }
 
-fn keep_series(file: &Connection, key: &SeriesKey, place: usize) -> rusqlite::Result<i64> {
-    file.prepare_cached(
-        "INSERT INTO series (project, case_id, variant, metric, unit, better, place)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT DO UPDATE SET place = min(place, ?7) RETURNING number",
-    )?
-    .query_row(
-        params![
+fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
+    file.one(
+        sql!(
+            "INSERT INTO series (project, case_id, variant, metric, unit, better, place)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (project, case_id, variant, metric, unit, better) DO UPDATE SET
+                 place = CASE WHEN excluded.place < series.place
+                         THEN excluded.place ELSE series.place END
+             RETURNING number"
+        ),
+        given![
             PROJECT,
-            key.case,
-            key.variant,
-            key.metric.name,
-            key.metric.unit,
+            &key.case,
+            &key.variant,
+            &key.metric.name,
+            &key.metric.unit,
             better_name(key.metric.better),
             place as i64,
         ],
-        |row| row.get(0),
     )
 }
 
 /// The number of a revision. What is known of it grows, and is never forgotten.
-pub(super) fn keep_revision(file: &Connection, revision: &Revision) -> anyhow::Result<i64> {
-    let known = file
-        .prepare_cached(
-            "SELECT number FROM revision WHERE project = ?1 AND id = ?2
-             AND (tree IS NOT NULL OR ?3 IS NULL) AND (committed_unix_ms IS NOT NULL OR ?4 IS NULL)",
-        )?
-        .query_row(
-            params![PROJECT, revision.id, revision.tree, revision.committed_unix_ms],
-            |row| row.get(0),
-        )
-        .optional()?;
+pub(super) fn keep_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
+    let known = file.first(
+        sql!(
+            "SELECT number FROM revision WHERE project = $1 AND id = $2
+             AND (tree IS NOT NULL OR CAST($3 AS TEXT) IS NULL)
+             AND (committed_unix_ms IS NOT NULL OR CAST($4 AS BIGINT) IS NULL)"
+        ),
+        given![
+            PROJECT,
+            &revision.id,
+            &revision.tree,
+            revision.committed_unix_ms
+        ],
+        |row| row.get(0),
+    )?;
     if let Some(number) = known {
         return Ok(number);
     }
     let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
-    Ok(file
-        .prepare_cached(
+    Ok(file.one(
+        sql!(
             "INSERT INTO revision (project, id, tree, parents, committed_unix_ms, subject)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (project, id) DO UPDATE SET
-                 tree = coalesce(?3, tree), parents = coalesce(?4, parents),
-                 committed_unix_ms = coalesce(?5, committed_unix_ms),
-                 subject = coalesce(?6, subject)
-             RETURNING number",
-        )?
-        .query_row(
-            params![
-                PROJECT,
-                revision.id,
-                revision.tree,
-                parents.transpose()?,
-                revision.committed_unix_ms,
-                revision.subject,
-            ],
-            |row| row.get(0),
-        )?)
+                 tree = coalesce(excluded.tree, revision.tree),
+                 parents = coalesce(excluded.parents, revision.parents),
+                 committed_unix_ms = coalesce(excluded.committed_unix_ms,
+                                              revision.committed_unix_ms),
+                 subject = coalesce(excluded.subject, revision.subject)
+             RETURNING number"
+        ),
+        given![
+            PROJECT,
+            &revision.id,
+            &revision.tree,
+            &parents.transpose()?,
+            revision.committed_unix_ms,
+            &revision.subject,
+        ],
+    )?)
 }

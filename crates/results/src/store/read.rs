@@ -1,21 +1,15 @@
 //! Reads a session back, exactly as it was told to the store.
 
 use super::Store;
+use super::database::{Column, Database, Error, Given, Purpose, Row, Statement, given, sql};
 use super::samples::{Stored, Unpacking};
 use anyhow::{Context, anyhow, bail};
-use rusqlite::{Connection, Row};
 use serde::de::DeserializeOwned;
 use speedwell_model::{
     Better, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-
-/// A slot is finished if its rows say so, or if it is known to have none.
-const FINISHED_SLOTS: &str = "
-    SELECT slot FROM run WHERE session = ?1 AND slot_done
-    UNION SELECT slot FROM failure WHERE session = ?1 AND slot_done AND slot IS NOT NULL
-    UNION SELECT slot FROM empty_slot WHERE session = ?1";
 
 impl Store {
     /// The whole session.
@@ -24,28 +18,24 @@ impl Store {
     /// No such session, or the file fails or holds something that this program cannot read.
     pub fn session(&self, number: i64) -> anyhow::Result<Session> {
         // One transaction: a session that is being recorded is seen as it was at one moment.
-        let file = self
-            .connection
-            .unchecked_transaction()
-            .map_err(|e| self.explain(e))?;
-        let mut session = self.header(number)?;
-        let metrics: Vec<Arc<str>> = session
-            .metrics
-            .iter()
-            .map(|metric| metric.name.as_str().into())
-            .collect();
-        session.runs = runs(&file, number, &metrics)
-            .with_context(|| format!("cannot read the runs of session @{number}"))?;
-        session.failures = json_rows(
-            &file,
-            "SELECT detail FROM failure WHERE session = ?1 ORDER BY place",
-            number,
-        )?
-        .iter()
-        .map(|detail| from_json::<Failure>(detail))
-        .collect::<anyhow::Result<_>>()?;
-        session.profiles = profiles(&file, number)?;
-        Ok(session)
+        let read = self.database.transaction(Purpose::Reading, |file| {
+            let mut session = self.header(number)?;
+            let metrics: Vec<Arc<str>> = session
+                .metrics
+                .iter()
+                .map(|metric| metric.name.as_str().into())
+                .collect();
+            session.runs = runs(file, number, &metrics)
+                .with_context(|| format!("cannot read the runs of session @{number}"))?;
+            let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY place");
+            session.failures = texts(file, failures, number)?
+                .iter()
+                .map(|detail| from_json::<Failure>(detail))
+                .collect::<anyhow::Result<_>>()?;
+            session.profiles = profiles(file, number)?;
+            Ok(session)
+        });
+        read.map_err(|error| self.in_words(error))
     }
 
     /// The plan that was handed to [`Store::begin`]; `None` for imported sessions.
@@ -53,7 +43,7 @@ impl Store {
     /// # Errors
     /// No such session, or the file fails.
     pub fn plan(&self, number: i64) -> anyhow::Result<Option<String>> {
-        self.of_session("SELECT plan FROM session WHERE number = ?1", number)
+        self.of_session(sql!("SELECT plan FROM session WHERE number = $1"), number)
     }
 
     /// The slots that are over and will not be executed again.
@@ -62,7 +52,14 @@ impl Store {
     /// No such session, or the file fails.
     pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.state(number)?;
-        self.rows(FINISHED_SLOTS, [number], |row| row.get(0))
+        // A slot is finished if its rows say so, or if it is known to have none.
+        let sql = sql!(
+            "SELECT slot FROM run WHERE session = $1 AND slot_done <> 0
+             UNION SELECT slot FROM failure
+             WHERE session = $1 AND slot_done <> 0 AND slot IS NOT NULL
+             UNION SELECT slot FROM empty_slot WHERE session = $1"
+        );
+        self.rows(sql, given![number], |row| row.get(0))
     }
 
     /// The ids of the cases that need no more runs, with how many planned runs each was spared.
@@ -71,84 +68,83 @@ impl Store {
     /// No such session, or the file fails.
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
         self.state(number)?;
-        let sql = "SELECT id, saved_runs FROM case_decided WHERE session = ?1";
-        self.rows(sql, [number], |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)? as usize))
+        let sql = sql!("SELECT id, saved_runs FROM case_decided WHERE session = $1");
+        self.rows(sql, given![number], |row| {
+            Ok((row.get(0)?, row.get::<i64>(1)? as usize))
         })
     }
 
     /// How the session ended, or that it has not.
     pub(super) fn state(&self, number: i64) -> anyhow::Result<State> {
-        let name: String =
-            self.of_session("SELECT state FROM session WHERE number = ?1", number)?;
+        let sql = sql!("SELECT state FROM session WHERE number = $1");
+        let name: String = self.of_session(sql, number)?;
         state_of(&name)
     }
 
     /// One column of the session's row.
-    fn of_session<T: rusqlite::types::FromSql>(&self, sql: &str, number: i64) -> anyhow::Result<T> {
-        let found = self.first_row(sql, [number], |row| row.get(0))?;
+    fn of_session<T: Column>(
+        &self,
+        statement: &'static Statement,
+        number: i64,
+    ) -> anyhow::Result<T> {
+        let found = self.first_row(statement, given![number], |row| row.get(0))?;
         found.ok_or_else(|| anyhow!("there is no session @{number}"))
     }
 
     /// The first row of a query.
     pub(super) fn first_row<T>(
         &self,
-        sql: &str,
-        given: impl rusqlite::Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        statement: &'static Statement,
+        given: &[Given<'_>],
+        read: impl FnOnce(Row<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<Option<T>> {
-        let rows: Vec<T> = self.rows(sql, given, read)?;
-        Ok(rows.into_iter().next())
+        let first = self.database.first(statement, given, read);
+        first.map_err(|error| self.explain(error))
     }
 
     /// The rows of a query.
     pub(super) fn rows<T, C: FromIterator<T>>(
         &self,
-        sql: &str,
-        given: impl rusqlite::Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        statement: &'static Statement,
+        given: &[Given<'_>],
+        read: impl FnMut(Row<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<C> {
-        let rows = || -> rusqlite::Result<C> {
-            self.connection
-                .prepare_cached(sql)?
-                .query_map(given, read)?
-                .collect()
-        };
-        rows().map_err(|error| self.explain(error))
+        let rows = self.database.query(statement, given, read);
+        rows.map_err(|error| self.explain(error))
     }
 
     fn header(&self, number: i64) -> anyhow::Result<Session> {
         self.state(number)?;
-        let sql = "SELECT id, started_unix_ms, state, command, design, variants, environment
-                   FROM session WHERE number = ?1";
-        let texts: (String, i64, [String; 5]) = self
-            .connection
-            .query_row(sql, [number], |row| {
-                let text = |at| row.get(at);
-                Ok((
-                    row.get(0)?,
-                    row.get(1)?,
-                    [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?],
-                ))
-            })
-            .map_err(|error| self.explain(error))?;
-        let sql = "SELECT detail FROM origin WHERE session = ?1";
-        let origin: Option<String> = self.first_row(sql, [number], |row| row.get(0))?;
-        let (id, started_unix_ms, [state, command, design, variants, environment]) = texts;
+        let sql = sql!(
+            "SELECT id, started_unix_ms, state, command, design, variants, environment
+             FROM session WHERE number = $1"
+        );
+        let found = self.first_row(sql, given![number], |row| {
+            let text = |at| row.get::<String>(at);
+            Ok((
+                text(0)?,
+                row.get::<i64>(1)?,
+                [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?],
+            ))
+        })?;
+        let texts_of_it = found.ok_or_else(|| anyhow!("there is no session @{number}"))?;
+        let sql = sql!("SELECT detail FROM origin WHERE session = $1");
+        let origin: Option<String> = self.first_row(sql, given![number], |row| row.get(0))?;
+        let (id, started_unix_ms, [state, command, design, variants, environment]) = texts_of_it;
         Ok(Session {
             id,
             number: Some(number),
             started_unix_ms,
             state: state_of(&state)?,
-            tags: json_rows(
-                &self.connection,
-                "SELECT name FROM tag WHERE session = ?1 ORDER BY place",
+            tags: texts(
+                &self.database,
+                sql!("SELECT name FROM tag WHERE session = $1 ORDER BY place"),
                 number,
             )?,
             command: from_json(&command)?,
             design: from_json(&design)?,
             variants: from_json(&variants)?,
-            metrics: metrics(&self.connection, number)?,
+            metrics: metrics(&self.database, number)?,
             environment: from_json(&environment)?,
             origin: origin.as_deref().map(from_json).transpose()?,
             runs: Vec::new(),
@@ -159,28 +155,25 @@ impl Store {
 }
 
 /// A column of texts that belong to a session.
-fn json_rows(file: &Connection, sql: &str, session: i64) -> rusqlite::Result<Vec<String>> {
-    file.prepare_cached(sql)?
-        .query_map([session], |row| row.get(0))?
-        .collect()
+fn texts(
+    file: &Database,
+    statement: &'static Statement,
+    session: i64,
+) -> Result<Vec<String>, Error> {
+    file.query(statement, given![session], |row| row.get(0))
 }
 
-fn metrics(file: &Connection, session: i64) -> anyhow::Result<Vec<Metric>> {
-    let sql = "SELECT name, unit, better FROM metric WHERE session = ?1 ORDER BY place";
-    let mut statement = file.prepare_cached(sql)?;
-    let rows = statement.query_map([session], |row| {
-        Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(1)?,
-            row.get::<_, String>(2)?,
-        ))
-    })?;
-    rows.map(|row| {
-        let (name, unit, better) = row?;
-        let better = better_of(&better, &name)?;
-        Ok(Metric { name, unit, better })
-    })
-    .collect()
+fn metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
+    let sql = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY place");
+    let mut statement = file.prepare(sql)?;
+    let mut rows = statement.query(given![session])?;
+    let mut metrics = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (name, unit) = (row.get::<String>(0)?, row.get(1)?);
+        let better = better_of(row.text(2)?, &name)?;
+        metrics.push(Metric { name, unit, better });
+    }
+    Ok(metrics)
 }
 
 /// The direction of that name, for a metric.
@@ -194,47 +187,50 @@ pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
 
 /// All runs with their samples. Both tables are clustered by session and run, so they are walked
 /// side by side, each row once.
-fn runs(file: &Connection, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<Vec<Run>> {
-    let mut samples = file.prepare_cached(
+fn runs(file: &Database, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<Vec<Run>> {
+    let mut samples = file.prepare(sql!(
         "SELECT place, metric, readings, elapsed_ns, iterations, positions
-         FROM sample WHERE session = ?1 ORDER BY place, metric",
-    )?;
-    let mut samples = samples.query([session])?;
+         FROM sample WHERE session = $1 ORDER BY place, metric"
+    ))?;
+    let mut samples = samples.query(given![session])?;
     let mut sample_row = samples.next()?;
     let mut unpacking = Unpacking::default();
 
-    let mut statement = file.prepare_cached(
+    let mut statement = file.prepare(sql!(
         "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                 system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
                 voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed
-         FROM run LEFT JOIN load USING (session, place) WHERE session = ?1 ORDER BY place",
-    )?;
-    let mut rows = statement.query([session])?;
+         FROM run LEFT JOIN load USING (session, place) WHERE session = $1 ORDER BY place"
+    ))?;
+    let mut rows = statement.query(given![session])?;
     let mut names = Names::new(file);
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let place: i64 = row.get(0)?;
-        while let Some(found) = sample_row.filter(|found| found.get(0) == Ok(place)) {
-            unpack(found, metrics, &mut unpacking)?;
+        while let Some(found) =
+            sample_row.filter(|found| found.get(0).is_ok_and(|of: i64| of == place))
+        {
+            unpack(&found, metrics, &mut unpacking)?;
             sample_row = samples.next()?;
         }
-        runs.push(run(row, &mut names, unpacking.take())?);
+        runs.push(run(&row, &mut names, unpacking.take())?);
     }
     Ok(runs)
 }
 
-fn profiles(file: &Connection, session: i64) -> anyhow::Result<Vec<Recording>> {
-    let sql =
-        "SELECT benchmark_case, variant, detail FROM profile WHERE session = ?1 ORDER BY place";
+fn profiles(file: &Database, session: i64) -> anyhow::Result<Vec<Recording>> {
+    let sql = sql!(
+        "SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY place"
+    );
     let mut names = Names::new(file);
-    let mut statement = file.prepare_cached(sql)?;
-    let mut rows = statement.query([session])?;
+    let mut statement = file.prepare(sql)?;
+    let mut rows = statement.query(given![session])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(Recording {
             case: Case::clone(&*names.case(row.get(0)?)?),
             variant: row.get(1)?,
-            profile: from_json(row.get_ref(2)?.as_str()?)?,
+            profile: from_json(row.text(2)?)?,
         });
     }
     Ok(found)
@@ -246,25 +242,23 @@ fn unpack(row: &Row<'_>, metrics: &[Arc<str>], into: &mut Unpacking) -> anyhow::
         .ok()
         .and_then(|place| metrics.get(place));
     let metric = metric.ok_or_else(|| anyhow!("there are samples of an unknown metric {place}"))?;
-    let blob =
-        |at: usize| -> anyhow::Result<Option<&[u8]>> { Ok(row.get_ref(at)?.as_blob_or_null()?) };
     let stored = Stored {
-        readings: blob(2)?.unwrap_or_default(),
-        elapsed_ns: blob(3)?,
-        iterations: blob(4)?,
-        positions: blob(5)?,
+        readings: row.bytes_or_null(2)?.unwrap_or_default(),
+        elapsed_ns: row.bytes_or_null(3)?,
+        iterations: row.bytes_or_null(4)?,
+        positions: row.bytes_or_null(5)?,
     };
     into.add(metric, &stored);
     Ok(())
 }
 
 fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Result<Run> {
-    let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let unsigned = |at: usize| row.get::<i64>(at).map(i64::cast_unsigned);
     let known = |at: usize| {
-        let count = row.get::<_, Option<i64>>(at);
+        let count = row.get::<Option<i64>>(at);
         count.map(|count| count.map(i64::cast_unsigned))
     };
-    let usage = match row.get::<_, Option<i64>>(7)? {
+    let usage = match row.get::<Option<i64>>(7)? {
         None => None,
         Some(user_ns) => Some(Usage {
             user_ns: user_ns.cast_unsigned(),
@@ -277,11 +271,11 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
             migrations: known(17)?,
         }),
     };
-    let notes = row.get_ref(11)?.as_str_or_null()?;
-    let surroundings = row.get_ref(18)?.as_str_or_null()?;
+    let notes = row.text_or_null(11)?;
+    let surroundings = row.text_or_null(18)?;
     Ok(Run {
         case: names.case(row.get(1)?)?,
-        variant: names.variant(row.get_ref(2)?.as_str()?),
+        variant: names.variant(row.text(2)?),
         slot: row.get(3)?,
         block: row.get(4)?,
         build: row.get(13)?,
@@ -292,19 +286,19 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
         disturbed: row.get(19)?,
         samples,
         notes: notes.map(from_json).transpose()?.unwrap_or_default(),
-        load: row.get_ref(12)?.as_str_or_null()?.map(Arc::from),
+        load: row.text_or_null(12)?.map(Arc::from),
     })
 }
 
 /// Cases and variants met so far: all runs of a case share one.
 struct Names<'a> {
-    file: &'a Connection,
+    file: &'a Database,
     cases: HashMap<i64, Arc<Case>>,
     variants: Vec<Arc<str>>,
 }
 
 impl<'a> Names<'a> {
-    fn new(file: &'a Connection) -> Names<'a> {
+    fn new(file: &'a Database) -> Names<'a> {
         Names {
             file,
             cases: HashMap::new(),
@@ -316,12 +310,10 @@ impl<'a> Names<'a> {
         if let Some(case) = self.cases.get(&number) {
             return Ok(case.clone());
         }
-        let (benchmark, parameters) = self
-            .file
-            .prepare_cached("SELECT benchmark, parameters FROM benchmark_case WHERE number = ?1")?
-            .query_row([number], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })?;
+        let sql = sql!("SELECT benchmark, parameters FROM benchmark_case WHERE number = $1");
+        let read = |row: Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+        let found = self.file.first(sql, given![number], read)?;
+        let (benchmark, parameters) = found.ok_or(Error::NoRow)?;
         let case = Arc::new(Case::new(benchmark, from_json(&parameters)?));
         self.cases.insert(number, case.clone());
         Ok(case)

@@ -5,9 +5,9 @@
 
 use super::Store;
 use super::schema::{self, Kind};
-use crate::store::{PATIENCE, connect, explain};
+use crate::store::PATIENCE;
+use crate::store::database::{Database, Sqlite};
 use anyhow::{Context, bail};
-use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use speedwell_process::Scratch;
 use std::fs;
@@ -23,7 +23,7 @@ impl Store {
     /// # Errors
     /// As for [`Store::open`]; the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
-        if is_writable(path) {
+        if Store::server(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
         read_only(path)
@@ -36,14 +36,14 @@ impl Store {
     /// # Errors
     /// As for [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
-        if is_writable(path) {
+        if Store::server(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
         let copy = || {
             let copy = copied(path)?;
-            let connection = connect(&copy.path("results.db"), PATIENCE)?;
+            let file = Sqlite::open(&copy.path("results.db"), PATIENCE)?;
             anyhow::Ok(Store {
-                connection,
+                database: Database::Sqlite(file),
                 path: path.to_owned(),
                 _copy: Some(copy),
             })
@@ -67,8 +67,8 @@ fn may_write(path: &Path) -> bool {
 }
 
 fn read_only(path: &Path) -> anyhow::Result<Store> {
-    let store = |connection, copy| Store {
-        connection,
+    let store = |file, copy| Store {
+        database: Database::Sqlite(file),
         path: path.to_owned(),
         _copy: copy,
     };
@@ -81,37 +81,24 @@ fn read_only(path: &Path) -> anyhow::Result<Store> {
         &["mode=ro", "immutable=1"]
     };
     for form in forms {
-        if let Ok(connection) = opened(path, form)
-            && let Ok(kind) = schema::kind(&connection)
+        if let Ok(file) = Sqlite::open_read_only(path, form)
+            && let Ok(kind) = file.kind()
         {
             match kind {
                 Kind::Ours(version) if version == schema::STEPS.len() => {
-                    return Ok(store(connection, None));
+                    return Ok(store(file, None));
                 }
                 Kind::Ours(_) => break,
                 // What is wrong with it is reported as for any other file.
                 Kind::Newer(_) | Kind::Foreign => {
-                    return Ok(store(connect(path, PATIENCE)?, None));
+                    return Ok(store(Sqlite::open(path, PATIENCE)?, None));
                 }
             }
         }
     }
     let copy = copied(path)?;
-    let connection = connect(&copy.path("results.db"), PATIENCE)?;
-    Ok(store(connection, Some(copy)))
-}
-
-fn opened(path: &Path, form: &str) -> anyhow::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let path = fs::canonicalize(path)?;
-    let escaped = path.to_string_lossy().replace('%', "%25");
-    let escaped = escaped.replace('?', "%3f").replace('#', "%23");
-    let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags);
-    let connection = connection.map_err(explain)?;
-    connection.busy_timeout(PATIENCE).map_err(explain)?;
-    Ok(connection)
+    let file = Sqlite::open(&copy.path("results.db"), PATIENCE)?;
+    Ok(store(file, Some(copy)))
 }
 
 /// A copy that can be brought up to date. It is taken again if the original changed meanwhile.
@@ -161,14 +148,10 @@ mod tests {
     /// A store with a session, closed; `steps` is its version.
     fn results(folder: &Path, steps: usize) -> PathBuf {
         let path = folder.join("50% #1?.db");
-        let mut connection = Connection::open(&path).unwrap();
-        connection
-            .pragma_update(None, "journal_mode", "WAL")
-            .unwrap();
-        schema::migrate(&mut connection, &schema::STEPS[..steps]).unwrap();
+        let file = Sqlite::of_steps(&path, steps).unwrap();
         let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
                        VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
-        connection.execute(session, []).unwrap();
+        file.batch(session).unwrap();
         path
     }
 
@@ -180,7 +163,7 @@ mod tests {
         assert_eq!(store.find(&Reference::Latest).unwrap(), 1);
         assert_eq!(store.list(None).unwrap().len(), 1);
         assert!(store._copy.is_none());
-        let written = store.connection.execute("DELETE FROM session", []);
+        let written = store.database.batch("DELETE FROM session");
         assert!(written.is_err(), "it is only read");
     }
 
@@ -202,8 +185,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = results(folder.path(), schema::STEPS.len());
         // A writer that was killed: its log is there, and the index of the log is not.
-        let writer = Connection::open(&path).unwrap();
-        writer.execute("UPDATE session SET number = 7", []).unwrap();
+        let writer = Sqlite::open(&path, PATIENCE).unwrap();
+        writer.batch("UPDATE session SET number = 7").unwrap();
         let crashed = tempfile::tempdir().unwrap();
         let copy = crashed.path().join("results.db");
         fs::copy(&path, &copy).unwrap();

@@ -1,9 +1,9 @@
 //! Writes a session down while it is being measured.
 
 use super::Store;
+use super::database::{Database, Purpose, given, sql};
 use super::session_writer::{SessionWriter, state_name};
 use anyhow::{Context, ensure};
-use rusqlite::{Connection, params};
 use speedwell_model::{Event, Failure, Metric, Observer, Run, Session, State, Variant};
 use speedwell_process::Identity;
 use std::collections::BTreeMap;
@@ -70,9 +70,11 @@ impl Store {
             State::Imported => anyhow::bail!("session @{number} was imported: it has no plan"),
         }
         let writer = self.change(|file| {
-            for table in ["run", "failure"] {
-                let sql = format!("DELETE FROM {table} WHERE session = ?1 AND NOT slot_done");
-                file.execute(&sql, [number])?;
+            for unfinished in [
+                sql!("DELETE FROM run WHERE session = $1 AND slot_done = 0"),
+                sql!("DELETE FROM failure WHERE session = $1 AND slot_done = 0"),
+            ] {
+                file.execute(unfinished, given![number])?;
             }
             set_state(file, number, State::Running)?;
             let writer = SessionWriter::open(file, number)?;
@@ -101,34 +103,12 @@ impl Store {
     }
 
     /// Does `work` in one transaction: all of it is kept, or nothing.
-    ///
-    /// The write lock is taken at the beginning. Taken later it could be refused without waiting,
-    /// since another program may have written in between.
     pub(super) fn change<T>(
         &mut self,
-        work: impl FnOnce(&Connection) -> anyhow::Result<T>,
+        work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let file = &self.connection;
-        let order = |word: &str| -> rusqlite::Result<()> {
-            file.prepare_cached(word)?.execute([]).map(drop)
-        };
-        let done = (|| {
-            order("BEGIN IMMEDIATE")?;
-            let result = work(file).and_then(|result| {
-                order("COMMIT")?;
-                Ok(result)
-            });
-            if !file.is_autocommit() {
-                order("ROLLBACK")?;
-            }
-            result
-        })();
-        done.map_err(
-            |error: anyhow::Error| match error.downcast::<rusqlite::Error>() {
-                Ok(error) => self.explain(error),
-                Err(other) => other,
-            },
-        )
+        let done = self.database.transaction(Purpose::Writing, work);
+        done.map_err(|error| self.in_words(error))
     }
 }
 
@@ -154,8 +134,10 @@ impl Recorder<'_> {
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
         self.write(|writer, file| {
-            file.prepare_cached("UPDATE session SET variants = ?2 WHERE number = ?1")?
-                .execute(params![writer.session(), text])?;
+            file.execute(
+                sql!("UPDATE session SET variants = $1 WHERE number = $2"),
+                given![&text, writer.session()],
+            )?;
             Ok(())
         })
     }
@@ -174,7 +156,7 @@ impl Recorder<'_> {
             for (slot, entries) in &closed {
                 for entry in entries {
                     match entry {
-                        Entry::Run(run) => writer.run(file, run, done)?,
+                        Entry::Run(run) => writer.runs(file, &[run], done)?,
                         Entry::Failure(failure) => writer.failure(file, failure, done)?,
                     }
                 }
@@ -208,12 +190,12 @@ impl Recorder<'_> {
     /// Writes in one transaction, and forgets cached numbers if it did not succeed.
     fn write(
         &mut self,
-        work: impl FnOnce(&mut SessionWriter, &Connection) -> anyhow::Result<()>,
+        work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let writer = &mut self.writer;
         let done = self.store.change(|file| work(writer, file));
         if done.is_err() {
-            self.writer = SessionWriter::open(&self.store.connection, self.writer.session())?;
+            self.writer = SessionWriter::open(&self.store.database, self.writer.session())?;
         }
         done
     }
@@ -229,11 +211,13 @@ impl Observer for Recorder<'_> {
             },
             Event::SlotsDone(slots) => self.close_slots(slots, true)?,
             Event::CaseDecided { label, saved } => self.write(|writer, file| {
-                file.prepare_cached(
-                    "INSERT INTO case_decided (session, id, saved_runs) VALUES (?1, ?2, ?3)
-                     ON CONFLICT DO UPDATE SET saved_runs = excluded.saved_runs",
-                )?
-                .execute(params![writer.session(), label, *saved as i64])?;
+                file.execute(
+                    sql!(
+                        "INSERT INTO case_decided (session, id, saved_runs) VALUES ($1, $2, $3)
+                         ON CONFLICT (session, id) DO UPDATE SET saved_runs = excluded.saved_runs"
+                    ),
+                    given![writer.session(), *label, *saved as i64],
+                )?;
                 Ok(())
             })?,
             Event::Declared(metric) => self.declare(metric)?,
@@ -244,8 +228,10 @@ impl Observer for Recorder<'_> {
     }
 }
 
-fn set_state(file: &Connection, session: i64, state: State) -> anyhow::Result<()> {
-    file.prepare_cached("UPDATE session SET state = ?2 WHERE number = ?1")?
-        .execute(params![session, state_name(state)])?;
+fn set_state(file: &Database, session: i64, state: State) -> anyhow::Result<()> {
+    file.execute(
+        sql!("UPDATE session SET state = $1 WHERE number = $2"),
+        given![state_name(state), session],
+    )?;
     Ok(())
 }

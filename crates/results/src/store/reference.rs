@@ -1,6 +1,7 @@
 //! How a stored session is named on the command line, and which one is meant.
 
 use super::Store;
+use super::database::{Given, Statement, given, sql};
 use anyhow::{anyhow, bail, ensure};
 use std::collections::HashMap;
 use std::fmt;
@@ -129,17 +130,21 @@ impl Store {
         let found = match reference {
             Reference::Latest => self.nth_latest(0),
             Reference::Previous => self.nth_latest(1),
-            Reference::Number(number) => {
-                self.number_of("SELECT number FROM session WHERE number = ?1", number)
-            }
+            Reference::Number(number) => self.number_of(
+                sql!("SELECT number FROM session WHERE number = $1"),
+                given![*number],
+            ),
             Reference::Tag(name) => self.number_of(
-                "SELECT max(session) FROM tag WHERE name = ?1 HAVING count(*) > 0",
-                name,
+                sql!("SELECT max(session) FROM tag WHERE name = $1 HAVING count(*) > 0"),
+                given![name],
             ),
             Reference::Revision(revision) => self.of_revision(revision),
             Reference::Branch(name) => self.number_of(
-                "SELECT max(session) FROM origin WHERE branch = ?1 AND NOT dirty HAVING count(*) > 0",
-                name,
+                sql!(
+                    "SELECT max(session) FROM origin WHERE branch = $1 AND dirty = 0
+                     HAVING count(*) > 0"
+                ),
+                given![name],
             ),
             Reference::Base(_) => bail!("'{reference}' needs a repository"),
         };
@@ -151,18 +156,25 @@ impl Store {
 
     /// The last session of a revision; the beginning of an id must be that of one revision only.
     fn of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
-        let sql =
-            "SELECT max(session) FROM origin WHERE revision = ?1 AND NOT dirty HAVING count(*) > 0";
-        let exact = self.number_of(sql, revision)?;
+        let sql = sql!(
+            "SELECT max(session) FROM origin WHERE revision = $1 AND dirty = 0
+             HAVING count(*) > 0"
+        );
+        let exact = self.number_of(sql, given![revision])?;
         let is_beginning =
             revision.len() >= SHORTEST && revision.bytes().all(|b| b.is_ascii_hexdigit());
         if exact.is_some() || !is_beginning {
             return Ok(exact);
         }
-        let sql = "SELECT revision, max(session) FROM origin
-                   WHERE revision LIKE ?1 || '%' AND NOT dirty GROUP BY revision";
-        let found: Vec<(String, i64)> =
-            self.rows(sql, [revision], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let sql = sql!(
+            "SELECT revision, max(session) FROM origin
+             WHERE lower(revision) LIKE $1 || '%' AND dirty = 0 GROUP BY revision"
+        );
+        let mut found: Vec<(String, i64)> =
+            self.rows(sql, given![&revision.to_lowercase()], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        found.sort();
         ensure!(
             found.len() < 2,
             "'@rev:{revision}' may be {}",
@@ -180,25 +192,30 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
-        let sql = "SELECT revision, max(session) FROM origin WHERE NOT dirty GROUP BY revision";
-        self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        let sql =
+            sql!("SELECT revision, max(session) FROM origin WHERE dirty = 0 GROUP BY revision");
+        self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
         self.number_of(
-            "SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET ?1",
-            nth,
+            sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1"),
+            given![nth],
         )
     }
 
-    fn number_of(&self, sql: &str, given: impl rusqlite::ToSql) -> anyhow::Result<Option<i64>> {
-        self.first_row(sql, [given], |row| row.get(0))
+    fn number_of(
+        &self,
+        statement: &'static Statement,
+        given: &[Given<'_>],
+    ) -> anyhow::Result<Option<i64>> {
+        self.first_row(statement, given, |row| row.get(0))
     }
 
     fn not_found(&self, reference: &Reference) -> anyhow::Result<anyhow::Error> {
-        let sql = "SELECT min(number), max(number) FROM session HAVING count(*) > 0";
-        let range = self.first_row(sql, [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        let sql = sql!("SELECT min(number), max(number) FROM session HAVING count(*) > 0");
+        let range = self.first_row(sql, given![], |row| {
+            Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
         })?;
         let Some((first, last)) = range else {
             return Ok(anyhow!(
@@ -226,7 +243,9 @@ impl Store {
     /// Up to five known tags, the most similar first.
     fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
         let mut tags: Vec<String> =
-            self.rows("SELECT DISTINCT name FROM tag", [], |row| row.get(0))?;
+            self.rows(sql!("SELECT DISTINCT name FROM tag"), given![], |row| {
+                row.get(0)
+            })?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())

@@ -1,10 +1,10 @@
 //! Writes the parts of one session. Every function expects a transaction to be open, so that its
 //! caller decides what belongs together.
 
+use super::database::{Database, Error, Given, given, sql};
 use super::samples;
 use crate::formats::json_lines;
 use anyhow::Context;
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Serialize, de::DeserializeOwned};
 use speedwell_model::{
     Better, Case, Failure, Metric, Origin, Recording, Run, Session, State, Usage,
@@ -27,15 +27,13 @@ pub(super) struct SessionWriter {
 
 impl SessionWriter {
     /// Continues a session that is in the file.
-    pub fn open(file: &Connection, session: i64) -> rusqlite::Result<SessionWriter> {
-        let next = |table: &str| -> rusqlite::Result<i64> {
-            let sql = format!("SELECT coalesce(max(place) + 1, 0) FROM {table} WHERE session = ?1");
-            file.query_row(&sql, [session], |row| row.get(0))
-        };
+    pub fn open(file: &Database, session: i64) -> Result<SessionWriter, Error> {
+        let runs = sql!("SELECT coalesce(max(place) + 1, 0) FROM run WHERE session = $1");
+        let failures = sql!("SELECT coalesce(max(place) + 1, 0) FROM failure WHERE session = $1");
         Ok(SessionWriter {
             session,
-            runs: next("run")?,
-            failures: next("failure")?,
+            runs: file.one(runs, given![session])?,
+            failures: file.one(failures, given![session])?,
             metrics: HashMap::new(),
             cases: HashMap::new(),
         })
@@ -43,30 +41,33 @@ impl SessionWriter {
 
     /// Enters everything about `session` but its runs and failures.
     pub fn begin(
-        file: &Connection,
+        file: &Database,
         session: &Session,
         state: State,
         plan: Option<&str>,
     ) -> anyhow::Result<SessionWriter> {
-        file.execute(
-            "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
-                                  environment, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            params![
-                session.id,
+        let number = file.one(
+            sql!(
+                "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                      environment, plan)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING number"
+            ),
+            given![
+                &session.id,
                 session.started_unix_ms,
                 state_name(state),
-                to_json("command", &session.command)?,
-                to_json("design", &session.design)?,
-                to_json("variants", &session.variants)?,
-                to_json("environment", &session.environment)?,
+                &to_json("command", &session.command)?,
+                &to_json("design", &session.design)?,
+                &to_json("variants", &session.variants)?,
+                &to_json("environment", &session.environment)?,
                 plan,
             ],
         )?;
-        let mut writer = SessionWriter::open(file, file.last_insert_rowid())?;
+        let mut writer = SessionWriter::open(file, number)?;
         for (place, tag) in session.tags.iter().enumerate() {
             file.execute(
-                "INSERT INTO tag (session, place, name) VALUES (?1, ?2, ?3)",
-                params![writer.session, place as i64, tag],
+                sql!("INSERT INTO tag (session, place, name) VALUES ($1, $2, $3)"),
+                given![writer.session, place as i64, tag],
             )?;
         }
         for metric in &session.metrics {
@@ -78,32 +79,40 @@ impl SessionWriter {
         Ok(writer)
     }
 
-    fn origin(&self, file: &Connection, origin: &Origin) -> anyhow::Result<()> {
+    fn origin(&self, file: &Database, origin: &Origin) -> anyhow::Result<()> {
         file.execute(
-            "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
+            sql!(
+                "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
+                 VALUES ($1, $2, $3, $4, $5, $6)"
+            ),
+            given![
                 self.session,
-                origin.revision,
-                origin.tree,
-                origin.branch,
+                &origin.revision,
+                &origin.tree,
+                &origin.branch,
                 origin.dirty.is_some(),
-                to_json("origin", origin)?,
+                &to_json("origin", origin)?,
             ],
         )?;
         Ok(())
     }
 
     /// Notes the process that records the session.
-    pub fn recorded_by(&self, file: &Connection, process: &Identity) -> rusqlite::Result<()> {
+    pub fn recorded_by(&self, file: &Database, process: &Identity) -> Result<(), Error> {
         file.execute(
-            "INSERT OR REPLACE INTO recorder (session, machine, boot, numbering, pid, started_ticks)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
+            sql!(
+                "INSERT INTO recorder (session, machine, boot, numbering, pid, started_ticks)
+                 VALUES ($1, $2, $3, $4, $5, $6)
+                 ON CONFLICT (session) DO UPDATE SET
+                     machine = excluded.machine, boot = excluded.boot,
+                     numbering = excluded.numbering, pid = excluded.pid,
+                     started_ticks = excluded.started_ticks"
+            ),
+            given![
                 self.session,
-                process.machine,
-                process.boot,
-                process.numbering,
+                &process.machine,
+                &process.boot,
+                &process.numbering,
                 process.pid,
                 process.started_ticks,
             ],
@@ -121,26 +130,22 @@ impl SessionWriter {
     /// # Errors
     /// The session holds values of that name in another unit or direction: one series would mix
     /// quantities.
-    pub fn declare(&mut self, file: &Connection, metric: &Metric) -> anyhow::Result<()> {
-        let known = file
-            .prepare_cached("SELECT unit, better FROM metric WHERE session = ?1 AND name = ?2")?
-            .query_row(params![self.session, metric.name], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })
-            .optional()?;
+    pub fn declare(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
+        let known = file.first(
+            sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
+            given![self.session, &metric.name],
+            |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
+        )?;
         let better = better_name(metric.better);
         match known {
             None => Ok(self.add_metric(file, metric).map(drop)?),
             Some((unit, _)) if unit.is_empty() => {
-                file.prepare_cached(
-                    "UPDATE metric SET unit = ?3, better = ?4 WHERE session = ?1 AND name = ?2",
-                )?
-                .execute(params![
-                    self.session,
-                    metric.name,
-                    metric.unit,
-                    better
-                ])?;
+                file.execute(
+                    sql!(
+                        "UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"
+                    ),
+                    given![&metric.unit, better, self.session, &metric.name],
+                )?;
                 Ok(())
             }
             Some((unit, direction)) => {
@@ -157,35 +162,35 @@ impl SessionWriter {
         }
     }
 
-    fn add_metric(&mut self, file: &Connection, metric: &Metric) -> rusqlite::Result<i64> {
-        let place = file
-            .prepare_cached(
+    fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
+        let place = file.one(
+            sql!(
                 "INSERT INTO metric (session, place, name, unit, better)
-                 SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4 FROM metric WHERE session = ?1
-                 RETURNING place",
-            )?
-            .query_row(
-                params![
-                    self.session,
-                    metric.name,
-                    metric.unit,
-                    better_name(metric.better)
-                ],
-                |row| row.get(0),
-            )?;
+                 SELECT CAST($1 AS BIGINT), coalesce(max(place) + 1, 0), CAST($2 AS TEXT),
+                        CAST($3 AS TEXT), CAST($4 AS TEXT)
+                 FROM metric WHERE session = $1 RETURNING place"
+            ),
+            given![
+                self.session,
+                &metric.name,
+                &metric.unit,
+                better_name(metric.better)
+            ],
+        )?;
         self.metrics.insert(metric.name.as_str().into(), place);
         Ok(place)
     }
 
     /// The place of a metric; one that nobody declared gets no unit and counts as more is better.
-    fn metric(&mut self, file: &Connection, name: &Arc<str>) -> rusqlite::Result<i64> {
+    fn metric(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&place) = self.metrics.get(name) {
             return Ok(place);
         }
-        let known = file
-            .prepare_cached("SELECT place FROM metric WHERE session = ?1 AND name = ?2")?
-            .query_row(params![self.session, name], |row| row.get(0))
-            .optional()?;
+        let known = file.first(
+            sql!("SELECT place FROM metric WHERE session = $1 AND name = $2"),
+            given![self.session, name],
+            |row| row.get(0),
+        )?;
         match known {
             Some(place) => {
                 self.metrics.insert(name.clone(), place);
@@ -198,136 +203,164 @@ impl SessionWriter {
 
     /// The number of a case. Cases are shared by all sessions; the same case with its parameters
     /// reported in another order is an entry of its own, because the order is shown.
-    fn case(&mut self, file: &Connection, case: &Case) -> anyhow::Result<i64> {
+    fn case(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
         let parameters = serde_json::to_string(&json_lines::parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
         if let Some(&number) = self.cases.get(&key) {
             return Ok(number);
         }
         let id = case.id();
-        file.prepare_cached(
-            "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![id, key.0, key.1])?;
-        let number = file
-            .prepare_cached("SELECT number FROM benchmark_case WHERE id = ?1 AND parameters = ?2")?
-            .query_row(params![id, key.1], |row| row.get(0))?;
+        file.execute(
+            sql!(
+                "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
+                 ON CONFLICT DO NOTHING"
+            ),
+            given![&id, &key.0, &key.1],
+        )?;
+        let number = file.one(
+            sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2"),
+            given![&id, &key.1],
+        )?;
         self.cases.insert(key, number);
         Ok(number)
     }
 
-    /// Enters a run with its samples. `done` tells that all of its slot is there.
-    pub fn run(&mut self, file: &Connection, run: &Run, done: bool) -> anyhow::Result<()> {
-        let case = self.case(file, &run.case)?;
-        let usage = run.usage.as_ref();
-        let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
-        let surroundings = run.surroundings.as_ref();
-        let surroundings = surroundings
-            .map(|around| to_json("surroundings", around))
-            .transpose()?;
-        let notes = (!run.notes.is_empty())
-            .then(|| to_json("notes", &run.notes))
-            .transpose()?;
-        let entered = file
-            .prepare_cached(
+    /// Enters runs with their samples. `done` tells that all of their slot is there.
+    pub fn runs(&mut self, file: &Database, runs: &[&Run], done: bool) -> anyhow::Result<()> {
+        let texts = runs.iter().map(|run| Texts::of(run));
+        let texts: Vec<Texts> = texts.collect::<anyhow::Result<_>>()?;
+        let mut rows = Vec::with_capacity(runs.len());
+        for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
+            let case = self.case(file, &run.case)?;
+            rows.push(self.run_row(place, case, run, texts, done));
+        }
+        let entered = file.insert(
+            sql!(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
                      involuntary_switches, notes, slot_done, build, voluntary_switches,
                      minor_faults, major_faults, migrations, surroundings, disturbed)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-                         ?17, ?18, ?19, ?20, ?21)
-                 ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![
-                self.session,
-                self.runs,
-                case,
-                run.variant,
-                run.slot,
-                run.block,
-                run.started_unix_ms,
-                run.wall_ns.cast_signed(),
-                count(|usage| Some(usage.user_ns)),
-                count(|usage| Some(usage.system_ns)),
-                count(|usage| Some(usage.max_rss_bytes)),
-                count(|usage| Some(usage.involuntary_switches)),
-                notes,
-                done,
-                run.build,
-                count(|usage| usage.voluntary_switches),
-                count(|usage| usage.minor_faults),
-                count(|usage| usage.major_faults),
-                count(|usage| usage.migrations),
-                surroundings,
-                run.disturbed,
-            ])?;
-        self.ensure_alone(entered)?;
-        self.samples(file, run)?;
-        if let Some(load) = &run.load {
-            file.prepare_cached("INSERT INTO load (session, place, detail) VALUES (?1, ?2, ?3)")?
-                .execute(params![self.session, self.runs, load])?;
+                 {{rows:21}} ON CONFLICT DO NOTHING"
+            ),
+            &rows,
+        )?;
+        self.ensure_alone(entered == runs.len())?;
+        self.samples(file, runs)?;
+        for (place, run) in (self.runs..).zip(runs) {
+            if let Some(load) = &run.load {
+                file.execute(
+                    sql!("INSERT INTO load (session, place, detail) VALUES ($1, $2, $3)"),
+                    given![self.session, place, load],
+                )?;
+            }
         }
-        self.runs += 1;
+        self.runs += runs.len() as i64;
         Ok(())
     }
 
-    fn samples(&mut self, file: &Connection, run: &Run) -> anyhow::Result<()> {
-        for (metric, packed) in samples::pack(run) {
-            let metric = self.metric(file, &metric)?;
-            file.prepare_cached(
+    /// The row of a run, in the order of the columns in [`SessionWriter::runs`].
+    fn run_row<'a>(
+        &self,
+        place: i64,
+        case: i64,
+        run: &'a Run,
+        texts: &'a Texts,
+        done: bool,
+    ) -> [Given<'a>; 21] {
+        let usage = run.usage.as_ref();
+        let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
+        *given![
+            self.session,
+            place,
+            case,
+            &run.variant,
+            run.slot,
+            run.block,
+            run.started_unix_ms,
+            run.wall_ns.cast_signed(),
+            count(|usage| Some(usage.user_ns)),
+            count(|usage| Some(usage.system_ns)),
+            count(|usage| Some(usage.max_rss_bytes)),
+            count(|usage| Some(usage.involuntary_switches)),
+            &texts.notes,
+            done,
+            run.build,
+            count(|usage| usage.voluntary_switches),
+            count(|usage| usage.minor_faults),
+            count(|usage| usage.major_faults),
+            count(|usage| usage.migrations),
+            &texts.surroundings,
+            &run.disturbed,
+        ]
+    }
+
+    fn samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
+        let mut packed = Vec::new();
+        for (place, run) in (self.runs..).zip(runs) {
+            for (metric, samples) in samples::pack(run) {
+                packed.push((place, self.metric(file, &metric)?, samples));
+            }
+        }
+        let rows: Vec<[Given<'_>; 7]> = packed
+            .iter()
+            .map(|(place, metric, packed)| {
+                *given![
+                    self.session,
+                    *place,
+                    *metric,
+                    &packed.readings,
+                    &packed.elapsed_ns,
+                    &packed.iterations,
+                    &packed.positions,
+                ]
+            })
+            .collect();
+        file.insert(
+            sql!(
                 "INSERT INTO sample (session, place, metric, readings, elapsed_ns, iterations,
-                     positions) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute(params![
-                self.session,
-                self.runs,
-                metric,
-                packed.readings,
-                packed.elapsed_ns,
-                packed.iterations,
-                packed.positions,
-            ])?;
-        }
+                     positions) {{rows:7}}"
+            ),
+            &rows,
+        )?;
         Ok(())
     }
 
-    /// Enters a failure; `done` as in [`SessionWriter::run`].
+    /// Enters a failure; `done` as in [`SessionWriter::runs`].
     pub fn failure(
         &mut self,
-        file: &Connection,
+        file: &Database,
         failure: &Failure,
         done: bool,
     ) -> anyhow::Result<()> {
-        let entered = file
-            .prepare_cached(
+        let entered = file.execute(
+            sql!(
                 "INSERT INTO failure (session, place, slot, slot_done, skipped, detail)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
+            ),
+            given![
                 self.session,
                 self.failures,
                 failure.slot,
                 done,
                 failure.cause.is_skip(),
-                to_json("failure", failure)?,
-            ])?;
-        self.ensure_alone(entered)?;
+                &to_json("failure", failure)?,
+            ],
+        )?;
+        self.ensure_alone(entered == 1)?;
         self.failures += 1;
         Ok(())
     }
 
     /// Enters a failure that belongs to no slot, unless it is known: a resumed session meets the
     /// benchmarks that cannot be described once more.
-    pub fn failure_once(&mut self, file: &Connection, failure: &Failure) -> anyhow::Result<()> {
-        let known: bool = file
-            .prepare_cached(
+    pub fn failure_once(&mut self, file: &Database, failure: &Failure) -> anyhow::Result<()> {
+        let known: bool = file.one(
+            sql!(
                 "SELECT EXISTS (SELECT 1 FROM failure
-                 WHERE session = ?1 AND slot IS NULL AND detail = ?2)",
-            )?
-            .query_row(params![self.session, to_json("failure", failure)?], |row| {
-                row.get(0)
-            })?;
+                 WHERE session = $1 AND slot IS NULL AND detail = $2)"
+            ),
+            given![self.session, &to_json("failure", failure)?],
+        )?;
         if known {
             Ok(())
         } else {
@@ -336,39 +369,64 @@ impl SessionWriter {
     }
 
     /// Enters a profile, in the place of an earlier one of the same case and variant.
-    pub fn profile(&mut self, file: &Connection, recording: &Recording) -> anyhow::Result<()> {
+    pub fn profile(&mut self, file: &Database, recording: &Recording) -> anyhow::Result<()> {
         let case = self.case(file, &recording.case)?;
-        file.prepare_cached(
-            "INSERT INTO profile (session, place, benchmark_case, variant, detail)
-             SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4 FROM profile WHERE session = ?1
-             ON CONFLICT (session, benchmark_case, variant) DO UPDATE SET detail = excluded.detail",
-        )?
-        .execute(params![
-            self.session,
-            case,
-            recording.variant,
-            to_json("profile", &recording.profile)?,
-        ])?;
+        file.execute(
+            sql!(
+                "INSERT INTO profile (session, place, benchmark_case, variant, detail)
+                 SELECT CAST($1 AS BIGINT), coalesce(max(place) + 1, 0), CAST($2 AS BIGINT),
+                        CAST($3 AS TEXT), CAST($4 AS TEXT)
+                 FROM profile WHERE session = $1
+                 ON CONFLICT (session, benchmark_case, variant)
+                 DO UPDATE SET detail = excluded.detail"
+            ),
+            given![
+                self.session,
+                case,
+                &recording.variant,
+                &to_json("profile", &recording.profile)?,
+            ],
+        )?;
         Ok(())
     }
 
     /// Notes a slot that is over and gave nothing.
-    pub fn empty_slot(&self, file: &Connection, slot: u32) -> anyhow::Result<()> {
-        file.prepare_cached(
-            "INSERT INTO empty_slot (session, slot) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![self.session, slot])?;
+    pub fn empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
+        file.execute(
+            sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
+            given![self.session, slot],
+        )?;
         Ok(())
     }
 
     /// Refuses to go on if the next place of the session was taken, by whoever records it too.
-    fn ensure_alone(&self, entered: usize) -> anyhow::Result<()> {
+    fn ensure_alone(&self, is_alone: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
-            entered == 1,
+            is_alone,
             "another speedwell is recording session @{}\nhint: wait until it has ended",
             self.session
         );
         Ok(())
+    }
+}
+
+/// What is kept of a run as JSON.
+struct Texts {
+    notes: Option<String>,
+    surroundings: Option<String>,
+}
+
+impl Texts {
+    fn of(run: &Run) -> anyhow::Result<Texts> {
+        let surroundings = run.surroundings.as_ref();
+        Ok(Texts {
+            notes: (!run.notes.is_empty())
+                .then(|| to_json("notes", &run.notes))
+                .transpose()?,
+            surroundings: surroundings
+                .map(|around| to_json("surroundings", around))
+                .transpose()?,
+        })
     }
 }
 

@@ -2,13 +2,16 @@
 //! which is host name, processor model and number of processors together.
 
 use crate::store::Store;
+use crate::store::database::{Row, given, sql};
 use crate::store::read::{from_json, state_of};
 use crate::store::reference::check_tag;
 use crate::store::session_writer::SessionWriter;
 use anyhow::ensure;
-use rusqlite::{OptionalExtension, Row, params};
-use speedwell_model::{Calibration, Environment, Origin, Recording, Session, State, Variant};
+use speedwell_model::{Calibration, Environment, Origin, Recording, Run, Session, State, Variant};
 use speedwell_process::Identity;
+
+/// Runs that are handed to the database together: few round trips to a server, and little beside the session in memory.
+const RUNS_AT_ONCE: usize = 256;
 
 impl Store {
     /// Takes in a session that was measured elsewhere and returns its number here.
@@ -19,16 +22,15 @@ impl Store {
     /// The file fails.
     pub fn insert(&mut self, session: &Session) -> anyhow::Result<i64> {
         self.change(|file| {
-            let known = file
-                .prepare_cached("SELECT number FROM session WHERE id = ?1")?
-                .query_row([&session.id], |row| row.get(0))
-                .optional()?;
+            let sql = sql!("SELECT number FROM session WHERE id = $1");
+            let known = file.first(sql, given![&session.id], |row| row.get(0))?;
             if let Some(number) = known {
                 return Ok(number);
             }
             let mut writer = SessionWriter::begin(file, session, session.state, None)?;
-            for run in &session.runs {
-                writer.run(file, run, true)?;
+            let runs: Vec<&Run> = session.runs.iter().collect();
+            for runs in runs.chunks(RUNS_AT_ONCE) {
+                writer.runs(file, runs, true)?;
             }
             for failure in &session.failures {
                 writer.failure(file, failure, true)?;
@@ -45,8 +47,8 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn number_of_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
-        let sql = "SELECT number FROM session WHERE id = ?1";
-        self.first_row(sql, [id], |row| row.get(0))
+        let sql = sql!("SELECT number FROM session WHERE id = $1");
+        self.first_row(sql, given![id], |row| row.get(0))
     }
 
     /// Adds a profile to a session, in the place of an earlier one of the same case and variant.
@@ -67,10 +69,14 @@ impl Store {
         self.state(number)?;
         self.change(|file| {
             file.execute(
-                "INSERT INTO tag (session, place, name)
-                 SELECT ?1, (SELECT coalesce(max(place) + 1, 0) FROM tag WHERE session = ?1), ?2
-                 WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = ?1 AND name = ?2)",
-                params![number, name],
+                sql!(
+                    "INSERT INTO tag (session, place, name)
+                     SELECT CAST($1 AS BIGINT),
+                            (SELECT coalesce(max(place) + 1, 0) FROM tag WHERE session = $1),
+                            CAST($2 AS TEXT)
+                     WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
+                ),
+                given![number, name],
             )?;
             Ok(())
         })
@@ -85,7 +91,10 @@ impl Store {
     /// No such session, or the file fails.
     pub fn delete(&mut self, number: i64) -> anyhow::Result<()> {
         self.change(|file| {
-            let gone = file.execute("DELETE FROM session WHERE number = ?1", [number])?;
+            let gone = file.execute(
+                sql!("DELETE FROM session WHERE number = $1"),
+                given![number],
+            )?;
             ensure!(gone == 1, "there is no session @{number}");
             Ok(())
         })
@@ -129,40 +138,13 @@ pub struct Overview {
     pub skipped: usize,
 }
 
-/// The sessions of a page, the oldest first. Runs are counted in `session_case`, never one by one.
-const LIST: &str = r#"
-SELECT number, session.id, started_unix_ms, state, command, variants,
-       (SELECT json_group_array(name ORDER BY place) FROM tag WHERE session = number),
-       (SELECT count(DISTINCT benchmark) FROM session_case
-        JOIN benchmark_case AS known ON known.number = benchmark_case
-        WHERE session = session.number),
-       (SELECT count(DISTINCT id) FROM session_case
-        JOIN benchmark_case AS known ON known.number = benchmark_case
-        WHERE session = session.number),
-       (SELECT coalesce(sum(runs), 0) FROM session_case WHERE session = session.number),
-       (SELECT count(*) FROM failure WHERE session = number AND NOT skipped),
-       (SELECT count(*) FROM failure WHERE session = number AND skipped),
-       coalesce((SELECT max(ended_unix_ms) FROM session_case WHERE session = session.number),
-                started_unix_ms) - started_unix_ms,
-       (SELECT json_group_array(DISTINCT benchmark) FROM session_case
-        JOIN benchmark_case AS known ON known.number = benchmark_case
-        WHERE session = session.number AND session IN (SELECT session FROM load)),
-       (SELECT detail FROM origin WHERE session = number)
-FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
-      WHERE (?3 IS NULL OR number IN (SELECT session FROM origin WHERE branch = ?3))
-      AND (?4 IS NULL OR number IN (SELECT value FROM json_each(?4)))
-      ORDER BY number DESC LIMIT ?1 OFFSET ?2) AS session
-ORDER BY number
-"#;
-
 impl Store {
     /// All sessions, or those of a branch, the oldest first.
     ///
     /// # Errors
     /// The file fails or holds something that this program cannot read.
     pub fn list(&self, branch: Option<&str>) -> anyhow::Result<Vec<Overview>> {
-        // For SQLite, a negative number means no limit.
-        self.listed(branch, None, (-1, 0))
+        self.listed(branch, None, (i64::MAX, 0))
     }
 
     /// A page of them, the oldest first; page 0 holds the `size` newest ones.
@@ -182,7 +164,7 @@ impl Store {
     /// Those of these numbers, the oldest first.
     pub(super) fn numbered(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
         let numbers = serde_json::to_string(numbers)?;
-        self.listed(None, Some(&numbers), (-1, 0))
+        self.listed(None, Some(&numbers), (i64::MAX, 0))
     }
 
     /// How many there are.
@@ -190,9 +172,11 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn count(&self, branch: Option<&str>) -> anyhow::Result<usize> {
-        let sql = "SELECT count(*) FROM session
-                   WHERE ?1 IS NULL OR number IN (SELECT session FROM origin WHERE branch = ?1)";
-        let counted = self.first_row(sql, [branch], |row| row.get::<_, i64>(0))?;
+        let sql = sql!(
+            "SELECT count(*) FROM session WHERE CAST($1 AS TEXT) IS NULL
+             OR number IN (SELECT session FROM origin WHERE branch = $1)"
+        );
+        let counted = self.first_row(sql, given![branch], |row| row.get::<i64>(0))?;
         Ok(counted.unwrap_or(0).max(0) as usize)
     }
 
@@ -202,21 +186,46 @@ impl Store {
         numbers: Option<&str>,
         (limit, offset): (i64, i64),
     ) -> anyhow::Result<Vec<Overview>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(LIST)
-            .map_err(|error| self.explain(error))?;
-        let mut rows = statement
-            .query(params![limit, offset, branch, numbers])
-            .map_err(|error| self.explain(error))?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.explain(error))? {
-            let mut session = overview(row)?;
-            session.is_killed =
-                session.state == State::Running && self.is_killed(session.number)?;
-            all.push(session);
-        }
-        Ok(all)
+        // Runs are counted in `session_case`, never one by one.
+        let sql = sql!(
+            "SELECT number, session.id, started_unix_ms, state, command, variants,
+                    (SELECT count(DISTINCT benchmark) FROM session_case
+                     JOIN benchmark_case AS known ON known.number = benchmark_case
+                     WHERE session = session.number),
+                    (SELECT count(DISTINCT id) FROM session_case
+                     JOIN benchmark_case AS known ON known.number = benchmark_case
+                     WHERE session = session.number),
+                    (SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case
+                     WHERE session = session.number),
+                    (SELECT count(*) FROM failure WHERE session = number AND skipped = 0),
+                    (SELECT count(*) FROM failure WHERE session = number AND skipped <> 0),
+                    coalesce((SELECT max(ended_unix_ms) FROM session_case
+                              WHERE session = session.number), started_unix_ms) - started_unix_ms,
+                    (SELECT detail FROM origin WHERE session = number),
+                    (SELECT {{texts:name ORDER BY place}} FROM tag WHERE session = number),
+                    (SELECT {{texts:benchmark ORDER BY first}} FROM (
+                         SELECT benchmark, min(known.number) AS first FROM session_case
+                         JOIN benchmark_case AS known ON known.number = benchmark_case
+                         WHERE session = session.number
+                         AND EXISTS (SELECT 1 FROM load WHERE load.session = session.number)
+                         GROUP BY benchmark) AS met)
+             FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
+                   WHERE (CAST($1 AS TEXT) IS NULL
+                          OR number IN (SELECT session FROM origin WHERE branch = $1))
+                   AND (CAST($2 AS TEXT) IS NULL OR number IN {{numbers:2}})
+                   ORDER BY number DESC LIMIT $3 OFFSET $4) AS session
+             ORDER BY number"
+        );
+        let listed = || -> anyhow::Result<Vec<Overview>> {
+            let mut statement = self.database.prepare(sql)?;
+            let mut rows = statement.query(given![branch, numbers, limit, offset])?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push(self.overview_of(row)?);
+            }
+            Ok(all)
+        };
+        listed().map_err(|error| self.in_words(error))
     }
 
     /// Whether the process that records a session is known to have ended.
@@ -227,9 +236,10 @@ impl Store {
 
     /// The process that records a session, or did; `None` for imported ones and those of earlier versions.
     pub(super) fn recorder(&self, number: i64) -> anyhow::Result<Option<Identity>> {
-        let sql =
-            "SELECT machine, boot, numbering, pid, started_ticks FROM recorder WHERE session = ?1";
-        let read = |row: &Row<'_>| {
+        let sql = sql!(
+            "SELECT machine, boot, numbering, pid, started_ticks FROM recorder WHERE session = $1"
+        );
+        let read = |row: Row<'_>| {
             Ok(Identity {
                 machine: row.get(0)?,
                 boot: row.get(1)?,
@@ -238,33 +248,33 @@ impl Store {
                 started_ticks: row.get(4)?,
             })
         };
-        self.first_row(sql, [number], read)
+        self.first_row(sql, given![number], read)
     }
-}
 
-fn overview(row: &Row<'_>) -> anyhow::Result<Overview> {
-    let text = |at| row.get::<_, String>(at);
-    let count = |at| row.get::<_, i64>(at).map(|count| count.max(0) as usize);
-    let variants: Vec<Variant> = from_json(&text(5)?)?;
-    let origin: Option<String> = row.get(14)?;
-    Ok(Overview {
-        origin: origin.as_deref().map(from_json).transpose()?,
-        number: row.get(0)?,
-        id: text(1)?,
-        started_unix_ms: row.get(2)?,
-        elapsed_ms: count(12)? as u64,
-        state: state_of(&text(3)?)?,
-        is_killed: false,
-        command: from_json(&text(4)?)?,
-        variants: variants.into_iter().map(|variant| variant.name).collect(),
-        tags: from_json(&text(6)?)?,
-        loads: from_json(&text(13)?)?,
-        benchmarks: count(7)?,
-        cases: count(8)?,
-        runs: count(9)?,
-        failures: count(10)?,
-        skipped: count(11)?,
-    })
+    fn overview_of(&self, row: Row<'_>) -> anyhow::Result<Overview> {
+        let count = |at| row.get::<i64>(at).map(|count| count.max(0) as usize);
+        let number = row.get(0)?;
+        let state = state_of(row.text(3)?)?;
+        let variants: Vec<Variant> = from_json(row.text(5)?)?;
+        Ok(Overview {
+            origin: row.text_or_null(12)?.map(from_json).transpose()?,
+            number,
+            id: row.get(1)?,
+            started_unix_ms: row.get(2)?,
+            elapsed_ms: count(11)? as u64,
+            state,
+            is_killed: state == State::Running && self.is_killed(number)?,
+            command: from_json(row.text(4)?)?,
+            variants: variants.into_iter().map(|variant| variant.name).collect(),
+            tags: from_json(row.text(13)?)?,
+            loads: from_json(row.text(14)?)?,
+            benchmarks: count(6)?,
+            cases: count(7)?,
+            runs: count(8)?,
+            failures: count(9)?,
+            skipped: count(10)?,
+        })
+    }
 }
 
 impl Store {
@@ -280,13 +290,22 @@ impl Store {
     ) -> anyhow::Result<()> {
         self.change(|file| {
             file.execute(
-                "INSERT OR REPLACE INTO calibration (session, host, cpu, cpus, started_unix_ms,
-                     comparisons, false_alarms, expected_low, expected_high)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                params![
+                sql!(
+                    "INSERT INTO calibration (session, host, cpu, cpus, started_unix_ms,
+                         comparisons, false_alarms, expected_low, expected_high)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                     ON CONFLICT (session) DO UPDATE SET
+                         host = excluded.host, cpu = excluded.cpu, cpus = excluded.cpus,
+                         started_unix_ms = excluded.started_unix_ms,
+                         comparisons = excluded.comparisons,
+                         false_alarms = excluded.false_alarms,
+                         expected_low = excluded.expected_low,
+                         expected_high = excluded.expected_high"
+                ),
+                given![
                     found.session,
-                    machine.host,
-                    machine.cpu,
+                    &machine.host,
+                    &machine.cpu,
                     machine.cpus,
                     found.started_unix_ms,
                     found.comparisons,
@@ -307,12 +326,14 @@ impl Store {
         if machine.host.is_none() {
             return Ok(None);
         }
-        let sql = "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
-                   FROM calibration WHERE host = ?1 AND cpu IS ?2 AND cpus IS ?3
-                   ORDER BY session DESC LIMIT 1";
+        let sql = sql!(
+            "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+             FROM calibration WHERE host = $1 AND cpu IS NOT DISTINCT FROM $2
+             AND cpus IS NOT DISTINCT FROM $3 ORDER BY session DESC LIMIT 1"
+        );
         self.first_row(
             sql,
-            params![machine.host, machine.cpu, machine.cpus],
+            given![&machine.host, &machine.cpu, machine.cpus],
             |row| {
                 Ok(Calibration {
                     session: row.get(0)?,
@@ -338,9 +359,12 @@ impl Store {
         (builds, sd): (usize, f64),
     ) -> anyhow::Result<()> {
         self.change(|file| {
-            let sql = "INSERT OR REPLACE INTO layout_spread (session, case_id, metric, builds, sd)
-                       VALUES (?1, ?2, ?3, ?4, ?5)";
-            file.execute(sql, params![session, case, metric, builds as i64, sd])?;
+            let sql = sql!(
+                "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
+                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (session, case_id, metric)
+                 DO UPDATE SET builds = excluded.builds, sd = excluded.sd"
+            );
+            file.execute(sql, given![session, case, metric, builds as i64, sd])?;
             Ok(())
         })
     }
@@ -351,9 +375,11 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn layout_spread(&self, case: &str, metric: &str) -> anyhow::Result<Option<(i64, f64)>> {
-        let sql = "SELECT session, sd FROM layout_spread WHERE case_id = ?1 AND metric = ?2
-                   ORDER BY session DESC LIMIT 1";
-        self.first_row(sql, params![case, metric], |row| {
+        let sql = sql!(
+            "SELECT session, sd FROM layout_spread WHERE case_id = $1 AND metric = $2
+             ORDER BY session DESC LIMIT 1"
+        );
+        self.first_row(sql, given![case, metric], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
     }

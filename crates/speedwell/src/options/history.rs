@@ -38,17 +38,28 @@ impl SeriesArgs {
     /// # Errors
     /// The file of the project cannot be read.
     pub fn request(&self) -> anyhow::Result<HistoryRequest> {
-        let here = std::env::current_dir()?;
-        let root = here.ancestors().last().context("no folder")?;
-        let of_project = Project::find(&here, root)?.and_then(|project| project.history.threshold);
         Ok(HistoryRequest {
             branch: self.branch.clone(),
             filters: self.patterns.clone(),
             sets: self.set.clone(),
             metrics: self.metric.names.clone(),
-            threshold: self.threshold.or(of_project).unwrap_or(0.0),
+            threshold: match self.threshold {
+                Some(threshold) => threshold,
+                None => usual_threshold()?,
+            },
             same_work: self.same_work,
             ..HistoryRequest::default()
         })
     }
+}
+
+/// The smallest change that matters where nobody says otherwise: that of the project's file, or any sure change.
+///
+/// # Errors
+/// The file of the project cannot be read.
+pub fn usual_threshold() -> anyhow::Result<f64> {
+    let here = std::env::current_dir()?;
+    let root = here.ancestors().last().context("no folder")?;
+    let of_project = Project::find(&here, root)?.and_then(|project| project.history.threshold);
+    Ok(of_project.unwrap_or(0.0))
 }

@@ -2,6 +2,7 @@
 //! letter means the same everywhere.
 
 mod comparison;
+mod dashboard;
 mod eval;
 mod execution;
 mod history;
@@ -16,9 +17,10 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
+pub use dashboard::DashboardArgs;
 pub use eval::{EvalArgs, ParameterArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
-pub use history::SeriesArgs;
+pub use history::{SeriesArgs, usual_threshold};
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};
 pub use output::{OutputArgs, terminal_width};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
-    /// The database [default: .speedwell/results.db of the project, else of the user]
+    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
     #[arg(
         long,
         value_name = "FILE",
@@ -125,7 +125,7 @@ impl StoreArgs {
     /// It cannot be opened or is none of ours.
     pub fn existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.path()?;
-        path.is_file()
+        (path.is_file() || Store::server(&path).is_some())
             .then(|| Store::open_to_read(&path))
             .transpose()
     }

@@ -32,6 +32,8 @@ pub struct Page {
     /// Addresses that were asked for, and complaints of scripts.
     pub requests: Vec<String>,
     pub complaints: Vec<String>,
+    /// How many pages were complete so far.
+    pub loads: usize,
     // Removed only after the browser has ended.
     _profile: tempfile::TempDir,
 }
@@ -71,6 +73,11 @@ fn program() -> Option<PathBuf> {
 impl Page {
     /// Shows the page in a file and waits until it is complete; `None` without a browser.
     pub fn open(file: &Path, screen: Screen) -> Option<Page> {
+        Page::at(&format!("file://{}", file.display()), screen)
+    }
+
+    /// Shows the page at an address, likewise.
+    pub fn at(address: &str, screen: Screen) -> Option<Page> {
         let mut page = Page::start(&program()?);
         let target = page.browser("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
@@ -87,10 +94,22 @@ impl Page {
             json!({"value": !screen.scripts}),
         );
         page.media("screen", screen.dark);
-        let address = format!("file://{}", file.display());
-        page.send("Page.navigate", json!({"url": address}));
-        page.wait_for("Page.loadEventFired");
+        page.go(address);
         Some(page)
+    }
+
+    /// Goes to another page and waits until it is complete.
+    pub fn go(&mut self, address: &str) {
+        let before = self.loads;
+        self.send("Page.navigate", json!({"url": address}));
+        self.wait_for_load(before);
+    }
+
+    /// Waits until another page is complete than there were.
+    pub fn wait_for_load(&mut self, before: usize) {
+        if self.loads == before {
+            self.until(|message| message["method"] == "Page.loadEventFired");
+        }
     }
 
     fn start(program: &Path) -> Page {
@@ -131,6 +150,7 @@ impl Page {
             next: 0,
             requests: Vec::new(),
             complaints: Vec::new(),
+            loads: 0,
             _profile: profile,
         }
     }
@@ -157,10 +177,6 @@ impl Page {
         answer["result"].clone()
     }
 
-    fn wait_for(&mut self, event: &str) {
-        self.until(|message| message["method"] == event);
-    }
-
     fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -177,6 +193,7 @@ impl Page {
     fn note(&mut self, message: &Value) {
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
+            "Page.loadEventFired" => self.loads += 1,
             "Network.requestWillBeSent" => {
                 let url = params["request"]["url"].as_str().unwrap_or_default();
                 // What is inside of the page is not fetched.

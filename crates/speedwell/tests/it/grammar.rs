@@ -92,6 +92,8 @@ fn an_option_says_the_same_everywhere() {
             "eval" => &["filter", "exclude"],
             // It has no verdicts.
             "bisect" => &["threshold"],
+            // Its store is a file.
+            "serve" => &["db"],
             _ => &[],
         };
         if own.contains(&long) {

@@ -1,6 +1,7 @@
 //! What is left of a session whose process was killed: everything it had announced.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, run, slots};
 use speedwell_model::{Event, Observer, State};
 use speedwell_results::store::{Reference, Store};
@@ -59,10 +60,10 @@ fn recording_into(path: &Path) -> Child {
         .unwrap()
 }
 
-#[test]
-fn a_killed_session_keeps_every_slot_it_announced() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results.db");
+on_both! { a_killed_session_keeps_every_slot_it_announced }
+
+fn a_killed_session_keeps_every_slot_it_announced(place: &Place) {
+    let path = place.path();
     let mut announced = BTreeSet::new();
     // Killed at four different moments, then left alone.
     for patience in [1, 7, 60, 131, usize::MAX] {

@@ -1,16 +1,23 @@
 //! Stories of sessions that are stored while they are being measured.
 
+use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, failure, run, run_of, slots};
 use speedwell_model::*;
-use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 use std::thread;
 
-#[test]
-fn a_session_recorded_event_by_event_equals_the_one_that_was_measured() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results.db");
-    let mut store = Store::open(&path).unwrap();
+on_both! {
+    a_session_recorded_event_by_event_equals_the_one_that_was_measured
+    a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared
+    slots_of_parallel_runs_may_overlap
+    an_interrupted_session_is_taken_up_where_it_stopped
+    a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up
+    a_slot_that_gave_nothing_is_over_all_the_same
+    four_programs_open_a_fresh_file_at_once_and_record_side_by_side
+}
+
+fn a_session_recorded_event_by_event_equals_the_one_that_was_measured(place: &Place) {
+    let mut store = place.open();
     let mut told = blank("a");
     told.tags = vec!["nightly".into()];
     let mut recorder = store.begin(&told, r#"{"slots":8}"#).unwrap();
@@ -35,7 +42,7 @@ fn a_session_recorded_event_by_event_equals_the_one_that_was_measured() {
         .unwrap();
     drop(store);
 
-    let store = Store::open(&path).unwrap();
+    let store = place.open();
     told.number = Some(number);
     told.state = State::Complete;
     assert_eq!(store.session(number).unwrap(), told);
@@ -50,9 +57,8 @@ fn a_session_recorded_event_by_event_equals_the_one_that_was_measured() {
     );
 }
 
-#[test]
-fn a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared() {
-    let mut store = Store::in_memory().unwrap();
+fn a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared(place: &Place) {
+    let mut store = place.open();
     let mut recorder = store.begin(&blank("a"), "{}").unwrap();
     recorder
         .observe(&Event::RunFinished(&run_of(0, "heap_used", 5.0)))
@@ -85,9 +91,8 @@ fn a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared() {
     );
 }
 
-#[test]
-fn slots_of_parallel_runs_may_overlap() {
-    let mut store = Store::in_memory().unwrap();
+fn slots_of_parallel_runs_may_overlap(place: &Place) {
+    let mut store = place.open();
     let mut recorder = store.begin(&blank("a"), "{}").unwrap();
     for event in [
         Event::RunFinished(&run(0)),
@@ -106,9 +111,8 @@ fn slots_of_parallel_runs_may_overlap() {
     assert_eq!(store.finished_slots(number).unwrap(), BTreeSet::from([1]));
 }
 
-#[test]
-fn an_interrupted_session_is_taken_up_where_it_stopped() {
-    let mut store = Store::in_memory().unwrap();
+fn an_interrupted_session_is_taken_up_where_it_stopped(place: &Place) {
+    let mut store = place.open();
     let mut recorder = store.begin(&blank("a"), "{}").unwrap();
     recorder.observe(&Event::Failed(&failure(None))).unwrap();
     recorder.observe(&Event::RunFinished(&run(0))).unwrap();
@@ -148,12 +152,9 @@ fn an_interrupted_session_is_taken_up_where_it_stopped() {
     );
 }
 
-#[test]
-fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results.db");
-    let mut mine = Store::open(&path).unwrap();
-    let mut theirs = Store::open(&path).unwrap();
+fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up(place: &Place) {
+    let mut mine = place.open();
+    let mut theirs = place.open();
     let mut first = mine.begin(&blank("a"), "{}").unwrap();
     let number = first.number();
     let mut second = theirs.resume(number).unwrap();
@@ -170,9 +171,8 @@ fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up()
     assert_eq!(slots(&theirs.session(number).unwrap()), [0]);
 }
 
-#[test]
-fn a_slot_that_gave_nothing_is_over_all_the_same() {
-    let mut store = Store::in_memory().unwrap();
+fn a_slot_that_gave_nothing_is_over_all_the_same(place: &Place) {
+    let mut store = place.open();
     let mut recorder = store.begin(&blank("a"), "{}").unwrap();
     recorder.observe(&Event::SlotsDone(&[4])).unwrap();
     recorder.observe(&Event::Failed(&failure(Some(5)))).unwrap();
@@ -184,15 +184,11 @@ fn a_slot_that_gave_nothing_is_over_all_the_same() {
     );
 }
 
-#[test]
-fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("deep/results.db");
+fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side(place: &Place) {
     thread::scope(|scope| {
         for id in ["a", "b", "c", "d"] {
-            let path = &path;
             scope.spawn(move || {
-                let mut store = Store::open(path).unwrap();
+                let mut store = place.open();
                 let mut recorder = store.begin(&blank(id), "{}").unwrap();
                 for slot in 0..100 {
                     recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
@@ -204,7 +200,7 @@ fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side() {
             });
         }
     });
-    let store = Store::open(&path).unwrap();
+    let store = place.open();
     let all = store.list(None).unwrap();
     assert_eq!(
         all.iter().map(|one| one.number).collect::<Vec<_>>(),

@@ -1,15 +1,28 @@
 //! Stories of the store: what is told to it comes back, to whoever asks.
 
 use crate::arbitrary;
+use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, failure, run, run_of};
 use speedwell_model::*;
 use speedwell_results::store::{Reference, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-#[test]
-fn every_session_comes_back_as_it_was_taken_in() {
-    let mut store = Store::in_memory().unwrap();
+on_both! {
+    every_session_comes_back_as_it_was_taken_in
+    values_that_are_no_numbers_are_kept
+    taking_a_session_in_twice_changes_nothing
+    references_find_sessions_and_unknown_ones_name_what_there_is
+    a_tag_is_kept_once_and_must_not_look_like_a_number
+    the_list_counts_without_reading_the_data
+    pages_hold_the_newest_sessions_and_counts_follow_what_is_there
+    a_session_is_killed_when_the_process_that_records_it_is_gone
+    deleting_a_session_leaves_nothing_of_it_and_all_of_the_others
+    the_newest_calibration_of_a_machine_is_found_and_of_no_other
+}
+
+fn every_session_comes_back_as_it_was_taken_in(place: &Place) {
+    let mut store = place.open();
     for seed in 0..300 {
         let mut session = arbitrary::session(seed);
         let number = store.insert(&session).unwrap();
@@ -19,9 +32,8 @@ fn every_session_comes_back_as_it_was_taken_in() {
     assert_eq!(store.list(None).unwrap().len(), 300);
 }
 
-#[test]
-fn values_that_are_no_numbers_are_kept() {
-    let mut store = Store::in_memory().unwrap();
+fn values_that_are_no_numbers_are_kept(place: &Place) {
+    let mut store = place.open();
     let mut session = blank("a");
     session.runs = vec![
         run_of(0, "throughput", f64::NAN),
@@ -36,18 +48,16 @@ fn values_that_are_no_numbers_are_kept() {
     assert_eq!(back.runs[0].case.id(), session.runs[0].case.id());
 }
 
-#[test]
-fn taking_a_session_in_twice_changes_nothing() {
-    let mut store = Store::in_memory().unwrap();
+fn taking_a_session_in_twice_changes_nothing(place: &Place) {
+    let mut store = place.open();
     let session = arbitrary::session(1);
     let first = store.insert(&session).unwrap();
     assert_eq!(store.insert(&session).unwrap(), first);
     assert_eq!(store.list(None).unwrap().len(), 1);
 }
 
-#[test]
-fn references_find_sessions_and_unknown_ones_name_what_there_is() {
-    let mut store = Store::in_memory().unwrap();
+fn references_find_sessions_and_unknown_ones_name_what_there_is(place: &Place) {
+    let mut store = place.open();
     let say = |store: &Store, text: &str| match store.find(&text.parse().unwrap()) {
         Ok(number) => number.to_string(),
         Err(error) => format!("{error:#}"),
@@ -90,9 +100,8 @@ fn references_find_sessions_and_unknown_ones_name_what_there_is() {
     );
 }
 
-#[test]
-fn a_tag_is_kept_once_and_must_not_look_like_a_number() {
-    let mut store = Store::in_memory().unwrap();
+fn a_tag_is_kept_once_and_must_not_look_like_a_number(place: &Place) {
+    let mut store = place.open();
     let number = store.insert(&blank("a")).unwrap();
     store.tag(number, "main").unwrap();
     store.tag(number, "main").unwrap();
@@ -110,9 +119,8 @@ fn a_tag_is_kept_once_and_must_not_look_like_a_number() {
     assert!(store.begin(&tagged, "{}").is_err());
 }
 
-#[test]
-fn the_list_counts_without_reading_the_data() {
-    let mut store = Store::in_memory().unwrap();
+fn the_list_counts_without_reading_the_data(place: &Place) {
+    let mut store = place.open();
     let mut session = blank("a");
     session.runs = (0..9).map(run).collect();
     let mut skip = failure(None);
@@ -132,10 +140,8 @@ fn the_list_counts_without_reading_the_data() {
     assert_eq!((all[1].benchmarks, all[1].runs, all[1].failures), (0, 0, 0));
 }
 
-#[test]
-fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there() {
-    let home = tempfile::tempdir().unwrap();
-    let mut store = Store::open(&home.path().join("results.db")).unwrap();
+fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there(place: &Place) {
+    let mut store = place.open();
     for seed in 0..25 {
         store.insert(&arbitrary::session(seed)).unwrap();
     }
@@ -157,20 +163,16 @@ fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there() {
     }
 }
 
-#[test]
-fn a_session_is_killed_when_the_process_that_records_it_is_gone() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results.db");
-    let mut store = Store::open(&path).unwrap();
+fn a_session_is_killed_when_the_process_that_records_it_is_gone(place: &Place) {
+    let mut store = place.open();
     store.begin(&blank("a"), "{}").unwrap();
     assert!(
         !store.list(None).unwrap()[0].is_killed,
         "this process lives"
     );
-    let file = rusqlite::Connection::open(&path).unwrap();
     let set = |change: &str| {
-        let sql = format!("UPDATE recorder SET {change}");
-        assert_eq!(file.execute(&sql, []).unwrap(), 1);
+        let changed = place.change(&format!("UPDATE recorder SET {change}"));
+        assert_eq!(changed, 1);
     };
     // Process 1 always lives, and this is its number but not its start.
     set("pid = 1, started_ticks = started_ticks + 1");
@@ -183,11 +185,8 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone() {
     assert!(told.contains("is being measured by process 1"), "{told}");
 }
 
-#[test]
-fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results.db");
-    let mut store = Store::open(&path).unwrap();
+fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others(place: &Place) {
+    let mut store = place.open();
     let gone = store.insert(&arbitrary::session(3)).unwrap();
     let mut kept = arbitrary::session(4);
     kept.number = Some(store.insert(&kept).unwrap());
@@ -197,7 +196,6 @@ fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
     assert_eq!(store.session(2).unwrap(), kept);
     drop(store);
 
-    let file = rusqlite::Connection::open(&path).unwrap();
     for table in [
         "session_case",
         "tag",
@@ -208,15 +206,15 @@ fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
         "empty_slot",
         "case_decided",
     ] {
-        let sql = format!("SELECT count(*) FROM {table} WHERE session = ?1");
-        let rows: i64 = file.query_row(&sql, [gone], |row| row.get(0)).unwrap();
+        let rows = place.number(&format!(
+            "SELECT count(*) FROM {table} WHERE session = {gone}"
+        ));
         assert_eq!(rows, 0, "{table}");
     }
 }
 
-#[test]
-fn the_newest_calibration_of_a_machine_is_found_and_of_no_other() {
-    let mut store = Store::in_memory().unwrap();
+fn the_newest_calibration_of_a_machine_is_found_and_of_no_other(place: &Place) {
+    let mut store = place.open();
     let machine = |host: Option<&str>, cpus: u32| Environment {
         host: host.map(str::to_owned),
         cpu: Some("Model 7".into()),

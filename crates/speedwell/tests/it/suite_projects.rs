@@ -1,95 +1,81 @@
-//! A tiny project of each suite of Java, Python, C++ and JavaScript, driven by the real tool: list, run, filter, failing case,
-//! an option that is passed on, two variants with a known factor. The projects are in `tests/suites`.
+//! A tiny project of each suite, ready to be driven by the real tool. The sources are in `tests/suites`; what is built out of
+//! them is kept where Cargo keeps such things. A project whose tool is missing is `None`, and that is said.
+//!
+//! All of them take two variables: `WORK` is a factor of what an operation does, `HOLD` a file that they wait for to go away.
 
 use super::harness_driver::tool;
 use super::project::{Answer, Project, is_current, repository};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A project that is ready to be measured.
-struct Suite {
-    project: Project,
+/// What shows that an option behind `--` has reached the suite.
+#[derive(Debug, Clone, Copy)]
+pub enum Effect {
+    /// So many samples in the run.
+    Samples(usize),
+    /// Words of a note of the run.
+    Note(&'static str),
+    /// A file in the project.
+    File(&'static str),
+}
+
+/// A project that is ready to be measured, and what is known of its benchmarks.
+pub struct Suite {
+    pub project: Project,
     /// What is measured.
-    target: &'static str,
-    /// The folder with programs that the suite needs.
-    path: Option<PathBuf>,
+    pub target: String,
+    /// Variables of the tool.
+    pub environment: Vec<(&'static str, OsString)>,
     /// What makes its runs short.
-    short: &'static [&'static str],
+    pub short: &'static [&'static str],
+    /// Cases that are listed, and words that must not be.
+    pub listed: &'static [&'static str],
+    pub not_listed: &'static [&'static str],
+    /// A filter of one case that is over soon, and more words that choose it.
+    pub small: &'static [&'static str],
+    /// The same of one case whose time `WORK` multiplies.
+    pub large: &'static [&'static str],
+    /// A filter of a case that fails, with more words, and what it says.
+    pub fails: (&'static [&'static str], &'static str),
+    /// Words that the suite gets, and what they do.
+    pub passed_on: (&'static [&'static str], Effect),
+    /// Words that it does not get, and the option that is named.
+    pub refused: (&'static [&'static str], &'static str),
+    /// A fact of the session, and how its value begins.
+    pub version: Option<(&'static str, &'static str)>,
 }
 
 impl Suite {
-    fn run(&self, words: &[&str]) -> Answer {
+    /// A command about the target.
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = self
             .project
-            .command(&[&["run", self.target], words].concat());
-        if let Some(folder) = &self.path {
-            let path = std::env::var("PATH").unwrap_or_default();
-            command.env("PATH", format!("{}:{path}", folder.display()));
-        }
-        Answer::from(command.output().unwrap())
+            .command(&[&["run", &self.target], words].concat());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
     }
 
-    /// Lists the cases.
-    fn lists(&self, cases: &[&str]) {
-        let listed = self.run(&["--list"]).expect_status(0).expect_stdout(cases);
-        assert!(
-            !listed.stdout.contains("plain") && !listed.stdout.contains("no benchmark"),
-            "{listed:#?}"
-        );
+    /// What it answers.
+    pub fn run(&self, words: &[&str]) -> Answer {
+        Answer::from(self.command(words).output().unwrap())
     }
 
-    /// Measures the cases that match `filter`, and gives the runs.
-    fn measures(&self, filter: &str, more: &[&str]) -> Vec<Value> {
-        let own = ["-f", filter, "-r", "1"];
-        self.run(&[&own, self.short, more].concat())
-            .expect_status(0);
-        let exported = self
-            .project
-            .run(&["report", "--export", "jsonl"])
-            .expect_status(0);
-        let lines = exported
-            .stdout
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    /// The lines of the latest session, if there is one.
+    pub fn exported(&self) -> Vec<Value> {
+        let exported = self.project.run(&["report", "--export", "jsonl"]);
+        let lines = exported.stdout.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// The runs of the latest session.
+    pub fn runs(&self) -> Vec<Value> {
+        let lines = self.exported().into_iter();
         lines.filter_map(|line| line.get("run").cloned()).collect()
-    }
-
-    /// Finds that `WORK=2` does twice the work, by the least of several runs.
-    fn finds_a_factor_of_two(&self, filter: &str, more: &[&str]) {
-        let own = [
-            "-f",
-            filter,
-            "-r",
-            "3",
-            "--variant",
-            "one=WORK=1",
-            "--variant",
-            "two=WORK=2",
-            "--format",
-            "json",
-        ];
-        let json = self
-            .run(&[&own, self.short, more].concat())
-            .expect_status(0)
-            .json();
-        let least = |side: &str| {
-            let values = json["changes"][0][side].as_array().unwrap().iter();
-            values
-                .filter_map(Value::as_f64)
-                .fold(f64::INFINITY, f64::min)
-        };
-        let factor = least("candidate_values") / least("baseline_values");
-        assert!((1.5..2.7).contains(&factor), "{factor} in {json:#}");
-    }
-
-    /// A case that fails says why.
-    fn fails(&self, filter: &str, reason: &str) {
-        let own = ["-f", filter, "-r", "1"];
-        let answer = self.run(&[&own, self.short].concat()).expect_status(2);
-        let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-        assert!(words.join(" ").contains(reason), "{answer:#?}");
     }
 }
 
@@ -105,7 +91,8 @@ fn installed(path: &str) -> Option<PathBuf> {
     None
 }
 
-fn source(path: &str) -> PathBuf {
+/// Something in the folder of the sources.
+pub fn source(path: &str) -> PathBuf {
     repository()
         .join("crates/speedwell/tests/suites")
         .join(path)
@@ -117,13 +104,19 @@ fn with_copy(path: &str) -> Project {
     Project::new().with(path.rsplit('/').next().unwrap(), &text)
 }
 
-/// Builds something once, where Cargo keeps such things, and again when the source has changed.
-fn built(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
+/// Where what is built is kept.
+fn kept() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
     std::fs::create_dir_all(&folder).unwrap();
-    let product = folder.join(name);
-    if !is_current(&product, &[source.to_owned()]) {
-        let unfinished = folder.join(format!("unfinished-{}-{name}", std::process::id()));
+    folder
+}
+
+/// Builds something once, and again when the source has changed, or what is said here about building it.
+fn built(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
+    let product = kept().join(name);
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/suite_projects.rs");
+    if !is_current(&product, &[source.to_owned(), own]) {
+        let unfinished = kept().join(format!("unfinished-{}-{name}", std::process::id()));
         build(&unfinished);
         std::fs::rename(unfinished, &product).unwrap();
     }
@@ -137,7 +130,125 @@ fn succeeds(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
-fn jmh() -> Option<Suite> {
+/// A project with a link to something that was built.
+fn with_link(name: &str, to: &Path) -> Project {
+    let project = Project::new();
+    std::os::unix::fs::symlink(to, project.path(name)).unwrap();
+    project
+}
+
+/// A package of Go.
+pub fn go() -> Option<Suite> {
+    tool(&["go"])?;
+    Some(Suite {
+        project: Project::new(),
+        target: source("go").to_string_lossy().into_owned(),
+        environment: Vec::new(),
+        short: &["-t", "5ms", "-n", "3"],
+        listed: &[
+            "example.com/tiny/Sum",
+            "times=1 ",
+            "times=4 ",
+            "example.com/tiny/Fails",
+            "example.com/tiny/Panics",
+        ],
+        not_listed: &["Benchmark"],
+        small: &["Sum", "--set", "times=1"],
+        large: &["Sum", "--set", "times=4"],
+        fails: (&["Fails|Panics"], "failed: tiny_test.go:"),
+        passed_on: (&["-test.count=2", "-test.benchtime=3x"], Effect::Samples(2)),
+        refused: (&["-test.bench=."], "'-test.bench' of go"),
+        version: Some(("suite go", "go1.")),
+    })
+}
+
+/// One of the three suites of the cargo package, chosen by words behind the cases of its target.
+fn rust(own: Suite) -> Option<Suite> {
+    tool(&["cargo"])?;
+    let mut fetch = Command::new("cargo");
+    fetch
+        .args(["fetch", "--locked"])
+        .current_dir(source("rust"));
+    if !fetch.output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: the crates criterion and divan cannot be had here");
+        return None;
+    }
+    let target = kept();
+    Some(Suite {
+        target: source("rust").to_string_lossy().into_owned(),
+        // Benchmarks of Rust's own harness are not stable.
+        environment: vec![
+            ("CARGO_TARGET_DIR", target.into_os_string()),
+            ("RUSTC_BOOTSTRAP", "1".into()),
+            ("RUST_BACKTRACE", "0".into()),
+        ],
+        ..own
+    })
+}
+
+/// Bench target with criterion.
+pub fn criterion() -> Option<Suite> {
+    rust(Suite {
+        project: Project::new(),
+        target: String::new(),
+        environment: Vec::new(),
+        short: &["-t", "1ms", "-n", "10", "-w", "1ms"],
+        listed: &["with_criterion/fold/times/1", "with_criterion/fold/times/4"],
+        not_listed: &[],
+        small: &["with_criterion/fold/times/1$"],
+        large: &["with_criterion/fold/times/4$"],
+        fails: (&["with_criterion/panics"], "no luck"),
+        passed_on: (&["--sample-size=12"], Effect::Samples(12)),
+        refused: (&["--profile-time", "1"], "'--profile-time' of criterion"),
+        version: Some(("suite criterion", "0.5.")),
+    })
+}
+
+/// Bench target with divan.
+pub fn divan() -> Option<Suite> {
+    rust(Suite {
+        project: Project::new(),
+        target: String::new(),
+        environment: Vec::new(),
+        short: &["-t", "1ms", "-n", "10"],
+        listed: &[
+            "with_divan/with_divan::fold::1",
+            "with_divan/with_divan::fold::4",
+        ],
+        not_listed: &[],
+        small: &["with_divan::fold::1$"],
+        large: &["with_divan::fold::4$"],
+        fails: (&["with_divan::panics"], "no luck"),
+        passed_on: (
+            &["--sample-count=7", "--max-time=60"],
+            Effect::Note("the 7 samples"),
+        ),
+        refused: (&["--skip", "fold"], "'--skip' of "),
+        version: Some(("suite divan", "0.1.")),
+    })
+}
+
+/// Bench target with Rust's own harness.
+pub fn libtest() -> Option<Suite> {
+    rust(Suite {
+        project: Project::new(),
+        target: String::new(),
+        environment: Vec::new(),
+        short: &[],
+        listed: &["with_libtest/fold"],
+        not_listed: &[],
+        small: &["with_libtest/fold"],
+        large: &["with_libtest/fold"],
+        fails: (&["with_libtest/panics"], "no luck"),
+        passed_on: (&["--logfile=PROJECT/log"], Effect::File("log")),
+        // A package has one list of options for all its suites.
+        refused: (&["--ignored"], "'--ignored' of "),
+        version: None,
+    })
+}
+
+/// A jar of JMH.
+pub fn jmh() -> Option<Suite> {
     static JAR: OnceLock<PathBuf> = OnceLock::new();
     let (libraries, _) = (installed("jmh")?, tool(&["javac"])?);
     let jar = JAR.get_or_init(|| {
@@ -145,17 +256,27 @@ fn jmh() -> Option<Suite> {
             build_jar(&libraries, jar)
         })
     });
-    let project = Project::new();
-    std::os::unix::fs::symlink(jar, project.path("benchmarks.jar")).unwrap();
     Some(Suite {
-        project,
-        target: "benchmarks.jar",
-        path: None,
-        short: &["-t", "20ms", "-n", "3", "-w", "800ms"],
+        project: with_link("benchmarks.jar", jar),
+        target: "benchmarks.jar".to_owned(),
+        environment: Vec::new(),
+        short: &["-t", "20ms", "-n", "3", "-w", "800ms", "--set", "size=1000"],
+        listed: &[
+            "tiny.Sums.total size=1000",
+            "tiny.Sums.total size=\"1e3\"",
+            "tiny.Sums.fails size=1000",
+        ],
+        not_listed: &[],
+        small: &["total"],
+        large: &["total"],
+        fails: (&["fails"], "bad luck"),
+        passed_on: (&["-i", "2"], Effect::Samples(2)),
+        refused: (&["-rf", "csv"], "'-rf' of jmh"),
+        version: tool(&["unzip"]).map(|_| ("suite jmh", "1.37")),
     })
 }
 
-/// Compiles `Sums.java` with JMH's annotation processor, and names the libraries in the jar.
+/// Compiles `Sums.java` with JMH's annotation processor, and puts the libraries into the jar.
 fn build_jar(libraries: &Path, jar: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let jars: Vec<PathBuf> = std::fs::read_dir(libraries)
@@ -172,205 +293,177 @@ fn build_jar(libraries: &Path, jar: &Path) {
         .arg(&classes)
         .arg(source("java/Sums.java"));
     succeeds(&mut compiler);
-    let addresses: Vec<String> = jars
-        .iter()
-        .map(|jar| format!("file://{}", jar.display()))
-        .collect();
-    let mut manifest = String::from("Main-Class: org.openjdk.jmh.Main\n");
-    let mut line = format!("Class-Path: {}", addresses.join(" "));
-    // A line of a manifest has at most 72 bytes; the next one goes on behind a blank.
-    while line.len() > 70 {
-        let rest = line.split_off(70);
-        manifest += &format!("{line}\n");
-        line = format!(" {rest}");
+    // As Maven's plugin for it does: one jar with all that is needed.
+    for jar in &jars {
+        let mut unpacking = Command::new("jar");
+        succeeds(unpacking.arg("xf").arg(jar).current_dir(&classes));
     }
-    let file = folder.path().join("manifest");
-    std::fs::write(&file, format!("{manifest}{line}\n")).unwrap();
+    std::fs::remove_file(classes.join("META-INF/MANIFEST.MF")).unwrap();
     let mut archiver = Command::new("jar");
     archiver
-        .arg("cfm")
+        .arg("cfe")
         .arg(jar)
-        .arg(&file)
+        .arg("org.openjdk.jmh.Main")
         .arg("-C")
         .arg(&classes)
         .arg(".");
     succeeds(&mut archiver);
 }
 
-fn python(file: &'static str) -> Option<Suite> {
+/// Where Python with its suites comes first among programs.
+fn with_python() -> Option<Vec<(&'static str, OsString)>> {
     let bin = installed("python/bin/pyperf")?.parent()?.to_owned();
+    let path = std::env::var("PATH").unwrap_or_default();
+    Some(vec![("PATH", format!("{}:{path}", bin.display()).into())])
+}
+
+/// A file of tests with pytest-benchmark.
+pub fn pytest_benchmark() -> Option<Suite> {
     Some(Suite {
-        project: with_copy(&format!("python/{file}")),
-        target: file,
-        path: Some(bin),
+        environment: with_python()?,
+        project: with_copy("python/test_sums.py"),
+        target: "test_sums.py".to_owned(),
         short: &["-t", "2ms", "-n", "3"],
+        listed: &[
+            "test_total",
+            "TestGroup::test_inner[10]",
+            "TestGroup::test_inner[20]",
+            "test_fails",
+        ],
+        not_listed: &["plain"],
+        small: &["inner.10"],
+        large: &["test_total"],
+        fails: (&["test_fails"], "assert 3 == 4"),
+        passed_on: (
+            &["--benchmark-min-rounds=7", "--benchmark-max-time=0"],
+            Effect::Samples(7),
+        ),
+        refused: (&["-k", "inner"], "'-k' of pytest-benchmark"),
+        version: Some(("suite pytest-benchmark", "5.")),
     })
 }
 
-fn catch2() -> Option<Suite> {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+/// A script of pyperf.
+pub fn pyperf() -> Option<Suite> {
+    Some(Suite {
+        environment: with_python()?,
+        project: with_copy("python/sums.py"),
+        target: "sums.py".to_owned(),
+        short: &["-t", "2ms", "-n", "3"],
+        listed: &["total of 20000", "total of 10"],
+        not_listed: &[],
+        small: &["of 10$"],
+        large: &["of 20000"],
+        // Its runner performs all benchmarks of a script, so one that fails would spoil them all.
+        fails: (
+            &[
+                "of 10$",
+                "--variant",
+                "fine=",
+                "--variant",
+                "broken=WORK=none",
+            ],
+            "invalid literal for int()",
+        ),
+        passed_on: (&["--values=2"], Effect::Samples(2)),
+        refused: (&["--rigorous"], "'--rigorous' of pyperf"),
+        version: Some(("suite pyperf", "2.")),
+    })
+}
+
+/// A C++ program, compiled with a header of `package`.
+fn cpp(file: &str, header: &str, package: &str, words: &[&str]) -> Option<PathBuf> {
     let compiler = tool(&["c++", "g++", "clang++"])?;
-    if !Path::new("/usr/include/catch2/catch.hpp").exists() {
-        eprintln!("skipped: there is no catch2/catch.hpp (Debian package catch2)");
+    if !Path::new("/usr/include").join(header).exists() {
+        eprintln!("skipped: there is no {header} (Debian package {package})");
         return None;
     }
-    let file = source("cpp/sums.cpp");
-    let program = PROGRAM.get_or_init(|| {
-        built("catch2-sums", &file, |program| {
-            succeeds(
-                Command::new(compiler)
-                    .args(["-std=c++14", "-O1", "-o"])
-                    .arg(program)
-                    .arg(&file),
-            );
-        })
-    });
-    let project = Project::new();
-    std::os::unix::fs::symlink(program, project.path("sums")).unwrap();
+    let file = source(file);
+    let name = package.to_owned() + "-sums";
+    Some(built(&name, &file, |program| {
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++14", "-O1", "-o"]).arg(program);
+        succeeds(command.arg(&file).args(words));
+    }))
+}
+
+/// A program of Catch2.
+pub fn catch2() -> Option<Suite> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| cpp("cpp/sums.cpp", "catch2/catch.hpp", "catch2", &[]));
     Some(Suite {
-        project,
-        target: "./sums",
-        path: None,
-        short: &["-w", "1ms"],
+        project: with_link("sums", program.as_ref()?),
+        target: "./sums".to_owned(),
+        environment: Vec::new(),
+        short: &["-w", "1ms", "-n", "10"],
+        listed: &[
+            "sums, [of] all/large",
+            "sums, [of] all/inner/small",
+            "generated/one of three",
+            "fails/fine",
+        ],
+        not_listed: &["no benchmark"],
+        small: &["small"],
+        large: &["large"],
+        fails: (&["fine"], "total(0) == 4 does not hold: 0 == 4"),
+        passed_on: (
+            &["--benchmark-samples", "3"],
+            Effect::Note("mean of its 3 samples"),
+        ),
+        refused: (&["-r", "json"], "'-r' of catch2"),
+        version: None,
     })
 }
 
-fn vitest() -> Option<Suite> {
+/// A program of google/benchmark.
+pub fn google_benchmark() -> Option<Suite> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let words = ["-lbenchmark", "-lpthread"];
+        cpp(
+            "cpp/google.cpp",
+            "benchmark/benchmark.h",
+            "libbenchmark-dev",
+            &words,
+        )
+    });
+    Some(Suite {
+        project: with_link("google", program.as_ref()?),
+        target: "./google".to_owned(),
+        environment: Vec::new(),
+        short: &["-t", "2ms", "-n", "3"],
+        listed: &["BM_total/10", "BM_total/20000", "BM_fails"],
+        not_listed: &[],
+        small: &["total/10"],
+        large: &["total/20000"],
+        fails: (&["fails"], "bad luck"),
+        passed_on: (&["--benchmark_repetitions=2"], Effect::Samples(2)),
+        refused: (
+            &["--benchmark_filter=total"],
+            "'--benchmark_filter' of google-benchmark",
+        ),
+        version: None,
+    })
+}
+
+/// A file of benchmarks of vitest.
+pub fn vitest() -> Option<Suite> {
     let (modules, _) = (installed("vitest/node_modules/vitest")?, tool(&["node"])?);
-    let project = with_copy("javascript/sums.bench.ts");
+    let configuration = "require('node:fs').writeFileSync('read', ''); module.exports = {};\n";
+    let project = with_copy("javascript/sums.bench.ts").with("own.config.cjs", configuration);
     std::os::unix::fs::symlink(modules.parent()?, project.path("node_modules")).unwrap();
     Some(Suite {
         project,
-        target: "sums.bench.ts",
-        path: None,
+        target: "sums.bench.ts".to_owned(),
+        environment: Vec::new(),
         short: &[],
+        listed: &["sums (of all)/large", "sums (of all)/small", "fails"],
+        not_listed: &[],
+        small: &["small"],
+        large: &["large"],
+        fails: (&["^fails"], "the function throws"),
+        passed_on: (&["--config=own.config.cjs"], Effect::File("read")),
+        refused: (&["--watch"], "'--watch' of vitest"),
+        version: Some(("suite vitest", "4.")),
     })
-}
-
-fn samples(run: &Value) -> Vec<(String, f64)> {
-    let all = run["samples"].as_array().unwrap().iter();
-    all.map(|sample| {
-        (
-            sample["metric"].as_str().unwrap().to_owned(),
-            sample["value"].as_f64().unwrap(),
-        )
-    })
-    .collect()
-}
-
-#[test]
-fn benchmarks_of_jmh_are_listed_with_their_parameters_and_measured_one_by_one() {
-    let Some(suite) = jmh() else { return };
-    suite.lists(&[
-        "tiny.Sums.total size=1000",
-        "tiny.Sums.total size=\"1e3\"",
-        "tiny.Sums.fails size=1000",
-    ]);
-    // The options of the user come last.
-    let chosen = ["--set", "size=1000", "--", "-i", "2", "-prof", "gc"];
-    let runs = suite.measures("total", &chosen);
-    assert_eq!(runs.len(), 1, "{runs:?}");
-    let samples = samples(&runs[0]);
-    assert_eq!(
-        samples
-            .iter()
-            .filter(|(metric, value)| metric == "time" && *value > 0.0)
-            .count(),
-        2
-    );
-    assert!(
-        samples
-            .iter()
-            .any(|(metric, _)| metric == "gc.alloc.rate.norm"),
-        "{samples:?}"
-    );
-    suite.fails("fails", "bad luck");
-    let refused = suite.run(&["-r", "1", "--", "-rf", "csv"]).expect_status(2);
-    refused.expect_stdout(&["'-rf'"]);
-}
-
-#[test]
-fn tests_with_pytest_benchmark_are_measured_one_by_one() {
-    let Some(suite) = python("test_sums.py") else {
-        return;
-    };
-    suite.lists(&[
-        "test_total",
-        "TestGroup::test_inner[10]",
-        "TestGroup::test_inner[20]",
-        "test_fails",
-    ]);
-    let runs = suite.measures(
-        "inner.10",
-        &["--", "--benchmark-min-rounds=7", "--benchmark-max-time=0"],
-    );
-    assert_eq!(runs.len(), 1, "{runs:?}");
-    assert_eq!(samples(&runs[0]).len(), 7);
-    suite.fails("test_fails", "assert 3 == 4");
-    let tried = suite.run(&["--test", "-f", "inner"]).expect_status(0);
-    tried.expect_stdout(&["2 cases"]);
-}
-
-#[test]
-fn scripts_of_pyperf_are_measured_whole_and_each_benchmark_is_a_case() {
-    let Some(suite) = python("sums.py") else {
-        return;
-    };
-    suite.lists(&["total of 20000", "total of 10"]);
-    let runs = suite.measures("of 10$", &["--", "--values=2"]);
-    assert_eq!(runs.len(), 1, "{runs:?}");
-    let times = samples(&runs[0]);
-    assert_eq!(
-        times.iter().filter(|(metric, _)| metric == "time").count(),
-        2,
-        "{times:?}"
-    );
-}
-
-#[test]
-fn benchmarks_of_catch2_are_cases_of_their_tests() {
-    let Some(suite) = catch2() else { return };
-    suite.lists(&[
-        "sums, [of] all/large",
-        "sums, [of] all/inner/small",
-        "fails/fine",
-    ]);
-    let runs = suite.measures("small", &["--", "--benchmark-samples", "3"]);
-    assert_eq!(runs.len(), 1, "{runs:?}");
-    assert_eq!(samples(&runs[0]).len(), 1);
-    assert!(
-        runs[0]["notes"][0]
-            .as_str()
-            .unwrap()
-            .contains("mean of its 3 samples"),
-        "{}",
-        runs[0]
-    );
-    suite.fails("fine", "total(0) == 4 does not hold: 0 == 4");
-}
-
-#[test]
-fn benchmarks_of_vitest_are_measured_one_by_one() {
-    let Some(suite) = vitest() else { return };
-    suite.lists(&["sums (of all)/large", "sums (of all)/small", "fails"]);
-    let runs = suite.measures("small", &["--", "--no-file-parallelism"]);
-    assert_eq!(runs.len(), 1, "{runs:?}");
-    assert!(samples(&runs[0])[0].1 > 0.0);
-    suite.fails("^fails", "the function throws");
-}
-
-#[test]
-fn a_factor_of_two_is_found_in_java_python_cpp_and_javascript() {
-    let suites: [(_, _, &[&str]); 5] = [
-        (jmh(), "total", &["--set", "size=1000"]),
-        (python("test_sums.py"), "test_total", &[]),
-        (python("sums.py"), "of 20000", &[]),
-        (catch2(), "large", &[]),
-        (vitest(), "large", &[]),
-    ];
-    for (suite, filter, more) in suites {
-        if let Some(suite) = suite {
-            suite.finds_a_factor_of_two(filter, more);
-        }
-    }
 }

@@ -1,8 +1,12 @@
 //! Readers of what suites write: recorded outputs of the real tools, whole and damaged.
 
 use super::project::repository;
-use speedwell_results::foreign::suites::{Reported, catch2, jmh, pytest_benchmark, vitest};
+use speedwell_results::foreign::suites::{
+    Reported, catch2, criterion, divan, go_bench, jmh, libtest, pytest_benchmark, vitest,
+};
 use speedwell_results::formats::pyperf;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 type Read = fn(&[u8]) -> anyhow::Result<Vec<Reported>>;
 
@@ -18,6 +22,14 @@ const RECORDED: [(&str, Read); 10] = [
     ("suites/vitest-list.txt", vitest::read),
     ("suites/vitest.json", vitest::read),
     ("pyperf/timeit.json", pyperf::reported),
+];
+
+/// Texts, in which much may be damaged unnoticed.
+const TEXTS: [(&str, Read); 4] = [
+    ("suites/criterion.json", criterion::read),
+    ("suites/divan.txt", divan::read),
+    ("suites/go.txt", go_bench::read),
+    ("suites/libtest.txt", libtest::read),
 ];
 
 fn golden(file: &str) -> Vec<u8> {
@@ -137,6 +149,23 @@ fn figure(file: &str, mark: &str, factor: f64) -> f64 {
         .find(|c: char| !(c.is_ascii_digit() || ".-+eE".contains(c)))
         .unwrap();
     rest[..end].parse::<f64>().unwrap() * factor
+}
+
+#[test]
+fn what_a_run_writes_is_read_in_less_than_a_millisecond() {
+    for (file, read) in RECORDED.iter().chain(&TEXTS) {
+        let bytes = golden(file);
+        let once = |_| {
+            let begin = Instant::now();
+            let read = black_box(read(black_box(&bytes)));
+            assert!(read.is_ok());
+            begin.elapsed()
+        };
+        // The least of many: what else the machine does is no property of the reader.
+        let least = (0..300).map(once).min().unwrap_or_default();
+        println!("{file}: {} bytes in {least:?}", bytes.len());
+        assert!(least < Duration::from_millis(1), "{file}: {least:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Benchmarks of other suites: one that a user describes himself, with exact figures, and real ones of Go and Rust.
 
 use super::project::{Answer, Project};
+use super::repository::Repository;
 use speedwell_model::Sample;
 use speedwell_results::foreign::suites::json_path::Paths;
 use speedwell_results::foreign::suites::{Reported, criterion, divan, go_bench, libtest};
@@ -375,19 +376,12 @@ fn has(program: &str, word: &str) -> bool {
 }
 
 #[test]
-fn a_go_package_is_built_listed_and_run() {
+fn every_unit_of_a_go_package_is_a_metric_and_every_stop_has_its_reason() {
     if !has("go", "version") {
         return;
     }
     let project = Project::new();
     let folder = of_suite("go").to_string_lossy().into_owned();
-    let listed = project.run(&["run", "--list", &folder]).expect_status(0);
-    listed.expect_stdout(&[
-        "example.com/tiny/Sum",
-        "times=1 ",
-        "times=4 ",
-        "BenchmarkPanics",
-    ]);
     let answer = project.run(&[
         "run", &folder, "-r", "1", "-n", "2", "-i", "10", "--metric", "all",
     ]);
@@ -404,31 +398,10 @@ fn a_go_package_is_built_listed_and_run() {
         |sample: &&serde_json::Value| sample["metric"] == "time" && sample["iterations"] == 10.0;
     let samples = runs[0]["samples"].as_array().unwrap();
     assert_eq!(samples.iter().filter(time).count(), 2, "{samples:?}");
-    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
-    assert!(
-        exported.contains("\"suite go\":\"go1."),
-        "the version is a fact"
-    );
-    let words = [
-        "run",
-        &folder,
-        "-r",
-        "1",
-        "-f",
-        "Sum",
-        "--set",
-        "times=4",
-        "--",
-        "-test.bench=.",
-    ];
-    project
-        .run(&words)
-        .expect_status(2)
-        .expect_stderr(&["does not take '-test.bench' of go"]);
 }
 
 #[test]
-fn a_go_test_binary_is_run_by_the_revision_of_the_folder_that_it_is_in() {
+fn a_test_binary_of_go_takes_part_in_a_comparison() {
     if !has("go", "version") {
         return;
     }
@@ -439,23 +412,110 @@ fn a_go_test_binary_is_run_by_the_revision_of_the_folder_that_it_is_in() {
         .args(["test", "-c", "-o", &binary, "."])
         .current_dir(of_suite("go"));
     assert!(build.status().unwrap().success());
-    let words = [
-        "compare",
-        "./tiny.test",
-        "./tiny.test",
-        "-f",
-        "Sum",
-        "-r",
-        "2",
-        "-n",
-        "1",
-        "-i",
-        "5",
-    ];
+    let words = ["compare", "./tiny.test", "./tiny.test", "-f", "Sum"];
+    let short = ["-r", "2", "-n", "1", "-i", "5"];
     project
-        .run(&words)
+        .run(&[&words[..], &short].concat())
         .expect_status(0)
         .expect_stdout(&["times=1", "times=4"]);
+}
+
+#[test]
+fn two_package_folders_of_go_are_built_and_compared() {
+    if !has("go", "version") {
+        return;
+    }
+    let text = |name: &str| fs::read_to_string(of_suite("go").join(name)).unwrap();
+    let source = text("tiny_test.go");
+    let read = "os.ReadFile(\"data\")";
+    // Benchmarks read what lies beside them.
+    let source = source.replace(
+        "func add(",
+        &format!("var _, missing = {read}\n\nfunc add("),
+    );
+    let source = source.replace(
+        "n := work()",
+        "if missing != nil { b.Fatal(missing) }\n\t\t\tn := work()",
+    );
+    let mut project = Project::new();
+    for folder in ["old", "new"] {
+        project = project
+            .with(&format!("{folder}/go.mod"), &text("go.mod"))
+            .with(&format!("{folder}/tiny_test.go"), &source)
+            .with(&format!("{folder}/data"), "");
+    }
+    let words = ["compare", "./old", "./new", "-f", "Sum"];
+    let short = ["-r", "2", "-n", "1", "-i", "5"];
+    let answer = project.run(&[&words[..], &short].concat()).expect_status(0);
+    answer.expect_stdout(&["times=1", "times=4", "old", "new"]);
+    let broken = project.with(
+        "new/tiny_test.go",
+        &source.replace("var sink int", "var sink"),
+    );
+    let answer = broken.run(&[&words[..], &short].concat()).expect_status(2);
+    answer.expect_stderr(&[
+        "in source 'new'",
+        "does not compile: tiny_test.go:",
+        "repeat it with: ",
+    ]);
+}
+
+#[test]
+fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
+    if !has("go", "version") {
+        return;
+    }
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let text = |name: &str| fs::read_to_string(of_suite("go").join(name)).unwrap();
+    let source = text("tiny_test.go");
+    let repository = repository
+        .with("tiny/go.mod", &text("go.mod"))
+        .with("tiny/tiny_test.go", &source)
+        .committed("first");
+    repository.branch("more");
+    let repository = repository
+        .with(
+            "tiny/tiny_test.go",
+            &source.replace("return 1000\n", "return 3000\n"),
+        )
+        .committed("more steps");
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny", "-f", "Sum",
+    ];
+    let short = [
+        "-r", "2", "-n", "1", "-i", "5", "--metric", "steps/op", "--format", "json",
+    ];
+    let mut command = repository.command(&[&words[..], &short].concat());
+    // What Go has compiled already is found again.
+    let caches = Command::new("go")
+        .args(["env", "GOCACHE"])
+        .output()
+        .unwrap();
+    command.env("GOCACHE", String::from_utf8(caches.stdout).unwrap().trim());
+    let answer = Answer::from(command.output().unwrap()).expect_status(0);
+    assert!(!answer.stderr.contains("no option for"), "{answer:#?}");
+    let json = answer.json();
+    let changes = json["changes"].as_array().unwrap().iter();
+    let values: Vec<(&str, f64, f64)> = changes
+        .map(|one| {
+            let first = |side: &str| one[side][0].as_f64().unwrap();
+            let case = one["case"].as_str().unwrap();
+            (case, first("baseline_values"), first("candidate_values"))
+        })
+        .collect();
+    let cases = ["times=1", "times=4"].map(|times| {
+        values
+            .iter()
+            .find(|(case, ..)| case.contains(times))
+            .map(|(_, old, new)| (*old, *new))
+    });
+    assert_eq!(
+        cases,
+        [Some((1000.0, 3000.0)), Some((4000.0, 12000.0))],
+        "{json:#}"
+    );
 }
 
 /// A command over the Rust package, whose registry crates are compiled once for all tests and executions.
@@ -485,20 +545,12 @@ fn has_rust() -> bool {
 }
 
 #[test]
-fn every_bench_target_of_a_cargo_package_is_built_listed_and_run() {
+fn every_bench_target_of_a_cargo_package_is_built_and_run() {
     if !has_rust() {
         return;
     }
     let project = Project::new();
     let folder = of_suite("rust").to_string_lossy().into_owned();
-    let listed = rust(&project, &["run", "--list", &folder]).expect_status(0);
-    listed.expect_stdout(&[
-        "with_criterion/fold/times/1",
-        "with_criterion/fold/times/4",
-        "with_divan/with_divan::fold::1",
-        "with_divan/with_divan::fold::4",
-        "with_libtest/fold",
-    ]);
     let words = [
         "run", &folder, "-f", "fold", "-r", "1", "-t", "1ms", "-n", "10", "-w", "1ms",
     ];
@@ -515,50 +567,6 @@ fn every_bench_target_of_a_cargo_package_is_built_listed_and_run() {
         assert_eq!(*count, expected, "{name} of {counts:?}");
     }
     assert_eq!(counts.len(), 5, "{counts:?}");
-    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
-    assert!(
-        exported.contains("\"suite criterion\":\"0.5."),
-        "the version is a fact"
-    );
     let tried = rust(&project, &["run", &folder, "--test"]).expect_status(2);
     tried.expect_stdout(&["5 cases tried well, 3 failed", "no luck"]);
-}
-
-#[test]
-fn a_factor_of_two_is_found_in_every_suite() {
-    let project = Project::new();
-    let words = |folder: &str, filter: &'static str| -> Vec<String> {
-        let words = [
-            "compare",
-            folder,
-            "-f",
-            filter,
-            "--variant",
-            "twice=WORK=40000",
-            "--variant",
-            "once=WORK=20000",
-            "-t",
-            "2ms",
-            "-n",
-            "10",
-            "-w",
-            "10ms",
-            "-r",
-            "8",
-        ];
-        words.map(str::to_owned).to_vec()
-    };
-    let compare = |name: &str, filter: &'static str| {
-        let words = words(&of_suite(name).to_string_lossy(), filter);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let answer = rust(&project, &words).expect_status(0);
-        answer.expect_stdout(&["once is faster than twice"]);
-    };
-    if has("go", "version") {
-        compare("go", "Sum");
-    }
-    if has_rust() {
-        // The harness of Rust itself takes seconds for each run, whatever its options say.
-        compare("rust", "fold/times/1|fold::1");
-    }
 }

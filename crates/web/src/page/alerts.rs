@@ -6,7 +6,7 @@ use crate::lookups::Course;
 use crate::refusal::Refusal;
 use speedwell_analysis::history::History;
 use speedwell_report::html::{Field, Form, Link};
-use speedwell_report::{self as report, Document, Output};
+use speedwell_report::{self as report, Document};
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&["branch"])?;
@@ -42,7 +42,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
 
 /// The open changes, each leading to the course of its case and to the comparison of the two revisions.
 pub fn open_changes(visit: Visit<'_>, history: &History) -> Document {
-    let mut document = report::changes(history, &|_, change| change.is_open(), &Output::default());
+    let mut document = report::changes(history, &|_, change| change.is_open(), &visit.output());
     link_column(&mut document, "changes", "case", |case| {
         let case = case.as_str()?;
         let is_known = history

@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, nearest};
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, Value};
 use speedwell_report::html::Link;
-use speedwell_report::{self as report, Document, Output};
+use speedwell_report::{self as report, Document};
 use std::collections::BTreeMap;
 
 /// All of them.
@@ -77,7 +77,7 @@ fn unknown(visit: Visit<'_>, name: &str) -> Result<Refusal, Refusal> {
 fn of_session(visit: Visit<'_>, session: &Session, name: &str) -> Result<Document, Refusal> {
     let part = session.part(|run| run.case.benchmark == name);
     let settings = (visit.site.lookups.settings)(&[])?;
-    let output = Output::default();
+    let output = visit.output();
     let mut found = report::findings(&analysis::analyse(&part, &settings), &output)?;
     // The page has a headline of its own.
     found

@@ -8,7 +8,7 @@ use speedwell_model::State;
 use speedwell_report::html::{Field, Form, Link};
 use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, Labelled};
-use speedwell_report::{Block, Document, Output, mark_calibrated};
+use speedwell_report::{Block, Document, mark_calibrated};
 use speedwell_results::store::{Overview, SessionFilter};
 
 /// Options of the comparison.
@@ -74,7 +74,7 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
     let settings = (lookups.settings)(&options).map_err(bad)?;
     check_size(visit, words)?;
     let found = (lookups.sources)(visit.store, words);
-    let found = found.map_err(|error| Refusal::of(StatusCode::NOT_FOUND, &error))?;
+    let found = found.map_err(bad)?;
     let sources: Vec<Labelled<'_>> = found
         .iter()
         .map(|source| {
@@ -89,13 +89,15 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
     let sessions = found.iter().map(|source| &source.session);
     mark_calibrated(&mut findings, sessions, visit.store);
     let study = StudyChoice::default();
-    let output = Output::default();
+    let output = visit.output();
     let mut document = sources::document(&sources, &findings, &study, &settings, &output)?;
     if let Err(error) = sources::check(&findings) {
         let refusal = Refusal::of(StatusCode::OK, &error);
         document.push(Block::Warning(refusal.words));
         document.extend(refusal.hints.into_iter().map(Block::Note));
     }
+    let taken_for = found.iter().filter_map(|source| source.taken_for.clone());
+    document.extend(taken_for.map(Block::Note));
     let own = visit.href(&format!("compare{}", visit.query.text()));
     let mut links = Vec::new();
     if let [base, with] = words {

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, State};
 use speedwell_report::html::Link;
-use speedwell_report::{self as report, Block, Document, LiveCase, LiveState, Output};
+use speedwell_report::{self as report, Block, Document, LiveCase, LiveState};
 use speedwell_results::store::{Overview, SessionFilter};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,7 +65,7 @@ pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
 }
 
 /// How far a session is.
-pub(crate) fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
+fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     let session = visit.store.session(known.number)?;
     let done = visit.store.finished_slots(known.number)?.len();
     let decided = visit.store.decided_cases(known.number)?;
@@ -93,7 +93,7 @@ pub(crate) fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, 
     let mut document = report::live(&state);
     document.append(report::failures(
         &session.failures,
-        Output::default().verbosity,
+        visit.output().verbosity,
     ));
     let own = visit.session(&known.id);
     Ok(Page {

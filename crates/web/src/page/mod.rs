@@ -17,16 +17,14 @@ mod session;
 mod sessions;
 mod trend;
 
-pub(crate) use live::progress_page;
-
-use crate::address::Place;
+use crate::address::{Format, Place};
 use crate::link::{encoded, encoded_path, link_by, link_column};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use axum::http::StatusCode;
 use speedwell_report::html::{Choice, Form, Link};
-use speedwell_report::{Block, Cell, Column, Document, Kind, Row, Table};
+use speedwell_report::{Block, Cell, Column, Document, Kind, Output, Row, Table};
 use speedwell_results::store::{Overview, Store};
 
 /// A page before its frame.
@@ -93,9 +91,24 @@ pub struct Visit<'v> {
     pub store: &'v Store,
     /// What was chosen.
     pub query: &'v Query,
+    /// In which format it is wanted.
+    pub format: Format,
 }
 
 impl Visit<'_> {
+    /// What reports need to know: some draw only what the format can show.
+    pub fn output(&self) -> Output {
+        use speedwell_report::Format as Kind;
+        Output {
+            format: Some(match self.format {
+                Format::Page => Kind::Html,
+                Format::Document(kind) => kind,
+                Format::JsonLines => Kind::Json,
+            }),
+            ..Output::default()
+        }
+    }
+
     /// The address of a page of the project, from what stands behind the project's name.
     pub fn href(&self, path: &str) -> String {
         format!("/{}/{path}", self.site.project)
@@ -155,6 +168,7 @@ impl Visit<'_> {
         link_column(&mut document, "sessions", "branch", |name| {
             Some(self.branch(&known(name)?))
         });
+        shorten(&mut document, "command");
         document
     }
 
@@ -173,8 +187,7 @@ impl Visit<'_> {
 ///
 /// # Errors
 /// There is none, or the store cannot be read.
-pub fn page(site: &Site, store: &Store, place: &Place, query: &Query) -> Result<Outcome, Refusal> {
-    let visit = Visit { site, store, query };
+pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
     match place {
         Place::Overview => overview::page(visit).map(Outcome::from),
         Place::Project => project::page(visit).map(Outcome::from),
@@ -196,6 +209,26 @@ pub fn page(site: &Site, store: &Store, place: &Place, query: &Query) -> Result<
         Place::Events(_) => Err(Refusal::missing("a stream of events has one form only")),
         Place::Search => search::page(visit).map(Outcome::from),
     }
+}
+
+/// Letters of a long text in a list.
+const LETTERS: usize = 60;
+
+/// Shortens the texts of a column of lists; programs get them whole.
+fn shorten(document: &mut Document, key: &str) {
+    document.for_each_table(&mut |table| {
+        let Some(at) = table.columns.iter().position(|column| column.key == key) else {
+            return;
+        };
+        for row in &mut table.rows {
+            if let Row::Cells(cells) = row
+                && let Some((end, _)) = cells[at].text.char_indices().nth(LETTERS)
+            {
+                cells[at].text.truncate(end);
+                cells[at].text.push_str(" ...");
+            }
+        }
+    });
 }
 
 /// Adds pages that may be meant.

@@ -7,7 +7,7 @@ use crate::lookups::Course;
 use crate::refusal::Refusal;
 use speedwell_analysis::history::History;
 use speedwell_report::html::Link;
-use speedwell_report::{self as report, Block, CourseAxis, Document, Output, moment};
+use speedwell_report::{self as report, Block, CourseAxis, Document, moment};
 use speedwell_results::store::{Overview, SessionFilter};
 
 /// Newest sessions that are listed.
@@ -31,11 +31,8 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     // A project without a history has sessions all the same.
     let history = visit.site.history(&Course::default());
     let mut document = Document::new("project");
-    document.push(Block::Headline(headline(
-        last,
-        running.len(),
-        history.as_deref().ok(),
-    )));
+    let words = headline(last, running.len(), history.as_deref().ok());
+    document.push(Block::Headline(format!("{}: {words}", visit.site.project)));
     if !running.is_empty() {
         document.push_heading(2, "Being measured");
         let owned: Vec<Overview> = running.into_iter().cloned().collect();
@@ -103,10 +100,9 @@ fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
     if history.series.is_empty() || history.series.len() > SERIES {
         return;
     }
-    let courses = report::trend(history, CourseAxis::Revision, &Output::default());
+    let courses = report::trend(history, CourseAxis::Revision, &visit.output());
     let mut galleries = courses.blocks.into_iter();
     if let Some(gallery) = galleries.find(|block| matches!(block, Block::Gallery(_))) {
-        document.push_heading(2, "Courses");
         document.push(gallery);
     }
 }

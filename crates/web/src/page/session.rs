@@ -5,8 +5,8 @@ use crate::refusal::Refusal;
 use axum::http::StatusCode;
 use speedwell_model::{State, short_revision};
 use speedwell_report::html::Link;
+use speedwell_report::mark_calibrated;
 use speedwell_report::session::{StudyChoice, whole};
-use speedwell_report::{Output, mark_calibrated};
 use speedwell_results::store::Overview;
 
 /// A page over more runs would take longer than anybody waits.
@@ -23,7 +23,7 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     let session = visit.store.session(known.number)?;
     let settings = (visit.site.lookups.settings)(&[])?;
     let mark = |findings: &mut _| mark_calibrated(findings, [&session], visit.store);
-    let output = Output::default();
+    let output = visit.output();
     let study = StudyChoice::default();
     let document = whole((None, &session), &study, &settings, &output, mark)?;
     Ok(Page {

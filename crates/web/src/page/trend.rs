@@ -6,7 +6,7 @@ use crate::lookups::Course;
 use crate::refusal::{Refusal, nearest};
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_report::html::{Field, Form, Link};
-use speedwell_report::{self as report, Block, CourseAxis, Output};
+use speedwell_report::{self as report, Block, CourseAxis};
 
 /// Series on a page; more than can be looked over.
 const SERIES: usize = 40;
@@ -44,7 +44,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         series: wanted.into_iter().take(SERIES).cloned().collect(),
         ..without_series(&history)
     };
-    let mut document = report::trend(&shown, axis, &Output::default());
+    let mut document = report::trend(&shown, axis, &visit.output());
     if left_out > 0 {
         let words = format!(
             "{SERIES} of {} series are shown; a case of a benchmark leads to its own.",
@@ -63,8 +63,10 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         Some(visit.trend(&text(case)?))
     });
     let own = visit.href(&format!("trend{}", visit.query.text()));
+    let mut crumbs = vec![Link::new(visit.href("trend"), "trend")];
+    crumbs.extend(course.case.map(|case| Link::new(own, case)));
     Ok(Page {
-        crumbs: vec![Link::new(own, "trend")],
+        crumbs,
         filters: Some(form(visit)?),
         is_lasting: true,
         ..Page::of(document)

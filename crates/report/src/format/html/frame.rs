@@ -120,14 +120,19 @@ pub struct Choice {
 }
 
 /// Everything before the masthead.
-pub(super) fn head(title: &str, frame: &Served) -> String {
-    let title = escaped(title);
+pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
+    let (title, report) = (escaped(title), escaped(report));
     let assets = &frame.assets;
     let [style, early, script] =
         [&assets.style, &assets.early_script, &assets.script].map(|href| escaped(href));
     let events = frame.events.as_ref().map_or_else(String::new, |address| {
         format!(" data-events=\"{}\"", escaped(address))
     });
+    // Without scripts, the page is loaded again instead.
+    let refresh = match frame.events {
+        Some(_) => "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n",
+        None => "",
+    };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -135,7 +140,7 @@ pub(super) fn head(title: &str, frame: &Served) -> String {
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
          <script src=\"{early}\"></script>\n\
-         <script type=\"module\" src=\"{script}\"></script>\n</head>\n<body{events}>\n\
+         <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
          <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}",
         bar(frame)
     )

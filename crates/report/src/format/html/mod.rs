@@ -79,7 +79,7 @@ pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
         Frame::Served(served) => {
             writer.contents.push(("data".into(), "Raw data".into()));
             writer.raw(&frame::raw_data(served));
-            frame::head(&answer.title, served)
+            frame::head(&answer.title, document.report, served)
         }
     };
     page.push_str(&masthead(document, &answer, &writer.contents, frame));

@@ -373,8 +373,10 @@ impl Line<'_> {
         };
         let case = cell.value.as_ref().and_then(Value::as_str);
         match case.and_then(|case| writer.anchor(case)) {
-            Some(anchor) => format!("<a href=\"#{anchor}\">{group}{text}</a>"),
-            None => choice + &linked(&(group + &text)),
+            Some(anchor) if link.is_none() => {
+                format!("<a href=\"#{anchor}\">{group}{text}</a>")
+            }
+            _ => choice + &linked(&(group + &text)),
         }
     }
 }

@@ -9,8 +9,10 @@ use anyhow::{Context, Result};
 use speedwell_model::Cause;
 
 /// What is said of the figures.
-const NOTE: &str =
-    "divan prints no single samples: the value is the median of those of one process.";
+fn note(samples: &str) -> String {
+    let own = format!("the value is the median of the {samples} samples of one process");
+    format!("divan prints no single samples: {own}.")
+}
 
 /// What a level of the tree is drawn with.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
@@ -132,7 +134,9 @@ fn add(reported: &mut Reported, figures: &[(String, &str)]) -> Result<()> {
         .and_then(|iterations| iterations.parse().ok())
         .filter(|iterations: &f64| iterations.is_finite());
     reported.add(&Measure::of_unit(unit), number, iterations)?;
-    reported.notes.push(NOTE.to_owned());
+    reported
+        .notes
+        .push(note(cell("samples").unwrap_or_default()));
     Ok(())
 }
 

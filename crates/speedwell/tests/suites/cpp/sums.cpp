@@ -1,8 +1,11 @@
 #define CATCH_CONFIG_MAIN
 #define CATCH_CONFIG_ENABLE_BENCHMARKING
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
 static long total(long n) {
+  static const char *const hold = std::getenv("HOLD");
+  while (hold && access(hold, F_OK) == 0) usleep(10000);
   static const char *const work = std::getenv("WORK");
   static const long factor = work ? std::atol(work) : 1;
   long sum = 0;
@@ -15,6 +18,11 @@ TEST_CASE("sums, [of] all", "[!benchmark]") {
   SECTION("inner") {
     BENCHMARK("small") { return total(10); };
   }
+}
+
+TEST_CASE("generated") {
+  auto n = GENERATE(1, 2, 3);
+  BENCHMARK("one of three") { return total(n); };
 }
 
 TEST_CASE("no benchmark") { CHECK(total(0) == 0); }

@@ -9,6 +9,13 @@ import org.openjdk.jmh.annotations.*;
 public class Sums {
   private static final int WORK = Integer.parseInt(System.getenv().getOrDefault("WORK", "1"));
 
+  /** Waits for a file to go away, if a variable names one. */
+  @Setup
+  public void hold() throws InterruptedException {
+    String file = System.getenv("HOLD");
+    while (file != null && java.nio.file.Files.exists(java.nio.file.Path.of(file))) Thread.sleep(10);
+  }
+
   @Param({"1000", "1e3"})
   public String size;
 

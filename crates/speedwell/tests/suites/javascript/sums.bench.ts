@@ -1,4 +1,9 @@
+import { existsSync } from 'node:fs';
 import { bench, describe } from 'vitest';
+
+while (existsSync(process.env.HOLD ?? '')) {
+  await new Promise((resolve) => setTimeout(resolve, 10));
+}
 
 const WORK = Number(process.env.WORK ?? 1);
 const options = { time: 20, warmupTime: 5 };

@@ -1,12 +1,23 @@
 //! What the benchmarks of three suites measure.
 
-/// How much one operation does; variants of a comparison set it.
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How much one operation does. Variants of a comparison set its factor, and one that waits for a file to go away.
 pub fn amount() -> u64 {
-    let set = std::env::var("WORK").ok();
-    set.and_then(|text| text.parse().ok()).unwrap_or(1000)
+    let hold = std::env::var_os("HOLD")
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    while hold.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let factor = std::env::var("WORK").ok();
+    1000 * factor.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// Does so much.
 pub fn work(amount: u64) -> u64 {
-    (0..amount).fold(0, |sum, step| std::hint::black_box(sum ^ step.wrapping_mul(31)))
+    (0..amount).fold(0, |sum, step| {
+        std::hint::black_box(sum ^ step.wrapping_mul(31))
+    })
 }

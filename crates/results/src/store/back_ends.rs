@@ -1,0 +1,45 @@
+//! For tests: the same story on a file and on a server.
+
+use super::Store;
+use std::path::PathBuf;
+
+/// Where a store is, and what keeps it there.
+pub(super) enum Place {
+    File(tempfile::TempDir),
+    #[cfg(feature = "postgres")]
+    Server(speedwell_fixtures::postgres::Schema),
+}
+
+impl Place {
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Place::File(folder) => folder.path().join("results.db"),
+            #[cfg(feature = "postgres")]
+            Place::Server(schema) => PathBuf::from(&schema.address),
+        }
+    }
+
+    pub fn open(&self) -> Store {
+        Store::open(&self.path()).unwrap()
+    }
+}
+
+/// An empty place of each kind. Where there is no server, the test says so.
+pub(super) fn places() -> Vec<Place> {
+    let file = Place::File(tempfile::tempdir().unwrap());
+    #[cfg(feature = "postgres")]
+    if let Some(schema) = schema() {
+        return vec![file, Place::Server(schema)];
+    }
+    vec![file]
+}
+
+/// An empty schema on the server of this process.
+#[cfg(feature = "postgres")]
+pub(super) fn schema() -> Option<speedwell_fixtures::postgres::Schema> {
+    let schema = speedwell_fixtures::postgres::Schema::new();
+    if schema.is_none() {
+        eprintln!("skipped: PostgreSQL is not installed");
+    }
+    schema
+}

@@ -1,0 +1,44 @@
+//! Why a database could not do something.
+
+/// Why a database could not do something.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::store) enum Error {
+    /// SQLite says so.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL says so.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    /// The server's database holds texts that are not UTF-8.
+    #[cfg(feature = "postgres")]
+    #[error(
+        "its texts are in {0}, and names of benchmarks need UTF8\nhint: createdb --encoding=UTF8 --template=template0"
+    )]
+    Encoding(String),
+    /// A query that always has a row had none.
+    #[error("there is no such row")]
+    NoRow,
+    /// A column holds something else than what is expected there.
+    #[error("column {column} holds {found}, not {expected}")]
+    Column {
+        /// Its place, from 0.
+        column: usize,
+        /// What it holds.
+        found: &'static str,
+        /// What is expected there.
+        expected: &'static str,
+    },
+}
+
+impl Error {
+    /// What went wrong and what helps, where a user can do something about it.
+    pub fn explain(self) -> anyhow::Error {
+        match self {
+            Error::Sqlite(error) => super::sqlite::explain(error),
+            #[cfg(feature = "postgres")]
+            Error::Postgres(error) => super::postgres::explain(&error),
+            other => other.into(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A test: every statement of the store is understood by both back ends, and none reads all runs, samples or points.
+
+use super::{Statement, sqlite::Sqlite};
+use std::fs;
+use std::path::Path;
+
+/// Tables that grow with what is measured.
+const LARGE: [&str; 3] = ["run", "sample", "point"];
+
+/// Statements that are about all points by their nature: each is executed once in a command that goes through history.
+const ABOUT_ALL_POINTS: [&str; 2] = [
+    "SELECT DISTINCT series.case_id, revision.id FROM point",
+    "SELECT id, tree, committed_unix_ms, subject FROM revision\n             JOIN (SELECT revision",
+];
+
+/// Every text that stands in `sql!`, in whichever file of the store.
+fn statements() -> Vec<&'static Statement> {
+    let mut found = Vec::new();
+    collect(
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")),
+        &mut found,
+    );
+    assert!(found.len() > 60, "{} statements", found.len());
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<&'static Statement>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("plans.rs") {
+            let source = fs::read_to_string(&path).unwrap();
+            for part in source.split("sql!(").skip(1) {
+                let Some(literal) = part.trim_start().strip_prefix('"') else {
+                    continue;
+                };
+                let text = literal.split('"').next().unwrap();
+                assert!(!text.contains('\\'), "not read by this test: {text}");
+                let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
+                found.push(Box::leak(Box::new(Statement::new(text))));
+            }
+        }
+    }
+}
+
+fn is_about_all_points(statement: &Statement) -> bool {
+    ABOUT_ALL_POINTS
+        .iter()
+        .any(|start| statement.shared().starts_with(start))
+}
+
+/// Placeholders are numbered in the order of their first use, because SQLite counts them so.
+#[test]
+fn placeholders_are_numbered_in_the_order_of_their_first_use() {
+    for statement in statements() {
+        let mut highest = 0;
+        for part in statement.shared().split('$').skip(1) {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            let number: u32 = digits.parse().unwrap();
+            assert!(number <= highest + 1, "{}", statement.shared());
+            highest = highest.max(number);
+        }
+    }
+}
+
+#[test]
+fn no_statement_on_a_file_scans_a_large_table() {
+    let file = Sqlite::in_memory().unwrap();
+    let mut scans = Vec::new();
+    for statement in statements() {
+        let plan = file.plan(statement).unwrap();
+        let scan = plan.iter().find(|line| {
+            let table = line.strip_prefix("SCAN ").unwrap_or_default();
+            let table = table.split(' ').next().unwrap_or_default();
+            // Others are searched for rows that refer to a changed one, which happens only if there are orphans already.
+            LARGE.contains(&table) && statement.shared().contains(&format!(" {table}"))
+        });
+        match scan {
+            Some(line) if !is_about_all_points(statement) => {
+                scans.push(format!("{line}: {}", statement.shared()));
+            }
+            _ => {}
+        }
+    }
+    assert!(scans.is_empty(), "{}", scans.join("\n"));
+}
+
+/// Of an empty table PostgreSQL prefers to read all, so that is switched off: what then still reads all has no index that it
+/// could use.
+#[cfg(feature = "postgres")]
+#[test]
+fn no_statement_on_a_server_scans_a_large_table() {
+    let Some(schema) = crate::store::back_ends::schema() else {
+        return;
+    };
+    let server = super::Postgres::open(&schema.address).unwrap();
+    server
+        .batch("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
+        .unwrap();
+    let mut scans = Vec::new();
+    for statement in statements() {
+        let plan = server
+            .plan(statement)
+            .unwrap_or_else(|error| panic!("{}: {error:?}", statement.shared()));
+        for (line, next) in plan.iter().zip(plan[1..].iter().chain([&String::new()])) {
+            let (scan, table) = line.rsplit_once(" on ").unwrap_or_default();
+            let table = table.split(' ').next().unwrap_or_default();
+            // One that goes along an index from end to end is no better.
+            let is_scan = scan.ends_with("Seq Scan")
+                || (scan.contains("Index")
+                    && scan.contains("Scan using")
+                    && !next.contains("Cond"));
+            if is_scan && LARGE.contains(&table) && !is_about_all_points(statement) {
+                scans.push(format!("{line}: {}", statement.shared()));
+            }
+        }
+    }
+    assert!(scans.is_empty(), "{}", scans.join("\n"));
+}

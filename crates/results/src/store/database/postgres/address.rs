@@ -1,0 +1,218 @@
+//! Where a server is, and with which password it is entered.
+//!
+//! What is typed is seen by everybody who may list processes, and stays in the shell's history. So a password comes from
+//! `PGPASSWORD` or from the pass file, as for `psql` (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
+
+use anyhow::{Context, bail};
+use postgres::Config;
+use postgres::config::Host;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs};
+
+/// Where a server of this machine listens, by default.
+const SOCKETS: &str = "/var/run/postgresql";
+const PORT: u16 = 5432;
+
+/// How long a server may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How the server at `address` is entered.
+///
+/// # Errors
+/// The address holds a password, or is not understood; the pass file cannot be read.
+pub(super) fn read(address: &str) -> anyhow::Result<Config> {
+    let mut config: Config = match address.parse() {
+        Ok(config) => config,
+        Err(_) if has_password(address) => return Err(typed_password()),
+        Err(error) => {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            bail!(
+                "it is not understood: {}\nhint: write postgres://HOST/DATABASE",
+                why.unwrap_or_else(|| error.to_string())
+            )
+        }
+    };
+    if config.get_password().is_some() || has_password(address) {
+        return Err(typed_password());
+    }
+    if config.get_hosts().is_empty() {
+        config.host(&variable("PGHOST").unwrap_or_else(|| SOCKETS.to_owned()));
+    }
+    if config.get_ports().is_empty() {
+        let port = variable("PGPORT").and_then(|port| port.parse().ok());
+        config.port(port.unwrap_or(PORT));
+    }
+    if config.get_user().is_none()
+        && let Some(user) = variable("PGUSER").or_else(|| variable("USER"))
+    {
+        config.user(&user);
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(PATIENCE);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("speedwell");
+    }
+    if let Some(password) = password(&config)? {
+        config.password(password);
+    }
+    Ok(config)
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Whether the address holds a password, whatever else is wrong with it.
+fn has_password(address: &str) -> bool {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let login = place.split('/').next().unwrap_or_default();
+    let user = login.rsplit_once('@').map(|(user, _)| user);
+    user.is_some_and(|user| user.contains(':'))
+        || options
+            .split('&')
+            .any(|option| option.starts_with("password="))
+}
+
+fn typed_password() -> anyhow::Error {
+    anyhow::anyhow!(
+        "its address holds a password, which everybody who lists the processes of this machine can read\n\
+         hint: leave it out of the address; set PGPASSWORD, or write it into ~/.pgpass"
+    )
+}
+
+/// The password from the variable, or else from the pass file.
+fn password(config: &Config) -> anyhow::Result<Option<String>> {
+    if let Some(password) = variable("PGPASSWORD") {
+        return Ok(Some(password));
+    }
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".pgpass"));
+    let Some(path) = env::var_os("PGPASSFILE").map(PathBuf::from).or_else(home) else {
+        return Ok(None);
+    };
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let read = || -> anyhow::Result<Option<String>> {
+        refuse_others(&path)?;
+        Ok(find(&fs::read_to_string(&path)?, &wanted(config)))
+    };
+    read().with_context(|| format!("cannot use the pass file '{}'", path.display()))
+}
+
+/// A file that others may read holds no secret.
+fn refuse_others(path: &Path) -> anyhow::Result<()> {
+    let rights = fs::metadata(path)?.permissions().mode();
+    if rights & 0o077 != 0 {
+        bail!("others may read it\nhint: chmod 600 '{}'", path.display());
+    }
+    Ok(())
+}
+
+/// Host, port, database and user, as a line of the pass file names them.
+fn wanted(config: &Config) -> [String; 4] {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(_)) | None => "localhost".to_owned(),
+    };
+    let user = config.get_user().unwrap_or_default().to_owned();
+    let port = config.get_ports().first().copied().unwrap_or(PORT);
+    let database = config.get_dbname().unwrap_or(&user).to_owned();
+    [host, port.to_string(), database, user]
+}
+
+/// The password of the first line that fits; `*` fits everything.
+fn find(text: &str, wanted: &[String; 4]) -> Option<String> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(fields)
+        .find(|fields| {
+            let fits = |(field, wanted): (&String, &String)| field == "*" || field == wanted;
+            fields.len() == 5 && fields.iter().zip(wanted).all(fits)
+        })
+        .and_then(|fields| fields.into_iter().next_back())
+}
+
+/// The parts between colons; a backslash takes the next character as it is. The last part may hold colons.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let literal = match letter {
+            ':' if fields.len() < 5 => {
+                fields.push(String::new());
+                continue;
+            }
+            '\\' => letters.next(),
+            other => Some(other),
+        };
+        if let Some(field) = fields.last_mut() {
+            field.extend(literal);
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_the_address_is_refused_and_not_repeated() {
+        for address in [
+            "postgres://me:secret@host/db",
+            "postgresql://me:secret@host:99999/db",
+            "postgres://host/db?password=secret",
+            "postgres://host/db?nonsense=1&password=secret",
+        ] {
+            let words = format!("{:#}", read(address).unwrap_err());
+            assert!(words.contains("PGPASSWORD"), "{words}");
+            assert!(!words.contains("secret"), "{words}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_understood_says_why() {
+        let words = format!("{:#}", read("postgres://host/db?colour=red").unwrap_err());
+        assert!(
+            words.contains("colour") && words.contains("hint: write postgres://HOST/DATABASE"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn the_first_line_of_a_pass_file_that_fits_holds_the_password() {
+        let text = "# others\nhost:5432:other:me:wrong\nho\\:st:*:db:me:a\\:b:c\n*:*:*:*:last";
+        let wanted = |host: &str| {
+            ["5432", "db", "me"].map(str::to_owned).into_iter().fold(
+                vec![host.to_owned()],
+                |mut all, one| {
+                    all.push(one);
+                    all
+                },
+            )
+        };
+        let found = |host: &str| find(text, &wanted(host).try_into().unwrap());
+        assert_eq!(found("ho:st").as_deref(), Some("a:b:c"));
+        assert_eq!(found("host").as_deref(), Some("last"));
+        assert_eq!(
+            find("host:5432:db:me", &wanted("host").try_into().unwrap()),
+            None
+        );
+    }
+
+    #[test]
+    fn a_pass_file_that_others_may_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pass");
+        fs::write(&path, "*:*:*:*:secret").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let words = refuse_others(&path).unwrap_err().to_string();
+        assert!(words.contains("others may read it"), "{words}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(refuse_others(&path).is_ok());
+    }
+}

@@ -1,0 +1,308 @@
+//! PostgreSQL: one connection to a server.
+//!
+//! Decides how a connection is made and made again, and that there is one writer at a time, as for a file. Addresses and
+//! passwords are in `address.rs`, the tables in `tables.rs`, errors in `words.rs`.
+
+mod address;
+mod tables;
+mod words;
+
+use super::row::Held;
+use super::{Error, Given, Purpose, Statement};
+use crate::store::schema;
+use bytes::BytesMut;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use postgres::{Client, Config, NoTls, Row};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How long a lost server is waited for where nothing is lost by waiting.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A statement may have 65,535 values.
+const ROWS_AT_ONCE: usize = 64;
+
+/// A statement that takes longer is ended by the server.
+const SET_UP: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
+
+const READ_ONLY: &str = "SET default_transaction_read_only = on";
+
+/// Waits until no other program writes these tables, for the rest of the transaction. The first number is the letters
+/// `SPWL`, the second stands for the schema.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
+const BEGIN_WRITING: &str =
+    "BEGIN; SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
+
+/// A server that was reached.
+pub(in crate::store) struct Postgres {
+    config: Config,
+    line: RefCell<Line>,
+    is_read_only: Cell<bool>,
+}
+
+/// The connection of the moment.
+struct Line {
+    client: Client,
+    /// By their texts, and for how many rows.
+    prepared: HashMap<(&'static str, usize), postgres::Statement>,
+    is_in_transaction: bool,
+}
+
+impl Postgres {
+    /// Enters the server and brings the tables up to date.
+    ///
+    /// # Errors
+    /// The server cannot be reached or entered, or the tables belong to another program or a newer version.
+    pub fn open(address: &str) -> anyhow::Result<Postgres> {
+        let config = address::read(address)?;
+        let server = Postgres {
+            line: RefCell::new(connect(&config).map_err(Error::explain)?),
+            is_read_only: Cell::new(false),
+            config,
+        };
+        let kind = server.kind(schema::STEPS.len()).map_err(Error::explain)?;
+        if schema::known_version(kind)? < schema::STEPS.len() {
+            server.migrate(schema::STEPS).map_err(Error::explain)?;
+        }
+        Ok(server)
+    }
+
+    pub(super) fn execute(
+        &self,
+        statement: &'static Statement,
+        given: &[Given<'_>],
+    ) -> Result<usize, Error> {
+        self.with_prepared(statement, 1, |client, prepared| {
+            Ok(client.execute(prepared, &parameters(given))? as usize)
+        })
+    }
+
+    /// Enters rows by statements for 64, 32, 16 ... of them, so that few have to be prepared.
+    pub(super) fn insert<const N: usize>(
+        &self,
+        statement: &'static Statement,
+        mut rows: &[[Given<'_>; N]],
+    ) -> Result<usize, Error> {
+        let mut entered = 0;
+        while !rows.is_empty() {
+            let size = (1 << rows.len().ilog2()).min(ROWS_AT_ONCE);
+            let (these, others) = rows.split_at(size);
+            entered += self.with_prepared(statement, size, |client, prepared| {
+                Ok(client.execute(prepared, &parameters(these.as_flattened()))? as usize)
+            })?;
+            rows = others;
+        }
+        Ok(entered)
+    }
+
+    pub(super) fn query(
+        &self,
+        statement: &'static Statement,
+        given: &[Given<'_>],
+    ) -> Result<Vec<Row>, Error> {
+        self.with_prepared(statement, 1, |client, prepared| {
+            Ok(client.query(prepared, &parameters(given))?)
+        })
+    }
+
+    /// Performs `work` with a statement that the server has read once.
+    fn with_prepared<T>(
+        &self,
+        statement: &'static Statement,
+        rows: usize,
+        work: impl Fn(&mut Client, &postgres::Statement) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let key = (statement.postgres(), rows);
+        self.with_line(|line| {
+            let prepared = match line.prepared.get(&key) {
+                Some(prepared) => prepared,
+                None => {
+                    let prepared = line.client.prepare(&statement.postgres_for(rows))?;
+                    line.prepared.entry(key).or_insert(prepared)
+                }
+            };
+            work(&mut line.client, prepared)
+        })
+    }
+
+    /// Also of connections that are made later.
+    pub(super) fn refuse_changes(&self) -> Result<(), Error> {
+        self.is_read_only.set(true);
+        self.attempt(|client| Ok(client.batch_execute(READ_ONLY)?))
+    }
+
+    /// The number of the next transaction that changes something, in any of the server's schemas.
+    pub(super) fn data_version(&self) -> Result<i64, Error> {
+        let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
+        self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))
+    }
+
+    #[cfg(test)]
+    pub(super) fn batch(&self, text: &str) -> Result<(), Error> {
+        self.attempt(|client| Ok(client.batch_execute(text)?))
+    }
+
+    /// How the server would perform a statement.
+    #[cfg(test)]
+    pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {
+        self.attempt(|client| {
+            let wanted = client.prepare(statement.postgres())?.params().len();
+            let nothing = vec!["NULL"; wanted].join(", ");
+            let given = if wanted > 0 {
+                format!("({nothing})")
+            } else {
+                nothing
+            };
+            client.batch_execute("DEALLOCATE ALL")?;
+            client.batch_execute(&format!("PREPARE planned AS {}", statement.postgres()))?;
+            let rows = client.query(&format!("EXPLAIN EXECUTE planned{given}"), &[])?;
+            Ok(rows.iter().map(|row| row.get(0)).collect())
+        })
+    }
+
+    pub(super) fn begin(&self, purpose: Purpose) -> Result<(), Error> {
+        self.attempt(|client| {
+            client.batch_execute(match purpose {
+                Purpose::Reading => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                Purpose::Writing => BEGIN_WRITING,
+            })?;
+            Ok(())
+        })
+        .inspect(|()| self.line.borrow_mut().is_in_transaction = true)
+        .or_else(|error| {
+            // Waiting for the lock may have ended with an error inside of the transaction.
+            self.roll_back()?;
+            Err(error)
+        })
+    }
+
+    pub(super) fn commit(&self) -> Result<(), Error> {
+        let mut line = self.line.borrow_mut();
+        line.client.batch_execute("COMMIT")?;
+        line.is_in_transaction = false;
+        Ok(())
+    }
+
+    /// With a connection the transaction is gone, too.
+    pub(super) fn roll_back(&self) -> Result<(), Error> {
+        let mut line = self.line.borrow_mut();
+        line.is_in_transaction = false;
+        match line.client.batch_execute("ROLLBACK") {
+            Err(error) if words::has_lost_connection(&error) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// Performs `work`; as [`Postgres::with_line`].
+    fn attempt<T>(&self, work: impl Fn(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
+        self.with_line(|line| work(&mut line.client))
+    }
+
+    /// Performs `work`. Where the connection turns out to be lost it is made anew and the work repeated, unless it is part
+    /// of a transaction, whose beginning is lost with the connection.
+    fn with_line<T>(&self, work: impl Fn(&mut Line) -> Result<T, Error>) -> Result<T, Error> {
+        let mut line = self.line.borrow_mut();
+        match work(&mut line) {
+            Err(Error::Postgres(error))
+                if !line.is_in_transaction && words::has_lost_connection(&error) =>
+            {
+                *line = connect_again(&self.config)?;
+                if self.is_read_only.get() {
+                    line.client.batch_execute(READ_ONLY)?;
+                }
+                work(&mut line)
+            }
+            result => result,
+        }
+    }
+}
+
+fn parameters<'a>(given: &'a [Given<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    given
+        .iter()
+        .map(|value| value as &(dyn ToSql + Sync))
+        .collect()
+}
+
+fn connect(config: &Config) -> Result<Line, Error> {
+    let mut client = config.connect(NoTls)?;
+    client.batch_execute(SET_UP)?;
+    Ok(Line {
+        client,
+        prepared: HashMap::new(),
+        is_in_transaction: false,
+    })
+}
+
+/// A server that is started again takes its time.
+fn connect_again(config: &Config) -> Result<Line, Error> {
+    let begun = Instant::now();
+    loop {
+        match connect(config) {
+            Err(Error::Postgres(error))
+                if words::has_lost_connection(&error) && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// What a column holds.
+pub(super) fn held(row: &Row, at: usize) -> Result<Held<'_>, postgres::Error> {
+    Ok(match *row.columns()[at].type_() {
+        Type::BOOL => {
+            let held: Option<bool> = row.try_get(at)?;
+            held.map_or(Held::Null, |yes| Held::Integer(i64::from(yes)))
+        }
+        Type::FLOAT8 => row
+            .try_get::<_, Option<f64>>(at)?
+            .map_or(Held::Null, Held::Real),
+        Type::TEXT => row
+            .try_get::<_, Option<&str>>(at)?
+            .map_or(Held::Null, Held::Text),
+        Type::BYTEA => row
+            .try_get::<_, Option<&[u8]>>(at)?
+            .map_or(Held::Null, Held::Bytes),
+        _ => row
+            .try_get::<_, Option<i64>>(at)?
+            .map_or(Held::Null, Held::Integer),
+    })
+}
+
+/// What went wrong and what helps.
+pub(super) fn explain(error: &postgres::Error) -> anyhow::Error {
+    words::explain(error)
+}
+
+impl ToSql for Given<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match (*self, kind) {
+            (Given::Null, _) => Ok(IsNull::Yes),
+            // As in SQLite, no number is nothing, and zero has no sign.
+            (Given::Real(number), &Type::FLOAT8) if number.is_nan() => Ok(IsNull::Yes),
+            (Given::Integer(number), &Type::INT8) => number.to_sql(kind, out),
+            (Given::Real(number), &Type::FLOAT8) => (number + 0.0).to_sql(kind, out),
+            (Given::Integer(number), &Type::FLOAT8) => (number as f64).to_sql(kind, out),
+            (Given::Text(text), &Type::TEXT) => text.to_sql(kind, out),
+            (Given::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
+            (value, kind) => Err(format!("{value:?} is given for a {kind}").into()),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+#[cfg(test)]
+mod tests;

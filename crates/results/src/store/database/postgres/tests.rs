@@ -1,0 +1,146 @@
+//! Servers as they may be found, and what follows.
+
+use super::*;
+use crate::store::Store;
+use crate::store::back_ends::schema;
+use speedwell_fixtures::postgres::{GUARDED, Schema};
+use std::path::Path;
+
+fn words(address: &str) -> String {
+    let opened = Store::open(Path::new(address)).map(|_| "opened");
+    format!("{:#}", opened.unwrap_err())
+}
+
+fn count(schema: &Schema, table: &str) -> String {
+    schema.order(&format!("SELECT count(*) FROM {table}"))
+}
+
+#[test]
+fn programs_that_come_at_the_same_time_make_the_tables_once() {
+    let Some(schema) = schema() else { return };
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| Postgres::open(&schema.address).map(drop).unwrap());
+        }
+    });
+    let version = schema.order("SELECT version FROM speedwell_schema");
+    assert_eq!(version, schema::STEPS.len().to_string());
+    assert_eq!(count(&schema, "project"), "1");
+}
+
+#[test]
+fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
+    let Some(schema) = schema() else { return };
+    for version in 1..schema::STEPS.len() {
+        let config = address::read(&schema.address).unwrap();
+        let server = Postgres {
+            line: RefCell::new(connect(&config).unwrap()),
+            is_read_only: Cell::new(false),
+            config,
+        };
+        server.migrate(&schema::STEPS[..version]).unwrap();
+        assert_eq!(server.kind(99).unwrap(), schema::Kind::Ours(version));
+        if version == 1 {
+            server
+                .batch(
+                    "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
+                     VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')",
+                )
+                .unwrap();
+        }
+    }
+    let store = Store::open(Path::new(&schema.address)).unwrap();
+    assert_eq!(store.number_of_id("a").unwrap(), Some(1));
+}
+
+#[test]
+fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
+    let Some(schema) = schema() else { return };
+    schema.order("CREATE TABLE bookmarks (url TEXT)");
+    let refused = words(&schema.address);
+    assert!(refused.contains("database of another program"), "{refused}");
+    schema.order("DROP TABLE bookmarks");
+    Store::open(Path::new(&schema.address)).unwrap();
+    schema.order("UPDATE speedwell_schema SET version = 42");
+    let refused = words(&schema.address);
+    assert!(
+        refused.contains("format 42") && refused.contains("update speedwell"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_keeps_a_user_out_is_named_with_a_hint() {
+    let Some(schema) = schema() else { return };
+    for (address, expected) in [
+        (
+            schema.elsewhere("speedwell", "nowhere"),
+            "there is no such database",
+        ),
+        (schema.elsewhere(GUARDED, "postgres"), "asks for a password"),
+        (schema.elsewhere("stranger", "postgres"), "lets nobody in"),
+        (
+            schema.elsewhere("speedwell", "postgres") + "?options=-csearch_path%3Dnowhere",
+            "there is no such schema",
+        ),
+        (
+            "postgres://127.0.0.1:1/x".to_owned(),
+            "the server cannot be reached",
+        ),
+        (
+            "postgres://%2Fnowhere/x".to_owned(),
+            "the server cannot be reached",
+        ),
+    ] {
+        let refused = words(&address);
+        assert!(
+            refused.starts_with("cannot open the results database 'postgres://")
+                && refused.contains(expected)
+                && refused.contains("\nhint: "),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_connection_that_was_cut_is_made_again_and_a_transaction_is_lost_whole() {
+    let Some(schema) = schema() else { return };
+    let server = Postgres::open(&schema.address).unwrap();
+    let count = super::super::sql!("SELECT count(*) FROM project");
+    schema.cut();
+    assert_eq!(server.query(count, &[]).unwrap().len(), 1);
+
+    let add = super::super::sql!("INSERT INTO project (name) VALUES ($1)");
+    server.begin(Purpose::Writing).unwrap();
+    server.execute(add, &["lost".into()]).unwrap();
+    schema.cut();
+    assert!(server.execute(add, &["lost too".into()]).is_err());
+    server.roll_back().unwrap();
+    assert_eq!(self::count(&schema, "project"), "1");
+
+    server.begin(Purpose::Writing).unwrap();
+    server.execute(add, &["kept".into()]).unwrap();
+    server.commit().unwrap();
+    assert_eq!(
+        schema.order("SELECT number FROM project WHERE name = 'kept'"),
+        "3"
+    );
+}
+
+#[test]
+fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
+    let Some(schema) = schema() else { return };
+    let first = Postgres::open(&schema.address).unwrap();
+    let second = Postgres::open(&schema.address).unwrap();
+    first.begin(Purpose::Writing).unwrap();
+    second.batch("SET statement_timeout = '50ms'").unwrap();
+    let refused = second
+        .begin(Purpose::Writing)
+        .unwrap_err()
+        .explain()
+        .to_string();
+    assert!(refused.contains("did not answer within"), "{refused}");
+    first.commit().unwrap();
+    second.begin(Purpose::Writing).unwrap();
+    second.commit().unwrap();
+}

@@ -1,0 +1,144 @@
+//! Statements: one text for every back end.
+//!
+//! It is written in what SQLite and PostgreSQL have in common: placeholders `$1 $2 ...` numbered in the order of their
+//! first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` in place of `min(a, b)`, `<> 0` in place of truth,
+//! `CAST(... AS BIGINT)` where a type does not follow from a column. JSON is text that is read by us, and a time is a
+//! number of milliseconds. Four words stand for what has no common form:
+//!
+//! | word | SQLite | PostgreSQL |
+//! |---|---|---|
+//! | `COLLATE {{binary}}` | `BINARY` | `"C"`: else texts were sorted as the server's language has it |
+//! | `{{numbers:2}}` | the numbers of `$2`, a text such as `[3, 5]`, as rows | the same |
+//! | `{{texts:a ORDER BY b}}` | the texts of a group as a JSON array | the same |
+//! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, performed once a row | the same for many rows at once, in one round trip |
+
+use std::sync::OnceLock;
+
+/// A statement in the text that all back ends share; made by [`sql!`] alone, where a test finds it.
+#[derive(Debug)]
+pub(in crate::store) struct Statement {
+    shared: &'static str,
+    has_words: bool,
+    sqlite: OnceLock<String>,
+    #[cfg(feature = "postgres")]
+    postgres: OnceLock<String>,
+}
+
+/// The statement of that text, beside the code that uses it.
+macro_rules! sql {
+    ($text:literal) => {{
+        static STATEMENT: $crate::store::database::Statement =
+            $crate::store::database::Statement::new($text);
+        &STATEMENT
+    }};
+}
+pub(in crate::store) use sql;
+
+impl Statement {
+    /// For [`sql!`].
+    pub const fn new(shared: &'static str) -> Statement {
+        Statement {
+            shared,
+            has_words: has_words(shared),
+            sqlite: OnceLock::new(),
+            #[cfg(feature = "postgres")]
+            postgres: OnceLock::new(),
+        }
+    }
+
+    /// As it stands in the source.
+    #[cfg(test)]
+    pub fn shared(&self) -> &'static str {
+        self.shared
+    }
+
+    /// As SQLite reads it.
+    pub fn sqlite(&self) -> &str {
+        if !self.has_words {
+            return self.shared;
+        }
+        self.sqlite.get_or_init(|| {
+            let text = self.shared.replace("{{binary}}", "BINARY");
+            let text = with_word(&text, "numbers", "(SELECT value FROM json_each($@))");
+            with_rows(&with_word(&text, "texts", "json_group_array(@)"), 1)
+        })
+    }
+
+    /// As PostgreSQL reads it.
+    #[cfg(feature = "postgres")]
+    pub fn postgres(&self) -> &str {
+        self.postgres.get_or_init(|| self.postgres_for(1))
+    }
+
+    /// As PostgreSQL reads it, for so many rows.
+    #[cfg(feature = "postgres")]
+    pub fn postgres_for(&self, rows: usize) -> String {
+        let text = self.shared.replace("{{binary}}", "\"C\"");
+        let numbers = "(SELECT CAST(value AS BIGINT)
+                       FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
+        let texts = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
+        let text = with_word(&with_word(&text, "numbers", numbers), "texts", texts);
+        with_rows(&text, rows)
+    }
+}
+
+/// Whether there is anything to replace; found by the compiler, so that a statement without words costs nothing.
+const fn has_words(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        if bytes[at - 1] == b'{' && bytes[at] == b'{' {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The text with every `{{WORD:ARGUMENT}}` replaced by a form in which `@` stands for the argument.
+fn with_word(text: &str, word: &str, form: &str) -> String {
+    let word = format!("{{{{{word}:");
+    let mut parts = text.split(word.as_str());
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (argument, after) = part.split_once("}}").unwrap_or((part, ""));
+        out += &form.replace('@', argument);
+        out += after;
+    }
+    out
+}
+
+/// The text with `{{rows:N}}` replaced by the placeholders of so many rows.
+fn with_rows(text: &str, rows: usize) -> String {
+    let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, rest)| {
+        let (width, after) = rest.split_once("}}")?;
+        Some((before, (width.parse::<usize>().ok()?, after)))
+    }) else {
+        return text.to_owned();
+    };
+    let row = |row: usize| {
+        let places = (1..=width).map(|place| format!("${}", row * width + place));
+        format!("({})", places.collect::<Vec<_>>().join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    format!("{before}VALUES {}{after}", rows.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_for_rows_has_a_placeholder_for_each_value() {
+        let text = "INSERT INTO a (b, c) {{rows:2}} ON CONFLICT DO NOTHING";
+        assert_eq!(
+            with_rows(text, 1),
+            "INSERT INTO a (b, c) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+        );
+        assert_eq!(
+            with_rows(text, 2),
+            "INSERT INTO a (b, c) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING"
+        );
+        assert_eq!(with_rows("SELECT 1", 3), "SELECT 1");
+    }
+}

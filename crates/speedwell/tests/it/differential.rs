@@ -1,0 +1,263 @@
+//! The same sessions in a file and on a server: whatever is asked, both give the same answer, byte by byte.
+
+use crate::arbitrary;
+use crate::back_ends::Place;
+use speedwell_analysis as analysis;
+use speedwell_model::*;
+use speedwell_results::formats::json_lines;
+use speedwell_results::store::{PlacedRevision, Store, StoredPoint};
+
+/// How many sessions; more with `SPEEDWELL_DIFFERENTIAL=2000`.
+const SESSIONS: u64 = 200;
+
+/// Asks both the same and returns the answer.
+fn both<T: PartialEq + std::fmt::Debug>(
+    [file, server]: &mut [Store; 2],
+    what: &str,
+    mut ask: impl FnMut(&mut Store) -> T,
+) -> T {
+    let (of_file, of_server) = (ask(file), ask(server));
+    assert_eq!(of_server, of_file, "{what}");
+    of_file
+}
+
+/// Two empty stores, and what keeps them there.
+fn stores() -> Option<([Store; 2], [Place; 2])> {
+    let places = [Place::file(), Place::server()?];
+    Some((places.each_ref().map(Place::open), places))
+}
+
+#[test]
+fn sessions_lists_and_exports_are_the_same() {
+    let Some((mut stores, _places)) = stores() else {
+        return;
+    };
+    let wanted = std::env::var("SPEEDWELL_DIFFERENTIAL");
+    let sessions = wanted.map_or(SESSIONS, |number| number.parse().unwrap());
+    for seed in 0..sessions {
+        let session = arbitrary::session(seed);
+        let number = both(&mut stores, "number", |store| {
+            store.insert(&session).unwrap()
+        });
+        if seed % 7 == 3 {
+            both(&mut stores, "deleted", |store| {
+                store.delete(number).unwrap()
+            });
+            continue;
+        }
+        let read = |store: &mut Store| store.session(number).unwrap();
+        let back = both(&mut stores, &format!("session of seed {seed}"), read);
+        assert_eq!(back.runs, session.runs, "seed {seed}");
+        both(&mut stores, &format!("export of seed {seed}"), |store| {
+            let mut lines = Vec::new();
+            json_lines::write(&read(store), &mut lines).unwrap();
+            lines
+        });
+        let slots = |store: &mut Store| store.finished_slots(number).unwrap();
+        both(&mut stores, "slots", slots);
+    }
+    for branch in [None, Some("fix/a b"), Some("none")] {
+        both(&mut stores, "list", |store| store.list(branch).unwrap());
+        both(&mut stores, "count", |store| store.count(branch).unwrap());
+        for page in 0..4 {
+            let read = |store: &mut Store| store.page(branch, 50, page).unwrap();
+            both(&mut stores, &format!("page {page}"), read);
+        }
+    }
+    both(&mut stores, "revisions", |store| {
+        store.measured_revisions().unwrap()
+    });
+    for reference in [
+        "@latest",
+        "@prev",
+        "@4",
+        "@9",
+        "@tag-0-0",
+        "@tug-0-0",
+        "@branch:fix/a b",
+    ] {
+        let reference = reference.parse().unwrap();
+        let told = both(&mut stores, &format!("{reference}"), |store| {
+            // The name of the place is the only difference.
+            let found = store.find(&reference).map_err(|error| error.to_string());
+            found.map_err(|words| words.split(" holds ").last().unwrap().to_owned())
+        });
+        // The fourth was deleted.
+        let is_unknown = ["@4", "@tug-0-0"].contains(&reference.to_string().as_str());
+        assert_eq!(told.is_err(), is_unknown, "{told:?}");
+    }
+}
+
+/// A session of a commit, whose figures fall from the 20th on.
+fn session_of(commit: u32) -> Session {
+    let mut session = arbitrary::session(u64::from(commit));
+    session.state = State::Complete;
+    session.origin = Some(Origin {
+        revision: format!("c{commit}"),
+        tree: Some(format!("tree of {commit}")),
+        branch: Some("main".to_owned()),
+        committed_unix_ms: Some(i64::from(commit) * 1000),
+        ..Origin::default()
+    });
+    for (run, value) in session.runs.iter_mut().zip(1..) {
+        // Sums of figures made up at random do not fit.
+        (run.usage, run.surroundings) = (None, None);
+        run.wall_ns = 1_000_000;
+        for sample in &mut run.samples {
+            sample.value = f64::from(value + commit) / 3.0;
+        }
+    }
+    if commit.is_multiple_of(5) {
+        session.design.purpose = Purpose::Backfill;
+        session.failures[0].step = Step::Build;
+    }
+    session
+}
+
+/// A point with its place on the line and its machine.
+type Known = (StoredPoint, Option<PlacedRevision>, Machine);
+
+/// The points of every series. Numbers of series and revisions are a back end's own, so names stand in their place.
+fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
+    let series = store.series().unwrap();
+    let points = |number: i64| -> Vec<Known> {
+        let points = store.points(number).unwrap().into_iter().map(|mut found| {
+            let revision = found.revision.take();
+            let placed = revision.and_then(|number| store.placed("main", number).unwrap());
+            let machine = store.machine(found.machine).unwrap();
+            (found.series, found.machine) = (0, 0);
+            (found, placed, machine)
+        });
+        points.collect()
+    };
+    let series = series.into_iter().map(|series| {
+        let name = format!("{:?} {}", series.key, series.is_primary);
+        (name, points(series.number))
+    });
+    series.collect()
+}
+
+fn change(before: &str, after: &str, evidence: f64) -> Change {
+    Change {
+        number: 0,
+        before: before.to_owned(),
+        after: after.to_owned(),
+        is_drift: false,
+        evidence,
+        ratio: Estimate {
+            value: 0.92,
+            low: 0.9,
+            high: 1.0 / 3.0,
+        },
+        state: ChangeState::Suspected,
+        confirmed_by: None,
+        judgement: Judgement::Open,
+        note: None,
+        judged_by: None,
+        judged_unix_ms: None,
+    }
+}
+
+#[test]
+fn points_lines_and_changes_are_the_same() {
+    let Some((mut stores, _places)) = stores() else {
+        return;
+    };
+    for commit in 0..40 {
+        let session = session_of(commit);
+        both(&mut stores, "number", |store| {
+            store.insert(&session).unwrap()
+        });
+    }
+    let missing = both(&mut stores, "missing", |store| {
+        store.sessions_without_points().unwrap()
+    });
+    assert_eq!(missing.len(), 40);
+    for number in missing {
+        both(&mut stores, "points", |store| {
+            let points = analysis::points(&store.session(number).unwrap());
+            store.keep_points(number, &points).unwrap();
+            store.circumstances(number).unwrap()
+        });
+    }
+    let revision = |commit: u32| Revision {
+        id: format!("c{commit}"),
+        tree: Some(format!("tree of {commit}")),
+        ..Revision::default()
+    };
+    let line: Vec<Revision> = (0..40).map(revision).collect();
+    both(&mut stores, "line", |store| {
+        for branch in ["main", "Übung", "a b", "B", "_"] {
+            store.keep_line(branch, 0, &line).unwrap();
+        }
+        (store.lines().unwrap(), store.tip("main").unwrap())
+    });
+    let found = both(&mut stores, "points", points);
+    assert!(
+        found.iter().any(|(_, points)| points.len() > 2),
+        "{found:?}"
+    );
+    both(&mut stores, "revisions", |store| {
+        let of_branch = store.revisions_as_measured(Some("main")).unwrap();
+        (of_branch, store.revisions_as_measured(None).unwrap())
+    });
+    both(&mut stores, "failures", |store| {
+        store.failures_on("main", "utf8", "variant 0").unwrap()
+    });
+    let failed = both(&mut stores, "backfills", |store| {
+        store.failed_backfills().unwrap()
+    });
+    assert_eq!(failed.len(), 8);
+    both(&mut stores, "measured", |store| {
+        let machine = store.machine(found_machine(store)).unwrap().id;
+        let mut measured = store.measured_on(&machine).unwrap();
+        measured.sort();
+        measured
+    });
+    changes(&mut stores);
+}
+
+/// The machine of the first point.
+fn found_machine(store: &Store) -> i64 {
+    let mut series = store.series().unwrap().into_iter();
+    let first = series.find_map(|series| store.points(series.number).unwrap().pop());
+    first.unwrap().machine
+}
+
+fn changes(stores: &mut [Store; 2]) {
+    let kept = both(stores, "kept", |store| {
+        let series = store.series().unwrap()[0].number;
+        let changes = [change("c3", "c4", 5.5), change("c20", "c22", 1e-3)];
+        let mut kept = store.keep_changes(series, "main", &changes).unwrap();
+        kept[1].state = ChangeState::Confirmed;
+        kept[1].confirmed_by = Some(7);
+        kept[1].judgement = Judgement::Wrong;
+        kept[1].note = Some("it's\nnoise".into());
+        store.settle(&kept[1]).unwrap();
+        store.judge(&kept[1]).unwrap();
+        kept.push(change("c30", "c31", 9.0));
+        store.keep_changes(series, "main", &kept[1..]).unwrap();
+        (
+            store.changes(series, "main").unwrap(),
+            store.changes_between(series, "c20", "c22").unwrap(),
+            store.change_numbered(2).unwrap().change,
+        )
+    });
+    let numbers: Vec<i64> = kept.0.iter().map(|change| change.number).collect();
+    assert_eq!(numbers, [2, 3], "a number is kept, and never given twice");
+    both(stores, "names and remarks", |store| {
+        store.rename("a", "b").unwrap();
+        store.rename("a", "c").unwrap();
+        store.rename("d", "a").unwrap();
+        let circle = store.rename("c", "d").unwrap_err().to_string();
+        store.remark("c3", "compiler").unwrap();
+        store.remark("c3", "löste").unwrap();
+        (
+            circle,
+            store.undo_rename("d").unwrap(),
+            store.undo_rename("d").unwrap(),
+            store.renames().unwrap(),
+            store.remarks().unwrap(),
+        )
+    });
+}

@@ -1,0 +1,485 @@
+//! The dashboard: every page of a project says what the command of the same name says, in every format, whatever things are
+//! called, and nothing that is asked of it changes anything.
+
+use super::browser::{Page, Screen};
+use super::by_hand::{blank, run};
+use super::dashboard::Dashboard;
+use super::project::Project;
+use serde_json::{Value, json};
+use speedwell_model::{Event, Observer, State};
+use speedwell_results::store::{Recorder, Store};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+
+/// Names that would like to be markup, and one case that fails.
+const CASES: &str = r#"case len=16 type=ascii
+old 100 101 99 100.5 99.5 100.2 99.8 100.1
+new 120 121 119 120.5 119.5 120.2 119.8 120.1
+case len=64 type=ascii
+old 200 201 199 200.5 199.5 200.2 199.8 200.1
+new 200.3 199.7 200.6 199.4 200.1 199.9 200.4 199.6
+case len=256 type=ascii
+* 7
+case len=16 type="</script><img src=x onerror=alert(1)>"
+old 300 301 299 300.5 299.5 300.2 299.8 300.1
+new 270 271 269 270.5 269.5 270.2 269.8 270.1
+case len=64 type="'\"&<b>Größe⇄語"
+* 50 90 40 70 60 80 45 55
+case len=1 type=ascii
+* exit:3
+"#;
+
+const HOSTILE: &str = "<img src=x onerror=alert(2)>";
+
+/// A project with three sessions: two of revisions on branches, one of neither.
+fn project() -> Project {
+    let cases = CASES.replace('⇄', "\u{202e}");
+    let project = Project::new().with("bench/strings/decode.fake", &cases);
+    let revisions = [
+        (
+            "1",
+            Some(("aaaabbbbccccddddeeeeffff0000111122223333", "main")),
+        ),
+        (
+            "2",
+            Some(("bbbbccccddddeeeeffff00001111222233334444", HOSTILE)),
+        ),
+        ("3", None),
+    ];
+    for (seed, origin) in revisions {
+        let mut words = vec![
+            "run",
+            "bench/strings",
+            "--variant",
+            "old=",
+            "--variant",
+            "new=",
+        ];
+        words.extend(["--runs", "8", "--seed", seed, "-q"]);
+        if let Some((revision, branch)) = origin {
+            words.extend(["--revision", revision, "--branch", branch, "--tag", "v1"]);
+        }
+        // One case fails, which is no reason not to look at the others.
+        project.run(&words).expect_status(2);
+    }
+    project
+}
+
+/// Every page of that project.
+fn pages(name: &str) -> Vec<String> {
+    [
+        "",
+        "sessions",
+        "sessions?branch=main",
+        "sessions?variant=old&state=complete",
+        "@1",
+        "sessions/@latest",
+        "benchmarks",
+        "benchmarks/strings/decode.fake",
+        "trend",
+        "trend?case=strings%2Fdecode.fake+len%3D16+type%3Dascii&space=time",
+        "compare",
+        "compare?base=%401&with=%402",
+        "compare?base=@2",
+        "compare?of=@2&of=@1",
+        "compare?base=@1%5Bold%5D&with=@2%5Bnew%5D&threshold=5%25&method=welch&correct=none",
+        "revisions/aaaa",
+        "branches/main",
+        "branches/%3Cimg%20src=x%20onerror=alert(2)%3E",
+        "machines",
+        "machines/1",
+        "calibration",
+        "alerts",
+        "live",
+        "search?q=dec",
+        "search?q=%3Cimg",
+    ]
+    .map(|page| format!("/{name}/{page}"))
+    .into_iter()
+    .chain(["/".to_owned()])
+    .collect()
+}
+
+#[test]
+fn every_page_answers_and_none_trusts_a_name() {
+    let project = project();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for path in pages(&name) {
+        let reply = dashboard.follow(&path).expect(200, &["</html>"]);
+        for markup in ["<img", "<b>Gr", "<script>", "<style", " style="] {
+            assert!(
+                !reply.body.contains(markup),
+                "{markup} in {path}: {}",
+                reply.body
+            );
+        }
+        let policy = reply.field("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    }
+    let style = dashboard.get("/").body;
+    let style = style.split_once("rel=\"stylesheet\" href=\"").unwrap().1;
+    let style = style.split_once('"').unwrap().0;
+    dashboard.get(style).expect(200, &["--paper"]);
+}
+
+#[test]
+fn every_page_has_every_format() {
+    let project = project();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let formats = [
+        ("json", "application/json"),
+        ("md", "text/markdown"),
+        ("csv", "text/csv"),
+        ("txt", "text/plain"),
+        ("html", "text/html"),
+    ];
+    for page in [
+        "sessions",
+        "@1",
+        "benchmarks",
+        "benchmarks/strings/decode.fake",
+        "trend",
+        "machines",
+        "alerts",
+    ] {
+        for (ending, mime) in formats {
+            let reply = dashboard.follow(&format!("/{name}/{page}.{ending}"));
+            let reply = reply.expect(200, &[]);
+            let kind = reply.field("content-type").unwrap();
+            assert!(kind.starts_with(mime), "{page}.{ending}: {kind}");
+            let is_kept = reply.field("content-disposition").is_some();
+            assert_eq!(
+                is_kept,
+                ending == "html",
+                "only a single file is to be kept"
+            );
+        }
+    }
+    let lines = dashboard
+        .follow(&format!("/{name}/@1.jsonl"))
+        .expect(200, &[]);
+    let exported = project
+        .run(&["report", "@1", "--export", "jsonl"])
+        .expect_status(0);
+    assert_eq!(lines.body, exported.stdout);
+    let refused = dashboard.get(&format!("/{name}/calibration.jsonl"));
+    assert!(refused.expect(404, &[]).json()["error"].is_string());
+}
+
+#[test]
+fn a_page_says_what_the_command_says() {
+    let project = project();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for (path, words) in [
+        ("@1.json", &["report", "@1"][..]),
+        ("@3.json", &["report", "@latest"]),
+        ("compare.json?base=@1&with=@2", &["compare", "@1", "@2"]),
+        ("compare.json?base=@3", &["compare", "@3"]),
+        (
+            "compare.json?base=@1%5Bold%5D&with=@2%5Bnew%5D&threshold=5%25",
+            &["compare", "@1[old]", "@2[new]", "--threshold", "5%"],
+        ),
+        (
+            "compare.json?base=@branch:main&with=@latest::len",
+            &["compare", "@branch:main", "@latest::len"],
+        ),
+        ("trend.json", &["history", "trend"]),
+        ("alerts.json", &["history", "changes", "--open"]),
+    ] {
+        let said = project.run(&[words, &["--format", "json"]].concat());
+        let page = dashboard.follow(&format!("/{name}/{path}"));
+        assert_eq!(page.status, 200, "{path}: {page:?}");
+        assert_eq!(page.json(), said.json(), "{path}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_names_what_may_be_meant() {
+    let project = project();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let at = |path: &str| dashboard.get(&format!("/{name}/{path}"));
+    at("sesions").expect(404, &[&format!("href=\"/{name}/sessions\"")]);
+    at("benchmarks/strings/decode").expect(404, &["strings/decode.fake</a>"]);
+    at("branches/mian").expect(404, &["main</a>"]);
+    at("trend?case=strings/decode.fake%20len=17%20type=ascii")
+        .expect(404, &["len=16 type=ascii</a>"]);
+    at("@17").expect(404, &["sessions reach from @1 to @3"]);
+    at("@nosuch.json").expect(404, &["\"error\"", "@v1"]);
+    at("revisions/ffff").expect(404, &["was not measured"]);
+    at("machines/99").expect(404, &["machines/1\""]);
+    at("sessions?brnch=x").expect(400, &["it has branch"]);
+    at("sessions?branch=nosuch").expect(200, &["no session matches"]);
+    at("compare?base=@1&with=@1").expect(400, &["both sources are the same session"]);
+    at("compare?base=@1&with=@2&method=guess").expect(400, &["guess"]);
+    at("compare?base=../all.jsonl&with=@1").expect(400, &["names no stored session"]);
+    at("compare?base=@1,/etc/passwd&with=@2").expect(404, &[]);
+    dashboard
+        .get("/another/")
+        .expect(404, &[&format!("href=\"/{name}/\"")]);
+    for path in [
+        "/static/..%2f..%2fetc/passwd",
+        "/static/../etc/passwd",
+        "//etc/passwd",
+        "/%00",
+    ] {
+        dashboard.get(path).expect(404, &[]);
+    }
+}
+
+#[test]
+fn looking_changes_nothing_and_needs_our_own_name() {
+    let project = project();
+    let exported = |project: &Project| {
+        let words = ["report", "@1", "@2", "@3", "--export", "jsonl"];
+        project.run(&words).expect_status(0).stdout
+    };
+    let before = exported(&project);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        let reply = dashboard.ask(method, &format!("/{name}/@1"), &dashboard.address);
+        assert!((400..500).contains(&reply.status), "{method}: {reply:?}");
+    }
+    for host in ["evil.example", "127.0.0.1.evil.example"] {
+        let reply = dashboard.ask("GET", &format!("/{name}/"), host);
+        assert_eq!(reply.status, 421, "{host}: {reply:?}");
+    }
+    for path in pages(&name) {
+        dashboard.follow(&path);
+    }
+    assert_eq!(exported(&project), before);
+    assert_eq!(dashboard.interrupt(), Some(0), "it did what was asked");
+}
+
+#[test]
+fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file() {
+    let project = Project::new();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for page in ["", "sessions", "benchmarks"] {
+        let page = dashboard.get(&format!("/{name}/{page}"));
+        page.expect(200, &["no session yet", "speedwell run bench/"]);
+    }
+    for page in [
+        "trend",
+        "alerts",
+        "machines",
+        "calibration",
+        "live",
+        "compare",
+    ] {
+        dashboard
+            .get(&format!("/{name}/{page}"))
+            .expect(200, &["</html>"]);
+    }
+    dashboard
+        .get(&format!("/{name}/@latest"))
+        .expect(404, &["holds no sessions yet"]);
+    assert!(!project.path(".speedwell/results.db").exists());
+    // What is measured now is seen without a new start.
+    let project = project.with("g/one.fake", "case n=1\n* 1\n");
+    project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
+    dashboard
+        .follow(&format!("/{name}/@latest"))
+        .expect(200, &["g/one.fake"]);
+}
+
+/// A project with so many imported sessions of revisions on one branch.
+fn long_project(sessions: u32) -> Project {
+    let project = Project::new().with("g/parse.fake", "case n=1\n* 1\n");
+    let one = [
+        "run",
+        "g",
+        "-r",
+        "1",
+        "--revision",
+        "first",
+        "--db",
+        "one.db",
+        "-q",
+    ];
+    project.run(&one).expect_status(0);
+    let exported = project.run(&["report", "--db", "one.db", "--export", "jsonl"]);
+    let lines: Vec<Value> = (exported.expect_status(0).stdout.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut text = String::new();
+    for session in 0..sessions {
+        let mut head = lines[0].clone();
+        head["id"] = json!(format!("01a2097a-0000-4000-8000-{session:012}"));
+        head["started_unix_ms"] = json!(1_780_000_000_000_i64 + i64::from(session) * 86_400_000);
+        head["origin"] = json!({
+            "revision": format!("{:08x}{}", 7919 * (session + 1), "0".repeat(32)),
+            "subject": format!("change {session} of </title><b>the parser"),
+            "branch": "main",
+            "source": "option",
+        });
+        writeln!(text, "{head}").unwrap();
+        for line in &lines[1..] {
+            let mut line = line.clone();
+            let level = if session < 60 { 1000.0 } else { 930.0 };
+            let noise = f64::from((session * 37) % 19) / 19.0;
+            line["run"]["samples"][0]["value"] = json!(level + 10.0 * noise);
+            writeln!(text, "{line}").unwrap();
+        }
+    }
+    let project = project.with("all.jsonl", &text);
+    project.run(&["import", "all.jsonl", "-q"]).expect_status(0);
+    project
+}
+
+#[test]
+fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere() {
+    let project = long_project(120);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let numbers = |path: &str| -> Vec<i64> {
+        let found = dashboard.get(path).expect(200, &[]).json();
+        let rows = found["sessions"].as_array().unwrap().iter();
+        rows.map(|row| row["number"].as_i64().unwrap()).collect()
+    };
+    let first = numbers(&format!("/{name}/sessions.json"));
+    assert_eq!(first, (71..=120).rev().collect::<Vec<_>>());
+    let page = dashboard.get(&format!("/{name}/sessions"));
+    page.expect(200, &["120 sessions", "sessions?before=71"]);
+    let last = numbers(&format!("/{name}/sessions.json?before=21"));
+    assert_eq!(last, (1..=20).rev().collect::<Vec<_>>());
+    // The same change on the page of the project, among the open ones, and in the course of its case.
+    for path in ["", "alerts", "trend?case=g%2Fparse.fake%20n%3D1"] {
+        let page = dashboard.get(&format!("/{name}/{path}"));
+        page.expect(200, &["▼ worse", "change 60 of &lt;/title&gt;", "<svg"]);
+    }
+    let changes = project
+        .run(&["history", "changes", "--open", "--format", "json"])
+        .json();
+    let shown = dashboard.get(&format!("/{name}/alerts.json")).json();
+    assert_eq!(shown["changes"], changes["changes"]);
+}
+
+#[test]
+fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
+    let project = project();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for (width, dark, scripts) in [(1280, false, true), (360, true, true), (360, false, false)] {
+        let screen = Screen {
+            width,
+            dark,
+            scripts,
+        };
+        let Some(mut page) = Page::at(&format!("http://{}/", dashboard.address), screen) else {
+            return;
+        };
+        for path in pages(&name) {
+            let url = format!("http://{}{path}", dashboard.address);
+            page.go(&url);
+            if scripts {
+                let wide = page.value("document.documentElement.scrollWidth");
+                assert!(
+                    wide.as_u64().unwrap() <= u64::from(width),
+                    "{path} is {wide} wide"
+                );
+                let images = page.value("document.querySelectorAll('img, iframe, b b').length");
+                assert_eq!(images, 0, "{path}");
+            }
+        }
+        assert_eq!(page.complaints, [] as [&str; 0]);
+        let own = format!("http://{}/", dashboard.address);
+        let foreign: Vec<&String> = (page.requests.iter())
+            .filter(|request| !request.starts_with(&own))
+            .collect();
+        assert!(foreign.is_empty(), "{foreign:?}");
+    }
+}
+
+#[test]
+fn two_sessions_are_chosen_and_compared_by_keys_alone() {
+    let project = project();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let url = format!("http://{}/{name}/sessions", dashboard.address);
+    let Some(mut page) = Page::at(&url, Screen::default()) else {
+        return;
+    };
+    for key in ["j", "x", "j", "x"] {
+        page.press(key, key, 0);
+    }
+    let chosen = "[...document.querySelectorAll('.choice input:checked')].map(e => e.value)";
+    assert_eq!(page.value(chosen), json!(["@3", "@2"]));
+    let loads = page.loads;
+    page.press("c", "c", 0);
+    page.wait_for_load(loads);
+    assert_eq!(page.value("location.search"), "?base=@2&with=@3");
+    let loads = page.loads;
+    page.press("g", "g", 0);
+    page.press("b", "b", 0);
+    page.wait_for_load(loads);
+    let path = format!("/{name}/benchmarks");
+    assert_eq!(page.value("location.pathname"), path.as_str());
+    page.press("/", "/", 0);
+    page.wait_until("document.activeElement.name === 'q'");
+}
+
+/// The next event of a stream: its name and its data.
+fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> (String, String) {
+    let mut name = String::new();
+    for line in lines {
+        let line = line.unwrap();
+        if let Some(found) = line.strip_prefix("event: ") {
+            name = found.to_owned();
+        }
+        if let Some(data) = line.strip_prefix("data: ") {
+            return (name, data.to_owned());
+        }
+    }
+    panic!("the stream ended after '{name}'");
+}
+
+/// Keeps a run, and that its slot is done.
+fn measure(recorder: &mut Recorder<'_>, slot: u32) {
+    recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
+    recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
+}
+
+#[test]
+fn a_session_is_watched_from_its_first_slot_to_its_last() {
+    let project = Project::new();
+    let path = project.path(".speedwell/results.db");
+    let mut store = Store::open(&path).unwrap();
+    let session = blank("watched");
+    let mut recorder = store.begin(&session, "{}").unwrap();
+    measure(&mut recorder, 0);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    dashboard
+        .get(&format!("/{name}/live"))
+        .expect(200, &["1 session is measured", "watch @1"]);
+    let live = format!("/{name}/sessions/watched/live");
+    let page = dashboard
+        .get(&live)
+        .expect(200, &["measuring: 1 run done", "len=0"]);
+    assert!(
+        !page.body.contains("len=1"),
+        "nothing of what was not measured yet"
+    );
+    let events = format!("/{name}/sessions/watched/events");
+    let stream = dashboard.send("GET", &events, &dashboard.address);
+    let mut lines = BufReader::new(stream).lines();
+    let (event, data) = next_event(&mut lines);
+    assert_eq!(event, "progress");
+    assert!(data.contains("measuring: 1 run done"), "{data}");
+    measure(&mut recorder, 1);
+    while !next_event(&mut lines).1.contains("measuring: 2 runs done") {}
+    recorder
+        .observe(&Event::Finished { interrupted: false })
+        .unwrap();
+    while next_event(&mut lines).0 != "over" {}
+    let reply = dashboard.get(&live);
+    assert_eq!(reply.status, 303, "its report stands there now");
+    drop(recorder);
+    assert_eq!(store.session(1).unwrap().state, State::Complete);
+}

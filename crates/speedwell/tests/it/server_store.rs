@@ -1,0 +1,157 @@
+//! `--db postgres://...`: every command that has `--db` works on a server as on a file.
+
+use super::project::{Answer, Project};
+use speedwell_fixtures::postgres::{GUARDED, PASSWORD, Schema};
+use std::fs::{Permissions, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
+
+const BENCHMARK: &str = "case len=16\nold 100 101 102\nnew 110 109 112\n";
+
+/// A server's schema, or a line that says why there is none.
+fn schema() -> Option<Schema> {
+    if cfg!(not(feature = "postgres")) {
+        eprintln!("skipped: built without the feature postgres");
+        return None;
+    }
+    let schema = Schema::new();
+    if schema.is_none() {
+        eprintln!("skipped: PostgreSQL is not installed");
+    }
+    schema
+}
+
+fn project() -> Project {
+    Project::new().with("g/a.fake", BENCHMARK)
+}
+
+fn run(project: &Project, words: &[&str], db: &str) -> Answer {
+    let words: Vec<&str> = words.iter().chain(&["--db", db]).copied().collect();
+    project.run(&words)
+}
+
+#[test]
+fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
+    let Some(schema) = schema() else { return };
+    let project = project();
+    let db = schema.address.as_str();
+    let variants = ["--variant", "old=X=1", "--variant", "new=X=2"];
+    for seed in ["1", "2"] {
+        let mut words = vec!["run", "g", "-q", "-r", "8", "--seed", seed, "--tag", "main"];
+        words.extend(variants);
+        run(&project, &words, db).expect_status(0);
+    }
+    assert!(
+        !project.path(".speedwell/results.db").exists(),
+        "nothing lies in a file"
+    );
+    run(&project, &["history"], db)
+        .expect_status(0)
+        .expect_stdout(&["@1", "@2", "main"]);
+    run(&project, &["compare", "@1[old]", "@2[new]"], db)
+        .expect_status(0)
+        .expect_stdout(&["g/a.fake"]);
+
+    // A file that holds the same gives the same answers.
+    let export = run(&project, &["report", "@main", "--export", "jsonl"], db).expect_status(0);
+    write(project.path("one.jsonl"), &export.stdout).unwrap();
+    project.run(&["import", "one.jsonl"]).expect_status(0);
+    let again = project.run(&["report", "@1", "--export", "jsonl"]);
+    assert_eq!(again.stdout, export.stdout);
+    let of_file = project.run(&["report", "@1", "--format", "csv"]);
+    let of_server = run(&project, &["report", "@2", "--format", "csv"], db);
+    assert_eq!(of_server.stdout, of_file.stdout);
+
+    let known = run(&project, &["import", "one.jsonl"], db).expect_status(0);
+    run(&project, &["history"], db).expect_status(0);
+    assert_eq!(
+        schema.order("SELECT count(*) FROM session"),
+        "2",
+        "{known:?}"
+    );
+    run(&project, &["doctor"], db);
+}
+
+#[test]
+fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearly() {
+    let Some(schema) = schema() else { return };
+    let project = project();
+    run(&project, &["history"], &schema.address).expect_status(0);
+    let db = schema.address_of(GUARDED);
+    let with = |name: &str, value: &str| {
+        let mut command = project.command(&["history", "--db", &db]);
+        let command = command.env_remove("PGPASSFILE").env("HOME", "/nonexistent");
+        Answer::from(command.env(name, value).output().unwrap())
+    };
+    with("PGAPPNAME", "x")
+        .expect_status(2)
+        .expect_stderr(&["asks for a password", "hint: set PGPASSWORD"]);
+    with("PGPASSWORD", "wrong")
+        .expect_status(2)
+        .expect_stderr(&["the password is not accepted"]);
+    with("PGPASSWORD", PASSWORD).expect_status(0);
+
+    let path = project.path("pass");
+    let escaped = PASSWORD.replace('\\', "\\\\");
+    write(&path, format!("localhost:*:postgres:{GUARDED}:{escaped}\n")).unwrap();
+    set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    with("PGPASSFILE", path.to_str().unwrap())
+        .expect_status(2)
+        .expect_stderr(&["others may read it"]);
+    set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    with("PGPASSFILE", path.to_str().unwrap()).expect_status(0);
+}
+
+#[test]
+fn a_session_that_was_interrupted_is_resumed_on_the_server() {
+    let Some(schema) = schema() else { return };
+    let project = Project::new().with("g/a.fake", "case len=16\n* 100 101 102\n");
+    let db = schema.address.as_str();
+    run(&project, &["run", "g", "-q", "-r", "4"], db).expect_status(0);
+    schema.order(
+        "UPDATE session SET state = 'interrupted';
+         DELETE FROM run WHERE slot > 1; DELETE FROM recorder",
+    );
+    run(&project, &["run", "-q", "--resume", "@1"], db).expect_status(0);
+    assert_eq!(schema.order("SELECT state FROM session"), "complete");
+    assert_eq!(schema.order("SELECT count(*) FROM run"), "4");
+    assert_eq!(schema.order("SELECT sum(runs) FROM session_case"), "4");
+}
+
+#[test]
+fn what_keeps_a_user_out_is_one_line_and_a_hint() {
+    let Some(schema) = schema() else { return };
+    for (db, words) in [
+        (
+            "postgres://127.0.0.1:1/x".to_owned(),
+            "the server cannot be reached",
+        ),
+        (
+            schema.elsewhere("speedwell", "nowhere"),
+            "there is no such database",
+        ),
+        (
+            "postgres://me:secret@host/x".to_owned(),
+            "its address holds a password",
+        ),
+        (
+            "postgres://host/x?colour=1".to_owned(),
+            "it is not understood",
+        ),
+    ] {
+        let answer = run(&project(), &["history"], &db).expect_status(2);
+        let lines: Vec<&str> = answer.stderr.lines().collect();
+        assert!(
+            lines.len() == 2 && lines[0].contains(words) && lines[1].starts_with("hint: "),
+            "{answer:?}"
+        );
+        assert!(!answer.stderr.contains("secret"), "{answer:?}");
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+#[test]
+fn a_build_without_postgresql_says_so() {
+    run(&project(), &["history"], "postgres://host/x")
+        .expect_status(2)
+        .expect_stderr(&["built without PostgreSQL", "hint: cargo install"]);
+}

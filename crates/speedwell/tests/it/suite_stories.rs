@@ -1,0 +1,232 @@
+//! The same story of every suite, with its real tool: its cases are listed, chosen and measured, one fails, options reach it
+//! or are refused, a session that was killed is resumed, and twice the work is found while no work is not.
+
+use super::busy::{eventually, holds};
+use super::project::Answer;
+use super::suite_projects::{self, Effect, Suite};
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+
+/// Everything but figures.
+fn story(suite: &Suite) {
+    lists(suite);
+    measures_one_case_and_passes_words_on(suite);
+    refuses_what_would_start_several_cases(suite);
+    keeps_a_failure_as_data(suite);
+    tries_each_case(suite);
+    resumes_what_was_killed(suite);
+}
+
+fn lists(suite: &Suite) {
+    let listed = suite.run(&["--list"]).expect_status(0);
+    let listed = listed.expect_stdout(suite.listed);
+    let mut lines: Vec<&str> = listed
+        .stdout
+        .lines()
+        .filter(|line| !line.is_empty())
+        .collect();
+    let count = lines.len();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), count, "a case is listed twice: {listed:#?}");
+    for word in suite.not_listed {
+        assert!(!listed.stdout.contains(word), "{word}: {listed:#?}");
+    }
+}
+
+fn measures_one_case_and_passes_words_on(suite: &Suite) {
+    let (words, effect) = suite.passed_on;
+    let folder = suite.project.path("").to_string_lossy().into_owned();
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.replace("PROJECT/", &folder))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let own = [&["-r", "1", "-f"], suite.small].concat();
+    let all = [&own, suite.short, &["--"], &words].concat();
+    suite.run(&all).expect_status(0);
+    let lines = suite.exported();
+    let runs = suite.runs();
+    assert_eq!(runs.len(), 1, "{runs:#?}");
+    let samples = runs[0]["samples"].as_array().unwrap();
+    let first = &samples[0]["metric"];
+    let of_first = samples.iter().filter(|sample| sample["metric"] == *first);
+    let count = of_first
+        .inspect(|sample| assert!(sample["value"].as_f64().unwrap() > 0.0))
+        .count();
+    match effect {
+        Effect::Samples(expected) => assert_eq!(count, expected, "{:#?}", runs[0]),
+        Effect::Note(words) => assert!(runs[0]["notes"].to_string().contains(words), "{runs:#?}"),
+        Effect::File(name) => assert!(suite.project.path(name).exists(), "{name}"),
+    }
+    if let Some((fact, beginning)) = suite.version {
+        let facts = lines.iter().find_map(|line| {
+            let environment = &line["environment"];
+            environment["facts"][fact].as_str()
+        });
+        assert!(
+            facts.is_some_and(|version| version.starts_with(beginning)),
+            "{fact} is {facts:?}"
+        );
+    }
+}
+
+fn refuses_what_would_start_several_cases(suite: &Suite) {
+    let (words, option) = suite.refused;
+    let all = [&["-r", "1", "-f"], suite.small, &["--"], words].concat();
+    let answer = suite.run(&all).expect_status(2);
+    let said = answer.stdout.clone() + &answer.stderr;
+    let reason = format!("does not take {option}");
+    assert!(said.contains(&reason), "no {reason:?} in {answer:#?}");
+}
+
+fn keeps_a_failure_as_data(suite: &Suite) {
+    let (filter, reason) = suite.fails;
+    let all = [&["-r", "1", "-f"], filter, suite.short].concat();
+    let answer = suite.run(&all).expect_status(2);
+    let words: Vec<&str> = answer.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains(reason), "{answer:#?}");
+    let failures = suite.exported().into_iter();
+    let failures: Vec<Value> = failures
+        .filter_map(|line| line.get("failure").cloned())
+        .collect();
+    assert!(!failures.is_empty());
+    assert!(
+        failures
+            .iter()
+            .all(|one| one["replay"].as_str().is_some_and(|line| !line.is_empty()))
+    );
+}
+
+fn tries_each_case(suite: &Suite) {
+    let all = [&["--test", "-f"], suite.small].concat();
+    let tried = suite.run(&all).expect_status(0);
+    tried.expect_stdout(&["tried well, 0 failed"]);
+}
+
+/// The second variant waits until Speedwell is gone.
+fn resumes_what_was_killed(suite: &Suite) {
+    let gate = suite.project.path("gate");
+    fs::write(&gate, "").unwrap();
+    let waits = format!("b=HOLD={}", gate.display());
+    let own = [
+        "-r",
+        "1",
+        "--order",
+        "alternate",
+        "--variant",
+        "a=",
+        "--variant",
+        &waits,
+        "-f",
+    ];
+    let mut command = suite.command(&[&own, suite.large, suite.short].concat());
+    let before = sessions(suite);
+    let mut killed = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while sessions(suite) == before || suite.runs().len() != 1 {
+        let ended = killed.try_wait().unwrap();
+        assert!(ended.is_none(), "{ended:?} before the second run");
+    }
+    // Child::kill sends SIGKILL.
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    fs::remove_file(&gate).unwrap();
+    let mut resume = suite.project.command(&["run", "--resume", "@latest"]);
+    resume.envs(suite.environment.iter().map(|(name, value)| (name, value)));
+    Answer::from(resume.output().unwrap()).expect_status(0);
+    let runs = suite.runs();
+    let variants: Vec<&Value> = runs.iter().map(|run| &run["variant"]).collect();
+    assert_eq!(variants, ["a", "b"], "{runs:#?}");
+}
+
+fn sessions(suite: &Suite) -> usize {
+    let listed = suite.project.run(&["history", "--format", "csv"]);
+    listed.stdout.lines().count()
+}
+
+/// Twice the work is found, and the same work beside itself is not.
+fn factors(suite: &Suite) -> Result<(), String> {
+    let variants = ["two=WORK=2", "one=WORK=1", "again=WORK=1"];
+    let variants = variants.map(|variant| ["--variant", variant]).concat();
+    // A machine that does other things besides moves neither answer by so much.
+    let own = ["-r", "8", "--threshold", "20", "--format", "json", "-f"];
+    let all = [&own, suite.large, suite.short, &variants].concat();
+    let json = suite.run(&all).expect_status(0).json();
+    let found = verdict(&json, "one");
+    holds(found == "better", || format!("{found}: {json:#}"))?;
+    let words = [
+        "compare",
+        "@latest[one]",
+        "@latest[again]",
+        "--threshold",
+        "20",
+    ];
+    let answer = suite
+        .project
+        .run(&[&words[..], &["--format", "json"]].concat());
+    let json = answer.expect_status(0).json();
+    let found = verdict(&json, "again");
+    holds(["same", "unclear"].contains(&found), || {
+        format!("{found}: {json:#}")
+    })
+}
+
+/// That of the first metric of a candidate.
+fn verdict<'a>(json: &'a Value, candidate: &str) -> &'a str {
+    let changes = json["changes"].as_array().unwrap();
+    let own = changes.iter().find(|change| {
+        let name = change["candidate"].as_str().unwrap();
+        name.contains(candidate)
+    });
+    own.unwrap()["verdict"].as_str().unwrap()
+}
+
+macro_rules! stories {
+    ($($(#[$when:meta])? $name:ident),*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn is_listed_run_refused_and_resumed() {
+                if let Some(suite) = suite_projects::$name() {
+                    story(&suite);
+                }
+            }
+
+            $(#[$when])?
+            #[test]
+            fn a_factor_of_two_is_found_and_no_difference_is_not() {
+                if let Some(suite) = suite_projects::$name() {
+                    eventually(1, || factors(&suite));
+                }
+            }
+        }
+    )*};
+}
+
+stories!(
+    go,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    criterion,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    divan,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    libtest,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    jmh,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    pytest_benchmark,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    pyperf,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    catch2,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    google_benchmark,
+    #[ignore = "measures for minutes; --ignored executes it"]
+    vitest
+);
