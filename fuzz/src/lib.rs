@@ -19,8 +19,8 @@ pub fn check(format: &str, bytes: &[u8]) {
     let _ = invariants::check(format, bytes);
 }
 
-/// Checks what a reader of a suite made of its bytes: every sample belongs to a metric that is declared, and a message fits on a
-/// screen.
+/// Checks what a reader of a suite made of its bytes: every sample is a number of a metric that is declared, and a
+/// message says something.
 ///
 /// # Panics
 /// Something does not hold.
@@ -37,6 +37,9 @@ pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::
         for sample in &one.samples {
             let is_declared = one.metrics.iter().any(|metric| *metric.name == *sample.metric);
             assert!(is_declared, "{sample:?}");
+            let is_finite = |number: f64| number.is_finite();
+            assert!(is_finite(sample.value), "{sample:?}");
+            assert!(sample.iterations.is_none_or(is_finite), "{sample:?}");
         }
     }
 }

@@ -76,7 +76,7 @@ fn of_file(file: &str) -> anyhow::Result<Option<Profile>> {
     beginning
         .read_to_end(&mut bytes)
         .with_context(cannot_read)?;
-    if formats::is_known(&bytes) || harness::is_elf(Path::new(file)) {
+    if formats::format_of(&bytes).is_some() || harness::is_elf(Path::new(file)) {
         return Ok(None);
     }
     opened.read_to_end(&mut bytes).with_context(cannot_read)?;

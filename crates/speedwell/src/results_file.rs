@@ -6,7 +6,7 @@
 use super::status;
 use anyhow::{Context, Result, ensure};
 use speedwell_model::Session;
-use speedwell_results::formats::{self, Directions, Input};
+use speedwell_results::formats::{self, Directions, Format, Input};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub fn read(place: &Path, remarks: &mut Remarks) -> Result<Vec<Session>> {
 /// As for [`read`].
 pub fn read_with(place: &Path, better: &Directions, remarks: &mut Remarks) -> Result<Vec<Session>> {
     let label = place.display().to_string();
-    let bytes = match label.as_str() {
+    let (bytes, format) = match label.as_str() {
         "-" => whole(std::io::stdin().lock()).context("cannot read stdin")?,
         _ => File::open(place)
             .map_err(anyhow::Error::from)
@@ -82,7 +82,7 @@ pub fn read_with(place: &Path, better: &Directions, remarks: &mut Remarks) -> Re
         bytes: &bytes,
         better,
     };
-    let sessions = formats::read_input(&input, &mut warnings)?;
+    let sessions = formats::read_as(format, &input, &mut warnings)?;
     warnings
         .iter()
         .for_each(|warning| remarks.add(&label, warning));
@@ -101,13 +101,15 @@ pub fn contents(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What can be read, up to a limit. Of something that is of no known kind, only the beginning: a device may never end.
-fn whole(mut from: impl Read) -> Result<Vec<u8>> {
+/// What can be read, up to a limit, and its kind. Of something that is of no known kind, only the beginning: a device may never
+/// end.
+fn whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static Format>)> {
     let mut bytes = Vec::new();
     from.by_ref()
         .take(formats::BEGINNING_BYTES)
         .read_to_end(&mut bytes)?;
-    if formats::is_known(&bytes) {
+    let format = formats::format_of(&bytes);
+    if format.is_some() {
         let left = MOST_BYTES - bytes.len() as u64;
         from.take(left).read_to_end(&mut bytes)?;
         ensure!(
@@ -116,7 +118,7 @@ fn whole(mut from: impl Read) -> Result<Vec<u8>> {
             MOST_BYTES >> 20
         );
     }
-    Ok(bytes)
+    Ok((bytes, format))
 }
 
 fn cannot_read(label: &str) -> String {
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn of_something_unknown_only_the_beginning_is_read() {
-        let bytes = whole(Zeros(4 * formats::BEGINNING_BYTES)).unwrap();
+        let (bytes, _) = whole(Zeros(4 * formats::BEGINNING_BYTES)).unwrap();
         assert_eq!(bytes.len() as u64, formats::BEGINNING_BYTES);
         let told = formats::read("zero", &bytes).unwrap_err().to_string();
         assert!(told.starts_with("'zero' is a binary file"), "{told}");

@@ -213,6 +213,18 @@ pub fn read_noting(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
 /// # Errors
 /// As for [`read`].
 pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    read_as(format_of(input.bytes), input, warnings)
+}
+
+/// Like [`read_input`] where [`format_of`] has been asked before.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_as(
+    format: Option<&Format>,
+    input: &Input<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Session>> {
     let label = input.label;
     let bytes = &*match unpacked(input.bytes, MOST_UNPACKED_BYTES) {
         (bytes, None) => bytes,
@@ -220,7 +232,7 @@ pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<S
     };
     // Editors and shells of Windows put a mark of the byte order in front.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let Some(format) = format_of(bytes) else {
+    let Some(format) = format else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let (found, hint) = what_else(bytes);
         bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
@@ -228,12 +240,6 @@ pub fn read_input(input: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<S
     (format.read)(&Input { bytes, ..*input }, warnings)
         .and_then(|sessions| check_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
-}
-
-/// The first format that recognises a file.
-fn format_of(bytes: &[u8]) -> Option<&'static Format> {
-    let content = Content::new(bytes);
-    FORMATS.iter().find(|format| (format.recognises)(&content))
 }
 
 /// Refuses names of parameters that would be read back from the store as others.
@@ -252,12 +258,13 @@ fn check_names(sessions: &[Session]) -> Result<()> {
     Ok(())
 }
 
-/// Whether bytes are of a kind that can be read. Their beginning is enough.
-pub fn is_known(bytes: &[u8]) -> bool {
+/// The first format that recognises a file, of which the beginning is enough; none if it is of no kind that can be read.
+pub fn format_of(bytes: &[u8]) -> Option<&'static Format> {
     // The beginning of a packed file ends somewhere, which is no mistake.
     let (bytes, _) = unpacked(bytes, BEGINNING_BYTES);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    format_of(bytes).is_some()
+    let content = Content::new(bytes);
+    FORMATS.iter().find(|format| (format.recognises)(&content))
 }
 
 /// What bytes of no known kind are, and what may help.
