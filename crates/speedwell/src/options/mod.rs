@@ -8,6 +8,8 @@ mod execution;
 mod history;
 mod layout;
 mod load;
+#[cfg(test)]
+mod load_args_tests;
 mod output;
 pub mod parse;
 mod run;
