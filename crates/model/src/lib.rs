@@ -12,6 +12,7 @@ mod environment;
 mod failure;
 pub mod load_run;
 pub mod load_spec;
+mod machine;
 mod metric;
 mod origin;
 pub mod performed;
@@ -27,11 +28,10 @@ pub use change::{Change, ChangeState, Judgement};
 pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
+pub use machine::{Machine, Pulse, SessionMachine};
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Bisection, LineRevision, Origin, OriginRequest, OriginSource, short_revision};
-pub use point::{
-    Landmark, Machine, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints,
-};
+pub use point::{Landmark, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{
     Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
