@@ -130,7 +130,10 @@ fn texts_that_are_continued_on_the_next_line_are_seen_whole() {
         r#"a "raw" one"#,
     ];
     assert_eq!(literals(code), expected);
-    assert_eq!(found(&literals(code).join("\n")), ["cannot be told", "bear no name"]);
+    assert_eq!(
+        found(&literals(code).join("\n")),
+        ["cannot be told", "bear no name"]
+    );
 }
 
 #[test]
