@@ -221,7 +221,7 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         .path("output", &output)
         .path("scratch", scratch.folder())
         .text("pipe", PIPE);
-    let place = Place::of(adapter);
+    let place = Place::from_adapter(adapter);
     let spec = Spec {
         channel: place.channel(),
         pin: setting.pin.cloned(),
