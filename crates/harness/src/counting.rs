@@ -171,7 +171,8 @@ impl Counts {
 
     fn without(&self, other: &Counts) -> Counts {
         let rest = self.0.iter();
-        let rest = rest.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
+        let rest =
+            rest.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
         Counts(rest.collect())
     }
 
@@ -230,7 +231,11 @@ mod tests {
     fn counts_are_the_totals_of_a_part_without_those_of_an_empty_one() {
         let part = Counts::parse(PART).unwrap();
         assert_eq!(
-            (part.count_of("Ir"), part.count_of("Dw"), part.count_of("DLmw")),
+            (
+                part.count_of("Ir"),
+                part.count_of("Dw"),
+                part.count_of("DLmw")
+            ),
             (6031, 1012, 0)
         );
         let empty = Counts::parse("events: Ir\ntotals: 20\n").unwrap();

@@ -303,7 +303,9 @@ impl ParameterArgs {
         let mut parameters: Vec<(String, Vec<Value>)> = Vec::new();
         let mut add = |name: &str, values: Vec<Value>| -> anyhow::Result<()> {
             let refused = match name {
-                "code" | "concurrency" => Some("every snippet has a parameter of this name already"),
+                "code" | "concurrency" => {
+                    Some("every snippet has a parameter of this name already")
+                }
                 name => Case::refuses_name(name),
             };
             if let Some(why) = refused {

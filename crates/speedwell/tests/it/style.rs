@@ -86,10 +86,10 @@ fn literals(code: &str) -> Vec<String> {
         let (before, from) = rest.split_at(at);
         rest = if from.starts_with("//") {
             &from[from.find('\n').unwrap_or(from.len())..]
-        } else if from.starts_with('"') {
-            let (literal, after) = literal(before, &from[1..]);
-            let literal = literal.replace("\\n", " ").replace("\\\n", " ");
-            found.push(literal.split_whitespace().collect::<Vec<_>>().join(" "));
+        } else if let Some(opened) = from.strip_prefix('"') {
+            let (text, after) = literal(before, opened);
+            let text = text.replace("\\n", " ").replace("\\\n", " ");
+            found.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
             after
         } else if from.starts_with("'\"'") || from.starts_with("'\\\"'") {
             &from[from[1..].find('\'').unwrap() + 2..]
@@ -103,15 +103,12 @@ fn literals(code: &str) -> Vec<String> {
 /// A literal whose first quote is just passed, and what comes after it; what stands before it says whether it is a raw one.
 fn literal<'a>(before: &str, text: &'a str) -> (&'a str, &'a str) {
     let name = before.trim_end_matches('#');
-    let end = match name.ends_with('r') {
-        true => text.find(&format!("\"{}", "#".repeat(before.len() - name.len()))),
-        false => {
-            let escaped =
-                |at: usize| (text[..at].len() - text[..at].trim_end_matches('\\').len()) % 2 == 1;
-            text.match_indices('"')
-                .map(|(at, _)| at)
-                .find(|at| !escaped(*at))
-        }
+    let end = if name.ends_with('r') {
+        text.find(&format!("\"{}", "#".repeat(before.len() - name.len())))
+    } else {
+        let backslashes = |at: usize| at - text[..at].trim_end_matches('\\').len();
+        let mut quotes = text.match_indices('"').map(|(at, _)| at);
+        quotes.find(|at| backslashes(*at) % 2 == 0)
     };
     let end = end.unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
