@@ -45,7 +45,11 @@ fn measures_one_case_and_passes_words_on(suite: &Suite) {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let own = [&["-r", "1", "-f"], suite.small].concat();
     let all = [&own, suite.short, &["--"], &words].concat();
-    suite.run(&all).expect_status(0);
+    let answer = suite.run(&all).expect_status(0);
+    let is_said = answer
+        .stderr
+        .contains("performs the others of its process as well");
+    assert_eq!(is_said, suite.performs_several, "{answer:#?}");
     let lines = suite.exported();
     let runs = suite.runs();
     assert_eq!(runs.len(), 1, "{runs:#?}");
