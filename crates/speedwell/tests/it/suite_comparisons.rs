@@ -69,11 +69,11 @@ fn a_cargo_package_is_compared_at_two_revisions() {
     let words = [
         "compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny",
     ];
-    let mut command = repository.command(&[&words[..], &["-r", "2", "--format", "json"]].concat());
+    let mut command = repository.command(&[&words[..], &["-r", "1", "--format", "json"]].concat());
     command.env("RUSTC_BOOTSTRAP", "1");
     let answer = Answer::from(command.output().unwrap()).expect_status(0);
     let json = answer.json();
-    assert_eq!(cases(&json), [("sums/fold", 2, 2)], "{answer:#?}");
+    assert_eq!(cases(&json), [("sums/fold", 1, 1)], "{answer:#?}");
     answer.expect_stderr(&["does not have them: 'sums/gone'"]);
 }
 
@@ -102,14 +102,14 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
         "rev:HEAD",
         "tests/test_perf.py",
     ];
-    let short = ["-r", "2", "-t", "1ms", "-n", "2", "--format", "json"];
+    let short = ["-r", "1", "-t", "1ms", "-n", "2", "--format", "json"];
     let seen = tempfile::tempdir().unwrap();
     let mut command = repository.command(&[&words[..], &short].concat());
     command
         .envs(suite.environment.iter().map(|(name, value)| (name, value)))
         .env("SEEN", seen.path());
     let answer = Answer::from(command.output().unwrap()).expect_status(0);
-    assert_eq!(cases(&answer.json()), [("test_total", 2, 2)], "{answer:#?}");
+    assert_eq!(cases(&answer.json()), [("test_total", 1, 1)], "{answer:#?}");
     for name in ["old", "new"] {
         assert!(seen.path().join(name).exists(), "{name} was not measured");
     }
@@ -129,7 +129,7 @@ fn found(program: &str) -> PathBuf {
 
 /// Two variants of the case of a suite that is over soon.
 fn compared(suite: &Suite, words: &[&str]) -> Answer {
-    let own = ["-r", "2", "--format", "json", "-f"];
+    let own = ["-r", "1", "--format", "json", "-f"];
     let mut command: Command = suite
         .project
         .command(&[&["compare"], words, &own, suite.small, suite.short].concat());
@@ -146,7 +146,7 @@ fn two_programs_of_catch2_are_compared() {
     link(&suite.project, &program, "sums-old");
     let answer = compared(&suite, &["./sums-old", "./sums"]);
     let case = "sums, [of] all/inner/small";
-    assert_eq!(cases(&answer.json()), [(case, 2, 2)], "{answer:#?}");
+    assert_eq!(cases(&answer.json()), [(case, 1, 1)], "{answer:#?}");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn two_javas_are_compared() {
     assert!(!found.is_empty(), "{answer:#?}");
     for (case, old, new) in found {
         assert!(
-            case.starts_with("tiny.Sums.total size=1000") && (old, new) == (2, 2),
+            case.starts_with("tiny.Sums.total size=1000") && (old, new) == (1, 1),
             "{answer:#?}"
         );
     }
@@ -186,7 +186,7 @@ fn two_nodes_are_compared_on_a_file_of_vitest() {
     );
     assert_eq!(
         cases(&answer.json()),
-        [("sums (of all)/small", 2, 2)],
+        [("sums (of all)/small", 1, 1)],
         "{answer:#?}"
     );
 }
