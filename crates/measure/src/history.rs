@@ -168,7 +168,10 @@ fn target<'a>(
 }
 
 /// Sessions that ended since somebody last looked get their points.
-pub(crate) fn keep_missing_points(store: &mut Store) -> Result<()> {
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn keep_missing_points(store: &mut Store) -> Result<()> {
     for number in store.sessions_without_points()? {
         let points = analysis::points(&store.session(number)?);
         store.keep_points(number, &points)?;

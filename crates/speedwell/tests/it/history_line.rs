@@ -91,7 +91,7 @@ fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_
 
 #[test]
 fn the_gate_of_a_branch_counts_what_came_after_the_merge_base_and_needs_a_measured_one() {
-    let Some(repository) = measured(|commit, _: &mut Value| (11..=20).contains(&commit)) else {
+    let Some(repository) = measured(|commit, _: &mut Value| (3..=20).contains(&commit)) else {
         return;
     };
     let gate = |base: &str| {
@@ -113,7 +113,7 @@ fn the_gate_of_a_branch_counts_what_came_after_the_merge_base_and_needs_a_measur
     // Where the branch has come to by now, nothing changed since.
     repository.git(&["branch", "release", "topic"]);
     gate("@base:release").expect_status(0);
-    repository.git(&["branch", "ancient", "main~35"]);
+    repository.git(&["branch", "ancient", "main~38"]);
     gate("@base:ancient")
         .expect_status(2)
         .expect_stderr(&["no measured revision at or before the merge base"]);
