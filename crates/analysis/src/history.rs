@@ -98,6 +98,27 @@ impl History {
         found.into_iter().map(|(_, common)| common).collect()
     }
 
+    /// Series of one case and one metric whose unit or direction is not the same: the older one first. They are courses of their
+    /// own.
+    pub fn changed_metrics(&self) -> Vec<[&SeriesKey; 2]> {
+        let mut known: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
+        let mut found = Vec::new();
+        let newest = |series: &SeriesTrend| {
+            let points = series.trend.points.iter();
+            points.map(|point| point.session).max()
+        };
+        for series in &self.series {
+            let key = &series.key;
+            let name = (&*key.case, &*key.variant, &*key.metric.name);
+            if let Some(other) = known.insert(name, series) {
+                let mut pair = [other, series];
+                pair.sort_by_key(|series| newest(series));
+                found.push(pair.map(|series| &series.key));
+            }
+        }
+        found
+    }
+
     /// Cases that end where others begin, at the same level: they may have been renamed, the first into the second.
     pub fn possible_renames(&self) -> Vec<(&str, &str)> {
         let ends = |series: &SeriesTrend| {

@@ -157,6 +157,44 @@ impl Trend {
         point.map(|point| point.position)
     }
 
+    /// The fewest and the most runs of a point that was searched.
+    pub fn runs(&self) -> Option<[u32; 2]> {
+        let searched = self.points.iter().filter(|point| point.is_searched());
+        let runs = searched.map(|point| point.point.runs);
+        Some([runs.clone().min()?, runs.max()?])
+    }
+
+    /// The newest point as a change, where it lies beyond all of the last 40: no search found it, so its size is that of one
+    /// point, and only measuring again can tell whether it is there.
+    pub fn change_of_newest(&self) -> Option<Change> {
+        let ratio = self.first_beyond?;
+        let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
+        let newest = searched.next()?;
+        let before = searched.find(|point| point.position < newest.position)?;
+        let is_known = |change: &Change| change.after == newest.revision.id;
+        if self.changes.iter().any(is_known) {
+            return None;
+        }
+        Some(Change {
+            number: 0,
+            before: before.revision.id.clone(),
+            after: newest.revision.id.clone(),
+            is_drift: false,
+            evidence: 0.0,
+            ratio: Estimate {
+                value: ratio,
+                low: ratio,
+                high: ratio,
+            },
+            state: ChangeState::Suspected,
+            confirmed_by: None,
+            judgement: Judgement::Open,
+            note: None,
+            judged_by: None,
+            judged_unix_ms: None,
+        })
+    }
+
     /// Whether anything could be searched.
     pub fn is_searched(&self) -> bool {
         self.search == Search::Done

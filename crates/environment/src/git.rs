@@ -5,7 +5,7 @@
 
 use speedwell_model::Revision;
 use speedwell_process::{Conversation, Ended, Next, Outcome, Spec, Stream, run};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -92,6 +92,9 @@ const QUIET: [&str; 5] = [
 /// Letters kept of a subject.
 const SUBJECT: usize = 200;
 
+/// Ids that are handed to git at once; the system limits how long its command line may be.
+const WORDS: usize = 10_000;
+
 /// Collects what comes on standard output, whole.
 struct Output(Vec<u8>);
 
@@ -173,6 +176,19 @@ impl Git {
     /// Where two lines of commits part.
     pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
         self.ask(&["merge-base", "--end-of-options", one, other])
+    }
+
+    /// Commits that lead to one of `tips` and not to `known`, on whatever way; `None` where `known` is not here. Tips that are
+    /// not here lead nowhere.
+    pub fn later(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
+        let without = format!("^{}", self.commit_id(known)?);
+        let mut later = HashSet::new();
+        for tips in tips.chunks(WORDS) {
+            let before = ["rev-list", "--ignore-missing", "--end-of-options", &without];
+            let words: Vec<&str> = before.iter().chain(tips).chain(&["--"]).copied().collect();
+            later.extend(self.ask(&words)?.lines().map(str::to_owned));
+        }
+        Some(later)
     }
 
     /// The commits that lead to `revision`, itself first, always by the first parent.

@@ -10,10 +10,10 @@ use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::{Trend, TrendPoint, trend};
 use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
-use speedwell_model::{Change, Landmark, Revision, SeriesKey};
+use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
 use speedwell_results::store::{PlacedRevision, Store, StoredSeries};
 use speedwell_suite::project::Project;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,32 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
             place.insert(store.machine(i64::from(point.machine))?);
         }
     }
+    for (&number, machine) in &history.machines {
+        if let Some(label) = &machine.label {
+            let note = shared_label(store, number, label)?;
+            history.notes.extend(note);
+        }
+    }
     Ok(history)
+}
+
+/// A warning where sessions under one name were measured with different processors.
+fn shared_label(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
+    let mut processors: BTreeSet<String> = BTreeSet::new();
+    for facts in store.circumstances_on(i64::from(machine))? {
+        let of = |wanted: &str| facts.iter().find(|(name, _)| name == wanted);
+        if let (Some((_, model)), Some((_, count))) = (of("processor"), of("processors")) {
+            processors.insert(format!("{count} x {model}"));
+        }
+    }
+    Ok((processors.len() > 1).then(|| {
+        let processors: Vec<String> = processors.into_iter().collect();
+        format!(
+            "'{label}' is the name of different machines ({}), whose points are compared as if they were of one: another \
+             --machine for each keeps them apart.",
+            processors.join(", ")
+        )
+    }))
 }
 
 /// The place on a line of what `word` names: a revision, or a session such as `@base`.
@@ -100,15 +125,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
 /// It names none, or one that is not on the line.
 pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
     let git = Git::at(Path::new("."), LIMIT);
-    let revision = if word.starts_with('@') {
-        let session = store.session(reference::find(store, word)?.number)?;
-        let origin = session.origin;
-        origin
-            .with_context(|| format!("'{word}' is of no known revision"))?
-            .revision
-    } else {
-        git.commit_id(word).unwrap_or_else(|| word.to_owned())
-    };
+    let revision = reference::revision(store, &git, word)?;
     if let Some(position) = store.position(line, &revision)? {
         return Ok(position);
     }
@@ -151,7 +168,10 @@ fn target<'a>(
 }
 
 /// Sessions that ended since somebody last looked get their points.
-pub(crate) fn keep_missing_points(store: &mut Store) -> Result<()> {
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn keep_missing_points(store: &mut Store) -> Result<()> {
     for number in store.sessions_without_points()? {
         let points = analysis::points(&store.session(number)?);
         store.keep_points(number, &points)?;
@@ -298,7 +318,7 @@ fn labels(store: &Store, git: &Git) -> Result<HashMap<String, Vec<String>>> {
 fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
     let renames = store.renames()?;
     let mut all: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
-    let mut places: HashMap<(String, String, String, String), usize> = HashMap::new();
+    let mut places: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
     for series in store.series()? {
         let key = SeriesKey {
             case: today(&series.key.case, &renames),
@@ -313,6 +333,7 @@ fn wanted(store: &Store, request: &HistoryRequest) -> Result<Vec<(SeriesKey, Vec
             key.variant.clone(),
             metric.name.clone(),
             metric.unit.clone(),
+            metric.better == Better::Higher,
         );
         let place = *places.entry(what).or_insert_with(|| {
             all.push((key.clone(), Vec::new()));
@@ -342,7 +363,7 @@ fn is_wanted(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -
 }
 
 /// What a case is called today: the case itself may have been renamed, or its benchmark.
-fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
+pub(crate) fn today(case: &str, renames: &BTreeMap<String, String>) -> String {
     let mut name = case.to_owned();
     // There are no circles; should another program have written one, this ends all the same.
     for _ in 0..=renames.len() {

@@ -14,6 +14,7 @@ pub mod history;
 mod instructions;
 mod iterations;
 mod layout;
+pub mod listed;
 pub mod load;
 mod pairs;
 mod plans;

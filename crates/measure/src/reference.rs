@@ -41,6 +41,21 @@ pub fn find(store: &Store, word: &str) -> anyhow::Result<Found> {
     })
 }
 
+/// The id of the revision that `word` names, or of which a session is that it names, such as `@base`. A word that git does not
+/// know is taken for an id.
+///
+/// # Errors
+/// There is no such session, or nobody knows what it measured.
+pub fn revision(store: &Store, git: &Git, word: &str) -> anyhow::Result<String> {
+    if !word.starts_with('@') {
+        return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
+    }
+    let session = store.session(find(store, word)?.number)?;
+    let origin = session.origin;
+    let origin = origin.with_context(|| format!("'{word}' is of no known revision"))?;
+    Ok(origin.revision)
+}
+
 /// Where `HEAD` parts from the branch that it will be merged into.
 pub struct Fork {
     /// The branch, as git names it.

@@ -15,6 +15,8 @@ pub struct Page<'a> {
     pub number: u32,
     /// How many sessions there are.
     pub all: usize,
+    /// Whether there may be others, which were not asked for.
+    pub is_chosen: bool,
 }
 
 /// The list.
@@ -23,6 +25,7 @@ pub fn sessions(page: &Page<'_>) -> Document {
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
         let words = match page.all {
+            0 if page.is_chosen => "no stored session is like that".to_owned(),
             0 => "no sessions are stored yet".to_owned(),
             all => format!(
                 "there is no page {}: {all} sessions are stored",
@@ -200,6 +203,7 @@ mod tests {
             sessions: lines,
             number: 1,
             all: lines.len(),
+            is_chosen: false,
         };
         print(&sessions(&page), output, &mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -113,6 +113,12 @@ fn notes(series: &SeriesTrend) -> Vec<String> {
             share(within)
         ));
     }
+    if let Some([fewest, most]) = trend.runs().filter(|[fewest, most]| *most > 4 * fewest) {
+        notes.push(format!(
+            "Its points are of {fewest} to {most} runs. Those of few scatter more, so changes among them are seen later, and where \
+             the scatter itself changed, a change that is none is found more often."
+        ));
+    }
     if let Some(ratio) = trend.first_beyond {
         notes.push(format!(
             "The newest point lies beyond all of the last 40, at {} of their median: worth measuring again, nothing more.",

@@ -9,16 +9,20 @@ use crate::charts::CourseAxis;
 use crate::comparison::{emphasis, symbol};
 use crate::document::{Block, Document};
 use crate::figure::{count, setting, spell_signed};
+use crate::format::Format;
 use crate::gallery::Courses;
 use crate::output::{Output, Verbosity};
 use crate::table::{Cell, Column, Columns, Kind, Table, number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{CommonChange, History, SeriesTrend};
 use speedwell_analysis::trend::Search;
-use speedwell_model::{Change, ChangeState, Metric, Verdict, quote, short_revision};
+use speedwell_model::{Better, Change, ChangeState, Metric, Verdict, quote, short_revision};
 
 /// The name of the tables, for machines.
 const TABLE: &str = "changes";
+
+/// So many changes are shown in Markdown without folding them away.
+const UNFOLDED: usize = 20;
 
 /// The changes of a history that `is_shown` lets pass, those that are established first, each kind in the order of the line.
 pub fn changes(
@@ -33,11 +37,11 @@ pub fn changes(
     document.push(Block::Headline(headline(history, &known, &suspected)));
     // Programs find the table even where it is empty.
     if !known.is_empty() || suspected.is_empty() {
-        document.push(Block::Table(columns().table(TABLE, &owned(&known))));
+        document.push(listed(&known, output));
     }
     if !suspected.is_empty() {
         document.push_heading(2, "Suspected: worth measuring again");
-        document.push(Block::Table(columns().table(TABLE, &owned(&suspected))));
+        document.push(listed(&suspected, output));
     }
     let is_among = |series: &SeriesTrend| {
         series
@@ -80,6 +84,20 @@ fn lines<'a>(
     lines.retain(|line| is_shown(line.series, line.change));
     lines.sort_by_key(|line| line.series.trend.position(&line.change.after));
     lines
+}
+
+/// The table of these changes. Markdown is shown among other things, in comments and summaries, so a long one is folded there.
+fn listed(lines: &[Line<'_>], output: &Output) -> Block {
+    let table = Block::Table(columns().table(TABLE, &owned(lines)));
+    let is_markdown = output.format == Some(Format::Markdown);
+    if !is_markdown || lines.len() <= UNFOLDED {
+        return table;
+    }
+    Block::Appendix {
+        title: count(lines.len(), "change", "changes"),
+        instead: None,
+        blocks: vec![table],
+    }
 }
 
 fn owned(lines: &[Line<'_>]) -> Vec<Shown> {
@@ -218,6 +236,15 @@ fn notes(history: &History) -> Vec<String> {
         }
     }
     notes.extend(history.common_changes().iter().map(common_change));
+    for [old, new] in history.changed_metrics() {
+        notes.push(format!(
+            "'{}' has two courses: '{}' was measured {} first and is measured {} now.",
+            old.case,
+            old.metric.name,
+            measured_in(&old.metric),
+            measured_in(&new.metric)
+        ));
+    }
     for (old, new) in history.possible_renames() {
         notes.push(format!(
             "Did '{old}' become '{new}'? speedwell history rename {} {}",
@@ -240,6 +267,18 @@ fn notes(history: &History) -> Vec<String> {
     }
     notes.push(ABOUT.to_owned());
     notes
+}
+
+/// `in 'ns', where less is better`.
+fn measured_in(metric: &Metric) -> String {
+    let better = match metric.better {
+        Better::Higher => "more",
+        Better::Lower => "less",
+    };
+    match &*metric.unit {
+        "" => format!("without a unit, where {better} is better"),
+        unit => format!("in '{unit}', where {better} is better"),
+    }
 }
 
 /// What nearly all cases have in common, and what to do.

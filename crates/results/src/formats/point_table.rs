@@ -257,8 +257,9 @@ const WITHOUT_ZONE: [&str; 3] = [
     "%Y-%m-%d %H:%M",
 ];
 
-/// A moment as people write it, in milliseconds since the Unix epoch.
-fn moment(written: &str) -> Option<i64> {
+/// A moment as people write it, in milliseconds since the Unix epoch: `2026-01-31`, with or without a time and a zone, or
+/// seconds since the Unix epoch.
+pub fn moment(written: &str) -> Option<i64> {
     if let Ok(seconds) = written.parse::<f64>() {
         // Seconds until the year 5138, milliseconds from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };

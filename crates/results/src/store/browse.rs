@@ -26,6 +26,10 @@ pub struct SessionFilter {
     pub benchmark: Option<String>,
     /// With this variant.
     pub variant: Option<String>,
+    /// Begun at this time or later, in milliseconds since the Unix epoch.
+    pub since_unix_ms: Option<i64>,
+    /// With one of these numbers.
+    pub numbers: Option<Vec<i64>>,
 }
 
 /// A benchmark that has a run.
@@ -131,13 +135,17 @@ impl Store {
                                 JOIN benchmark_case AS known ON known.number = benchmark_case
                                 WHERE benchmark = $7))
              AND (CAST($8 AS TEXT) IS NULL OR replace(variants, $8, '') <> variants)
-             ORDER BY number DESC LIMIT $9"
+             AND (CAST($9 AS BIGINT) IS NULL OR started_unix_ms >= $9)
+             AND (CAST($10 AS TEXT) IS NULL OR number IN {{numbers:10}})
+             ORDER BY number DESC LIMIT $11"
         );
         // A variant is stored with its name in front.
         let variant = filter.variant.as_ref().map(serde_json::to_string);
         let variant = variant
             .transpose()?
             .map(|name| format!("{{\"name\":{name}"));
+        let numbers = filter.numbers.as_ref().map(serde_json::to_string);
+        let numbers = numbers.transpose()?;
         let given = given![
             filter.before,
             &filter.branch,
@@ -147,7 +155,9 @@ impl Store {
             filter.machine,
             &filter.benchmark,
             &variant,
-            most as i64,
+            filter.since_unix_ms,
+            &numbers,
+            i64::try_from(most).unwrap_or(i64::MAX),
         ];
         self.rows(sql, given, |row| row.get(0))
     }
@@ -160,6 +170,66 @@ impl Store {
         let mut found = self.numbered(&self.selected_numbers(filter, most)?)?;
         found.reverse();
         Ok(found)
+    }
+
+    /// All sessions that the filter lets pass, the oldest first.
+    ///
+    /// # Errors
+    /// The file fails or holds something that this program cannot read.
+    pub fn list(&self, filter: &SessionFilter) -> anyhow::Result<Vec<Overview>> {
+        self.numbered(&self.selected_numbers(filter, usize::MAX)?)
+    }
+
+    /// A page of them, the oldest first; page 0 holds the `size` newest ones.
+    ///
+    /// # Errors
+    /// The file fails or holds something that this program cannot read.
+    pub fn page(
+        &self,
+        filter: &SessionFilter,
+        size: u32,
+        page: u32,
+    ) -> anyhow::Result<Vec<Overview>> {
+        let [size, page] = [size, page].map(|count| count as usize);
+        let before = size.saturating_mul(page);
+        let numbers = self.selected_numbers(filter, before.saturating_add(size))?;
+        self.numbered(numbers.get(before..).unwrap_or_default())
+    }
+
+    /// How many there are.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn count(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+        Ok(self.selected_numbers(filter, usize::MAX)?.len())
+    }
+
+    /// The numbers of the sessions with a run of a case whose id is wanted.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
+        let cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
+        let cases: Vec<(i64, String)> = self.rows(cases, given![], |row| {
+            Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
+        })?;
+        let wanted = cases.iter().filter(|(_, id)| is_wanted(id));
+        let wanted: Vec<i64> = wanted.map(|(number, _)| *number).collect();
+        let wanted = serde_json::to_string(&wanted)?;
+        let sessions = sql!(
+            "SELECT DISTINCT session FROM session_case
+             WHERE benchmark_case IN {{numbers:1}} ORDER BY session"
+        );
+        self.rows(sessions, given![&wanted], |row| row.get(0))
+    }
+
+    /// The sessions of which is known what they measured, with the ids of their revisions, the oldest first.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
+        let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
+        self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// One session without its data, if it is here.

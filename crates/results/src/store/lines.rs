@@ -68,6 +68,34 @@ impl Store {
         self.first_row(sql, given![PROJECT, branch, id], |row| row.get(0))
     }
 
+    /// The ids of revisions that lie behind this one on a line that was seen; `None` where it is on none.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn revisions_behind(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
+        let lines = sql!(
+            "SELECT branch, position FROM line JOIN revision ON number = revision
+             WHERE line.project = $1 AND id = $2 ORDER BY branch"
+        );
+        let lines: Vec<(String, u32)> = self.rows(lines, given![PROJECT, id], |row| {
+            Ok((row.get::<String>(0)?, row.get::<u32>(1)?))
+        })?;
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let behind = sql!(
+            "SELECT id FROM line JOIN revision ON number = revision
+             WHERE line.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
+        );
+        let mut found = Vec::new();
+        for (branch, position) in lines {
+            let given = given![PROJECT, &branch, position];
+            let own: Vec<String> = self.rows(behind, given, |row| row.get(0))?;
+            found.extend(own);
+        }
+        Ok(Some(found))
+    }
+
     /// Those of these revisions that are on a line, in its order.
     ///
     /// # Errors

@@ -303,6 +303,19 @@ impl Store {
         let text: Option<String> = self.first_row(sql, given![session], |row| row.get(0))?;
         text.as_deref().map_or(Ok(Vec::new()), from_json)
     }
+
+    /// The facts of all sessions on a machine, each set of them once.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn circumstances_on(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
+        let sql = sql!(
+            "SELECT DISTINCT surroundings FROM session_machine WHERE machine = $1
+             ORDER BY surroundings"
+        );
+        let texts: Vec<String> = self.rows(sql, given![machine], |row| row.get(0))?;
+        texts.iter().map(|text| from_json(text)).collect()
+    }
 }
 
 /// A kind that a later version may have added is not searched by mistake: it is taken for a selected sample.

@@ -143,7 +143,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Reference;
+    use crate::store::{Reference, SessionFilter};
 
     /// A store with a session, closed; `steps` is its version.
     fn results(folder: &Path, steps: usize) -> PathBuf {
@@ -161,7 +161,7 @@ mod tests {
         let path = results(folder.path(), schema::STEPS.len());
         let store = read_only(&path).unwrap();
         assert_eq!(store.find(&Reference::Latest).unwrap(), 1);
-        assert_eq!(store.list(None).unwrap().len(), 1);
+        assert_eq!(store.list(&SessionFilter::default()).unwrap().len(), 1);
         assert!(store._copy.is_none());
         let written = store.database.batch("DELETE FROM session");
         assert!(written.is_err(), "it is only read");
@@ -173,7 +173,7 @@ mod tests {
         let path = results(folder.path(), 2);
         let before = fs::read(&path).unwrap();
         let store = read_only(&path).unwrap();
-        assert_eq!(store.list(None).unwrap().len(), 1);
+        assert_eq!(store.list(&SessionFilter::default()).unwrap().len(), 1);
         let copy = store._copy.as_ref().map(|copy| copy.folder().to_owned());
         drop(store);
         assert!(copy.is_some_and(|copy| !copy.exists()));

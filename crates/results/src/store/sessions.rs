@@ -139,53 +139,9 @@ pub struct Overview {
 }
 
 impl Store {
-    /// All sessions, or those of a branch, the oldest first.
-    ///
-    /// # Errors
-    /// The file fails or holds something that this program cannot read.
-    pub fn list(&self, branch: Option<&str>) -> anyhow::Result<Vec<Overview>> {
-        self.listed(branch, None, (i64::MAX, 0))
-    }
-
-    /// A page of them, the oldest first; page 0 holds the `size` newest ones.
-    ///
-    /// # Errors
-    /// The file fails or holds something that this program cannot read.
-    pub fn page(
-        &self,
-        branch: Option<&str>,
-        size: u32,
-        page: u32,
-    ) -> anyhow::Result<Vec<Overview>> {
-        let offset = i64::from(size) * i64::from(page);
-        self.listed(branch, None, (size.into(), offset))
-    }
-
     /// Those of these numbers, the oldest first.
     pub(super) fn numbered(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
         let numbers = serde_json::to_string(numbers)?;
-        self.listed(None, Some(&numbers), (i64::MAX, 0))
-    }
-
-    /// How many there are.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn count(&self, branch: Option<&str>) -> anyhow::Result<usize> {
-        let sql = sql!(
-            "SELECT count(*) FROM session WHERE CAST($1 AS TEXT) IS NULL
-             OR number IN (SELECT session FROM origin WHERE branch = $1)"
-        );
-        let counted = self.first_row(sql, given![branch], |row| row.get::<i64>(0))?;
-        Ok(counted.unwrap_or(0).max(0) as usize)
-    }
-
-    fn listed(
-        &self,
-        branch: Option<&str>,
-        numbers: Option<&str>,
-        (limit, offset): (i64, i64),
-    ) -> anyhow::Result<Vec<Overview>> {
         // Runs are counted in `session_case`, never one by one.
         let sql = sql!(
             "SELECT number, session.id, started_unix_ms, state, command, variants,
@@ -209,16 +165,11 @@ impl Store {
                          WHERE session = session.number
                          AND EXISTS (SELECT 1 FROM load WHERE load.session = session.number)
                          GROUP BY benchmark) AS met)
-             FROM (SELECT number, id, started_unix_ms, state, command, variants FROM session
-                   WHERE (CAST($1 AS TEXT) IS NULL
-                          OR number IN (SELECT session FROM origin WHERE branch = $1))
-                   AND (CAST($2 AS TEXT) IS NULL OR number IN {{numbers:2}})
-                   ORDER BY number DESC LIMIT $3 OFFSET $4) AS session
-             ORDER BY number"
+             FROM session WHERE number IN {{numbers:1}} ORDER BY number"
         );
         let listed = || -> anyhow::Result<Vec<Overview>> {
             let mut statement = self.database.prepare(sql)?;
-            let mut rows = statement.query(given![branch, numbers, limit, offset])?;
+            let mut rows = statement.query(given![&numbers])?;
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
                 all.push(self.overview_of(row)?);

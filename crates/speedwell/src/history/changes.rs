@@ -70,7 +70,8 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
     Ok(measured.or(judge(&history, &is_shown, &args)?))
 }
 
-/// Measures again what is open and worse, and whose both sides can be named. That something was refuted is no failure.
+/// Measures again what is open and worse, and whose both sides can be named; so is the newest point of a series if it lies
+/// far off, although no search says so yet. That something was refuted is no failure.
 fn confirmed(
     args: &ChangesArgs,
     store: &mut Store,
@@ -86,6 +87,13 @@ fn confirmed(
         };
         let wanted = series.trend.changes.iter().filter(is_wanted);
         numbers.extend(wanted.map(|change| change.number));
+        let newest = series.trend.change_of_newest();
+        if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
+            // What comes of it is kept like that of any other change, so it needs a number.
+            let all = [&series.trend.changes[..], &[newest]].concat();
+            let kept = store.keep_changes(series.number, &history.line, &all)?;
+            numbers.extend(kept.last().map(|change| change.number));
+        }
     }
     let task = confirm::confirming(Task {
         store: args.store.clone(),

@@ -7,7 +7,10 @@ mod trend;
 use super::Status;
 use super::options::{OutputArgs, StoreArgs};
 use clap::{Args, Subcommand};
+use regex::Regex;
+use speedwell_measure::listed::{self, ListRequest};
 use speedwell_report::{self as report, Format, Page};
+use speedwell_results::store::SessionFilter;
 
 /// List the sessions in the store, newest last; or show how results went over time
 #[derive(Debug, Args)]
@@ -24,6 +27,12 @@ pub struct HistoryArgs {
     /// Only sessions that were measured on this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
+    /// Only sessions of code that came after this revision (v1.4, @base), or begun on this day or later (2026-01-31)
+    #[arg(long, value_name = "REV|DATE")]
+    since: Option<String>,
+    /// Only sessions with a case whose name matches this pattern (repeatable: any of them)
+    #[arg(short, long, value_name = "RE")]
+    filter: Vec<Regex>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -69,15 +78,22 @@ pub fn run(args: HistoryArgs) -> anyhow::Result<Status> {
 fn list(args: HistoryArgs) -> anyhow::Result<Status> {
     let store = args.store.open_to_read()?;
     let output = args.output.settings();
-    let branch = args.branch.as_deref();
-    let sessions = match args.limit(output.format) {
-        Some(limit) => store.page(branch, limit, args.page - 1)?,
-        None => store.list(branch)?,
+    let limit = args.limit(output.format);
+    let wanted = ListRequest {
+        branch: args.branch,
+        since: args.since,
+        filters: args.filter,
+    };
+    let filter = listed::filter(&store, &wanted)?;
+    let sessions = match limit {
+        Some(limit) => store.page(&filter, limit, args.page - 1)?,
+        None => store.list(&filter)?,
     };
     let page = Page {
         sessions: &sessions,
         number: args.page,
-        all: store.count(branch)?,
+        all: store.count(&filter)?,
+        is_chosen: filter != SessionFilter::default(),
     };
     args.output.print(&report::sessions(&page))?;
     Ok(Status::DONE)

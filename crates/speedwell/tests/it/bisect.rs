@@ -3,6 +3,9 @@
 use super::programs::PROGRAM;
 use super::project::Answer;
 use super::repository::{BENCH, COUNTED, Repository};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 /// Makes the program `bench` with the time that stands in `cost`; fails where `broken` is not empty.
@@ -117,21 +120,41 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
     }
 }
 
+/// Ten of the first seventy starts of a program or a build, in their order; other ones with another `SPEEDWELL_SEED`.
+fn drawn_moments() -> String {
+    let seed = std::env::var("SPEEDWELL_SEED");
+    let seed = seed.map_or(1, |seed| seed.parse().unwrap());
+    let mut drawn = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut moments = BTreeSet::new();
+    while moments.len() < 10 {
+        moments.insert(drawn.random_range(1..=70_u32));
+    }
+    let moments: Vec<String> = moments.iter().map(u32::to_string).collect();
+    moments.join(" ")
+}
+
 #[test]
-fn a_search_that_is_killed_ten_times_comes_to_the_same_answer() {
+fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
     let Some(repository) = Line::forty() else {
         return;
     };
-    let at = "3 17 31 33 35 38 43 52 60 71";
-    let whole = repository.whole();
-    let words = [&["bisect", &*whole], &BENCH[..]].concat();
-    let mut answer = repository.with_signal(&words, "KILL", at);
+    let at = drawn_moments();
+    let (whole, build) = (repository.whole(), format!("{COUNTED}\nsh build.sh"));
+    let words = ["bisect", &whole, "--build", &build, "./bench"];
+    let mut answer = repository.with_signal(&words, "KILL", &at);
     let mut kills = 0;
     while answer.status == -1 {
         kills += 1;
-        answer = repository.with_signal(&["bisect", "--resume", "@latest"], "KILL", at);
+        assert!(kills <= 10, "{answer:?}");
+        // Before the first build nothing is kept, and there is nothing to resume.
+        let is_begun = repository.run(&["history", "--format", "csv"]);
+        let again = match is_begun.stdout.lines().count() {
+            0 | 1 => &words[..],
+            _ => &["bisect", "--resume", "@latest"],
+        };
+        answer = repository.with_signal(again, "KILL", &at);
     }
-    assert_eq!(kills, 10, "{answer:?}");
+    assert_eq!(kills, 10, "at {at}: {answer:?}");
     let sentence = format!("{} made it slower: +", repository.shown(23));
     answer.expect_status(0).expect_stdout(&[&sentence]);
     let again = repository.run(&["bisect", "--resume", "@latest"]);
@@ -187,6 +210,25 @@ fn a_gain_in_two_parts_is_found_in_both() {
     let answer = repository.bisect(&repository.whole(), &[]).expect_status(0);
     let parts = [4, 9].map(|number| format!("{} made it faster: -", repository.shown(number)));
     answer.expect_stdout(&[&parts[0], &parts[1], "number 4", "number 9"]);
+}
+
+#[test]
+fn a_merge_is_one_revision_unless_all_parents_are_followed() {
+    let Some(repository) = Line::new(&[100; 3], |_| false) else {
+        return;
+    };
+    repository.branch("topic").commit("harmless");
+    repository.write("cost", "110");
+    let slower = repository.commit("the slow part of the topic");
+    repository.commit("harmless again");
+    repository.checkout("main").commit("meanwhile");
+    let merged = repository.merge("topic", "the topic");
+    let range = repository.whole();
+    let along_all: &[&str] = &["--all-parents"];
+    for (more, at) in [(&[][..], &merged), (along_all, &slower)] {
+        let found = repository.bisect(&range, more).expect_status(0);
+        found.expect_stdout(&[&format!("{} made it slower: +", &at[..10])]);
+    }
 }
 
 #[test]

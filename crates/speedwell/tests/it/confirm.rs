@@ -179,14 +179,14 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
     }
 }
 
-/// A repository of thirty commits whose history says that the program became 10 % slower with the twentieth. In truth it
+/// A repository of fifty commits whose history says that the program became 10 % slower with commit `slower`. In truth it
 /// takes 100 µs before and so many afterwards.
-fn suspicious(after: &str) -> Option<Repository> {
+fn suspicious(slower: usize, after: &str) -> Option<Repository> {
     let repository = Repository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
     let mut commits = vec![repository.id("HEAD")];
-    for commit in 2..=30 {
-        let cost = if commit < 20 { "100" } else { after };
+    for commit in 2..=50 {
+        let cost = if commit < slower { "100" } else { after };
         repository.write("cost", cost);
         repository.write("bench.in", &format!("{text}# commit {commit}\n"));
         commits.push(repository.commit(&format!("commit {commit}")));
@@ -211,9 +211,9 @@ fn suspicious(after: &str) -> Option<Repository> {
         header["origin"]["revision"] = commit.as_str().into();
         header["origin"]["tree"] = repository.id(&format!("{commit}^{{tree}}")).into();
         let noise = (place * 7 % 11) as f64 * 0.001;
-        let slower = if place < 19 { 1.0 } else { 1.1 };
+        let factor = if place + 1 < slower { 1.0 } else { 1.1 };
         for sample in run["run"]["samples"].as_array_mut().unwrap() {
-            sample["value"] = (100_000.0 * (1.0 + noise) * slower).into();
+            sample["value"] = (100_000.0 * (1.0 + noise) * factor).into();
         }
         all += &format!("{header}\n{run}\n");
     }
@@ -228,7 +228,7 @@ fn suspicious(after: &str) -> Option<Repository> {
 #[test]
 fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
     for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
-        let Some(repository) = suspicious(after) else {
+        let Some(repository) = suspicious(20, after) else {
             return;
         };
         let gate = ["history", "changes", "--fail-on", "worse"];
@@ -239,6 +239,26 @@ fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
             .expect_stderr(&[&format!(" is {state}")])
             .expect_stdout(&[state]);
         repository.run(&gate).expect_status(status);
+    }
+}
+
+#[test]
+fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told() {
+    for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
+        let Some(repository) = suspicious(50, after) else {
+            return;
+        };
+        let trend = repository.run(&["history", "trend", "BM_copy/8"]);
+        trend
+            .expect_status(0)
+            .expect_stdout(&["The newest point lies beyond all of the last 40"]);
+        let gate = ["history", "changes", "--fail-on", "worse"];
+        repository.run(&gate).expect_status(0);
+        let confirmed = [&gate[..], &["--confirm", "--build", "sh build.sh"]].concat();
+        let answer = repository.run(&confirmed).expect_status(status);
+        answer
+            .expect_stderr(&[&format!("change 1 is {state}")])
+            .expect_stdout(&[state]);
     }
 }
 

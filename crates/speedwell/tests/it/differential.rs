@@ -5,7 +5,7 @@ use crate::back_ends::Place;
 use speedwell_analysis as analysis;
 use speedwell_model::*;
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{PlacedRevision, Store, StoredPoint};
+use speedwell_results::store::{PlacedRevision, SessionFilter, Store, StoredPoint};
 
 /// How many sessions; more with `SPEEDWELL_DIFFERENTIAL=2000`.
 const SESSIONS: u64 = 200;
@@ -56,14 +56,40 @@ fn sessions_lists_and_exports_are_the_same() {
         let slots = |store: &mut Store| store.finished_slots(number).unwrap();
         both(&mut stores, "slots", slots);
     }
-    for branch in [None, Some("fix/a b"), Some("none")] {
-        both(&mut stores, "list", |store| store.list(branch).unwrap());
-        both(&mut stores, "count", |store| store.count(branch).unwrap());
+    let all = SessionFilter::default();
+    let of_branch = |name: &str| SessionFilter {
+        branch: Some(name.to_owned()),
+        ..SessionFilter::default()
+    };
+    let began = stores[0].list(&all).unwrap()[3].started_unix_ms;
+    let later = SessionFilter {
+        since_unix_ms: Some(began),
+        ..SessionFilter::default()
+    };
+    let numbered = SessionFilter {
+        numbers: Some(vec![2, 5, 9]),
+        ..SessionFilter::default()
+    };
+    for filter in [
+        all,
+        of_branch("fix/a b"),
+        of_branch("none"),
+        later,
+        numbered,
+    ] {
+        both(&mut stores, "list", |store| store.list(&filter).unwrap());
+        both(&mut stores, "count", |store| store.count(&filter).unwrap());
         for page in 0..4 {
-            let read = |store: &mut Store| store.page(branch, 50, page).unwrap();
+            let read = |store: &mut Store| store.page(&filter, 50, page).unwrap();
             both(&mut stores, &format!("page {page}"), read);
         }
     }
+    both(&mut stores, "sessions with a case", |store| {
+        store.numbers_with_case(|id| id.contains('1')).unwrap()
+    });
+    both(&mut stores, "revisions of sessions", |store| {
+        store.revisions_of_sessions().unwrap()
+    });
     both(&mut stores, "revisions", |store| {
         store.measured_revisions().unwrap()
     });

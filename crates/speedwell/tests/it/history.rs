@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commits of the project, and the first one with the change.
-const COMMITS: u32 = 40;
-const SLOWER: u32 = 23;
+pub const COMMITS: u32 = 40;
+pub const SLOWER: u32 = 23;
 
 /// Three figures of a commit, within a percent, in an order without a pattern; 8 % lower from [`SLOWER`] on.
-fn figures(commit: u32) -> [f64; 3] {
+pub fn figures(commit: u32) -> [f64; 3] {
     let factor = if commit < SLOWER { 1.0 } else { 0.92 };
     [0, 1, 2].map(|run| {
         let drawn = (commit * 3 + run).wrapping_mul(2_654_435_761);
@@ -24,14 +24,14 @@ fn figures(commit: u32) -> [f64; 3] {
 }
 
 /// The benchmark file as it is with a commit.
-fn benchmark(commit: u32) -> String {
+pub fn benchmark(commit: u32) -> String {
     let [a, b, c] = figures(commit);
     format!("case n=1\n* {a} {b} {c}\n")
 }
 
 /// A repository whose benchmark became 8 % slower with commit [`SLOWER`]; every commit is older than its parent by its
 /// date.
-fn repository() -> Option<Repository> {
+pub fn repository() -> Option<Repository> {
     let repository = Repository::new()?;
     let commit = |commit: u32| {
         let unix_s = 2_000_000_000 - i64::from(commit) * 1000;
@@ -43,7 +43,7 @@ fn repository() -> Option<Repository> {
 }
 
 /// The lines of a session of one commit, as they are exported; `edit` changes its first line.
-fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Value)) -> String {
+pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Value)) -> String {
     let mut header = json!({
         "speedwell": "session", "version": 1, "id": format!("session-{commit}-{revision}"),
         "started_unix_ms": 1_900_000_000_000_i64 + i64::from(commit), "state": "complete",
@@ -71,7 +71,7 @@ fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Value)) 
 
 /// [`repository`] with a session of every commit in its store, each as `edit` changes it by the number of its commit; none
 /// where that answers no.
-fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
+pub fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
     let repository = repository()?;
     let line = repository.git(&["log", "--reverse", "--format=%H %T", "main"]);
     let mut text = String::new();
@@ -83,25 +83,30 @@ fn measured(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Repository> {
             });
         }
     }
-    std::fs::write(repository.outside("all.jsonl"), text).unwrap();
-    let all = repository.outside("all.jsonl");
-    repository
-        .run(&["import", all.to_str().unwrap(), "-q"])
-        .expect_status(0);
+    import(&repository, &text);
     Some(repository)
 }
 
-fn every(_: u32, _: &mut Value) -> bool {
+/// Takes exported sessions into the store of the repository.
+pub fn import(repository: &Repository, text: &str) {
+    let file = repository.outside("all.jsonl");
+    std::fs::write(&file, text).unwrap();
+    repository
+        .run(&["import", file.to_str().unwrap(), "-q"])
+        .expect_status(0);
+}
+
+pub fn every(_: u32, _: &mut Value) -> bool {
     true
 }
 
 /// The words that list changes for programs.
-fn list<'a>(words: &[&'a str]) -> Vec<&'a str> {
+pub fn list<'a>(words: &[&'a str]) -> Vec<&'a str> {
     [&["history", "changes", "--format", "json"][..], words].concat()
 }
 
 /// The changes that were listed.
-fn changes(answer: Answer) -> Vec<Value> {
+pub fn changes(answer: Answer) -> Vec<Value> {
     let json = answer.expect_status(0).json();
     json["changes"].as_array().unwrap().clone()
 }

@@ -4,7 +4,7 @@
 use super::project::{Answer, Project, repository};
 use speedwell_model::{Better, OriginSource, Session};
 use speedwell_results::formats::{Directions, Input, asv, read, read_input};
-use speedwell_results::store::Store;
+use speedwell_results::store::{SessionFilter, Store};
 use std::path::{Path, PathBuf};
 
 fn golden(path: &str) -> PathBuf {
@@ -37,7 +37,7 @@ fn copied(project: Project, name: &str, from: &Path) -> Project {
 /// All sessions in the store of a project, the oldest first.
 fn sessions(project: &Project) -> Vec<Session> {
     let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
-    let listed = store.list(None).unwrap();
+    let listed = store.list(&SessionFilter::default()).unwrap();
     let session = |number| store.session(number).unwrap();
     listed.iter().map(|one| session(one.number)).collect()
 }

@@ -4,7 +4,7 @@
 use crate::arbitrary;
 use speedwell_model::*;
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::Store;
+use speedwell_results::store::{SessionFilter, Store};
 use std::sync::Arc;
 
 fn written(sessions: &[Session]) -> String {
@@ -47,7 +47,10 @@ fn a_database_rebuilt_from_joined_files_is_equal() {
     for session in json_lines::read(&written(&all)).unwrap() {
         rebuilt.insert(&session).unwrap();
     }
-    assert_eq!(rebuilt.list(None).unwrap(), original.list(None).unwrap());
+    assert_eq!(
+        rebuilt.list(&SessionFilter::default()).unwrap(),
+        original.list(&SessionFilter::default()).unwrap()
+    );
     for session in all {
         assert_eq!(rebuilt.session(session.number.unwrap()).unwrap(), session);
     }

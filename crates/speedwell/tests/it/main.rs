@@ -59,6 +59,8 @@ mod fake_forge;
 mod grammar;
 mod harness_driver;
 mod history;
+mod history_line;
+mod history_names;
 mod history_page;
 mod http_tools;
 mod imports;

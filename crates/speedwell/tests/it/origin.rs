@@ -126,6 +126,13 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
         !release.contains(&one) && release.contains("v1.4"),
         "{release}"
     );
+    assert_eq!(history(&["--since", "2999-12-31"]).lines().count(), 1);
+    assert_eq!(history(&["--since", "2026-01-31"]), all);
+    assert_eq!(history(&["-f", "quick.* n=[12]"]), all);
+    assert_eq!(history(&["-f", "slow", "-f", "n=2"]).lines().count(), 1);
+    let none = repository.run(&["history", "-f", "slow"]);
+    none.expect_status(0)
+        .expect_stdout(&["no stored session is like that"]);
     // What is imported again knows it still.
     let lines = repository.run(&["report", "@1", "--export", "jsonl"]);
     std::fs::write(repository.project.path("one.jsonl"), lines.stdout).unwrap();
@@ -133,4 +140,37 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
     repository.run(&words).expect_status(0);
     let other = history(&["--db", "other.db"]);
     assert!(other.contains(&one) && other.contains("old"), "{other}");
+}
+
+#[test]
+fn the_list_can_begin_behind_a_revision_on_every_way_from_it() {
+    let Some(repository) = repository() else {
+        return;
+    };
+    repository.commit("one");
+    repository.commit("two");
+    repository.git(&["tag", "v1"]);
+    repository.branch("fix").commit("three, on a branch");
+    measure(&repository, &[]);
+    repository.checkout("main").commit("three");
+    measure(&repository, &[]);
+    // Measured last, and older than the tag.
+    measure(&repository, &["--revision", &repository.id("v1~")]);
+    measure(&repository, &["--revision", &repository.id("v1")]);
+    let numbers = |words: &[&str]| {
+        let words = [&["history", "--format", "json", "--since"][..], words].concat();
+        let json = repository.run(&words).expect_status(0).json();
+        let numbers = json["sessions"].as_array().unwrap().iter();
+        numbers
+            .map(|session| session["number"].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(&["v1"]), [1, 2]);
+    assert_eq!(numbers(&["@4"]), [1, 2]);
+    assert_eq!(numbers(&["v1~"]), [1, 2, 4]);
+    assert_eq!(numbers(&["v1", "--branch", "main"]), [2]);
+    let answer = repository.run(&["history", "--since", "v9"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["'v9' is neither a day nor a revision", "--since 2026-01-31"]);
 }

@@ -3,6 +3,7 @@
 use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, failure, run, run_of, slots};
 use speedwell_model::*;
+use speedwell_results::store::SessionFilter;
 use std::collections::BTreeSet;
 use std::thread;
 
@@ -201,7 +202,7 @@ fn four_programs_open_a_fresh_file_at_once_and_record_side_by_side(place: &Place
         }
     });
     let store = place.open();
-    let all = store.list(None).unwrap();
+    let all = store.list(&SessionFilter::default()).unwrap();
     assert_eq!(
         all.iter().map(|one| one.number).collect::<Vec<_>>(),
         [1, 2, 3, 4]

@@ -4,7 +4,7 @@ use crate::arbitrary;
 use crate::back_ends::{Place, on_both};
 use crate::by_hand::{blank, failure, run, run_of};
 use speedwell_model::*;
-use speedwell_results::store::{Reference, Store};
+use speedwell_results::store::{Reference, SessionFilter, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn every_session_comes_back_as_it_was_taken_in(place: &Place) {
         session.number = Some(number);
         assert_eq!(store.session(number).unwrap(), session, "seed {seed}");
     }
-    assert_eq!(store.list(None).unwrap().len(), 300);
+    assert_eq!(store.list(&SessionFilter::default()).unwrap().len(), 300);
 }
 
 fn values_that_are_no_numbers_are_kept(place: &Place) {
@@ -53,7 +53,7 @@ fn taking_a_session_in_twice_changes_nothing(place: &Place) {
     let session = arbitrary::session(1);
     let first = store.insert(&session).unwrap();
     assert_eq!(store.insert(&session).unwrap(), first);
-    assert_eq!(store.list(None).unwrap().len(), 1);
+    assert_eq!(store.list(&SessionFilter::default()).unwrap().len(), 1);
 }
 
 fn references_find_sessions_and_unknown_ones_name_what_there_is(place: &Place) {
@@ -131,7 +131,7 @@ fn the_list_counts_without_reading_the_data(place: &Place) {
     store.insert(&session).unwrap();
     store.insert(&blank("b")).unwrap();
 
-    let all = store.list(None).unwrap();
+    let all = store.list(&SessionFilter::default()).unwrap();
     let first = &all[0];
     assert_eq!((first.benchmarks, first.cases, first.runs), (1, 3, 9));
     assert_eq!((first.failures, first.skipped), (1, 1));
@@ -147,13 +147,19 @@ fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there(place: &Place)
     }
     store.delete(3).unwrap();
     let numbers = |page: u32| -> Vec<i64> {
-        let page = store.page(None, 10, page).unwrap();
+        let page = store.page(&SessionFilter::default(), 10, page).unwrap();
         page.iter().map(|session| session.number).collect()
     };
     assert_eq!(numbers(0), (16..=25).collect::<Vec<_>>());
     assert_eq!(numbers(2), [1, 2, 4, 5]);
-    assert_eq!((numbers(3).len(), store.count(None).unwrap()), (0, 24));
-    for listed in store.list(None).unwrap() {
+    assert_eq!(
+        (
+            numbers(3).len(),
+            store.count(&SessionFilter::default()).unwrap()
+        ),
+        (0, 24)
+    );
+    for listed in store.list(&SessionFilter::default()).unwrap() {
         let session = store.session(listed.number).unwrap();
         let cases: BTreeSet<String> = session.runs.iter().map(|run| run.case.id()).collect();
         assert_eq!(
@@ -167,7 +173,7 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone(place: &Place) {
     let mut store = place.open();
     store.begin(&blank("a"), "{}").unwrap();
     assert!(
-        !store.list(None).unwrap()[0].is_killed,
+        !store.list(&SessionFilter::default()).unwrap()[0].is_killed,
         "this process lives"
     );
     let set = |change: &str| {
@@ -176,7 +182,7 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone(place: &Place) {
     };
     // Process 1 always lives, and this is its number but not its start.
     set("pid = 1, started_ticks = started_ticks + 1");
-    assert!(store.list(None).unwrap()[0].is_killed);
+    assert!(store.list(&SessionFilter::default()).unwrap()[0].is_killed);
     assert!(store.resume(1).is_ok(), "it can be resumed");
     let start = std::fs::read_to_string("/proc/1/stat").unwrap();
     let start = start.rsplit_once(')').unwrap().1.split_whitespace().nth(19);

@@ -82,7 +82,7 @@ impl Suite {
 }
 
 /// Where `scripts/install-test-tools` puts what it installs.
-fn installed(path: &str) -> Option<PathBuf> {
+pub fn installed(path: &str) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let found = cache.join("speedwell/test-tools").join(path);

@@ -43,7 +43,6 @@ fn appending_points_ends_where_walking_all_of_them_does() {
         let mut appended = Walk::default();
         for count in 0..=points.len() {
             let series = Series::new(&points[..count]).unwrap();
-            appended = Walk::from_bytes(&appended.to_bytes(), &series).unwrap();
             appended.go_on(&series);
             let mut once = Walk::default();
             once.go_on(&series);
@@ -253,38 +252,6 @@ fn a_slope_is_called_a_drift_and_a_step_is_not() {
     assert_eq!(shapes(0.0, 0.05), [Shape::Step]);
     let slope = shapes(0.0003, 0.0);
     assert!(slope.contains(&Shape::Drift), "{slope:?}");
-}
-
-#[test]
-fn a_walk_that_cannot_be_of_these_points_begins_again() {
-    let series = Series::new(&with_step(noisy(Noise::Normal, 120, 3), 60, 0.1)).unwrap();
-    let mut walk = Walk::default();
-    walk.go_on(&series);
-    let bytes = walk.to_bytes();
-    assert_eq!(Walk::from_bytes(&bytes, &series), Some(walk));
-    assert_eq!(Walk::from_bytes(&bytes, &series.prefix(119)), None);
-    for damaged in [
-        &bytes[..bytes.len() - 1],
-        &bytes[..bytes.len() - 4],
-        &bytes[..3],
-        &[],
-    ] {
-        assert_eq!(Walk::from_bytes(damaged, &series), None);
-    }
-    let mut other_rules = bytes.clone();
-    other_rules[0] ^= 1;
-    assert_eq!(Walk::from_bytes(&other_rules, &series), None);
-    // Whatever else is damaged, going on does not panic.
-    for index in 4..bytes.len() {
-        for bit in 0..8 {
-            let mut damaged = bytes.clone();
-            damaged[index] ^= 1 << bit;
-            if let Some(mut walk) = Walk::from_bytes(&damaged, &series) {
-                walk.go_on(&series);
-                walk.changes(&series);
-            }
-        }
-    }
 }
 
 #[test]

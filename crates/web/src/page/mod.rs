@@ -157,6 +157,7 @@ impl Visit<'_> {
             sessions,
             number: 1,
             all: sessions.len(),
+            is_chosen: false,
         });
         let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {

@@ -75,6 +75,7 @@ fn filter(visit: Visit<'_>) -> Result<SessionFilter, Refusal> {
         machine: visit.query.number("machine")?,
         benchmark: text("benchmark"),
         variant: text("variant"),
+        ..SessionFilter::default()
     })
 }
 

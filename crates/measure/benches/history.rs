@@ -1,0 +1,180 @@
+//! What looking at results over time costs: `cargo bench -p speedwell-measure --bench history [-- SERIES POINTS]`.
+//!
+//! A store of 500 series with 1000 points each is searched, then once more after one new session of all of them; then a
+//! course of 2000 points, and the origin of a session in a repository of 100,000 commits. Times are by the clock, the least of
+//! several tries, so that other work on the machine counts as little as it can. Figures are in `docs/why/statistics.md`.
+//! Without `--bench` (as under `cargo test --benches`) everything is small and only shows that it runs.
+
+use anyhow::Result;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_environment::origin;
+use speedwell_fixtures::{History, Story};
+use speedwell_measure::history::{HistoryRequest, history};
+use speedwell_model::{
+    Better, Machine, Metric, OriginRequest, Point, PointKind, Revision, SeriesKey, SessionPoint,
+    SessionPoints, State,
+};
+use speedwell_results::store::Store;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The branch of the made line. No repository has one of that name.
+const LINE: &str = "made for a bench";
+
+fn main() -> Result<()> {
+    let is_bench = std::env::args().any(|word| word == "--bench");
+    let given: Vec<usize> = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let (series, points, long, commits) = match given[..] {
+        [series, points] => (series, points, 2 * points, 100 * points),
+        _ if is_bench => (500, 1000, 2000, 100_000),
+        _ => (3, 30, 40, 100),
+    };
+    let folder = tempfile::tempdir()?;
+
+    let mut store = Store::open(&folder.path().join("many.db"))?;
+    let mut made = Made::new(series);
+    made.sessions(&mut store, 0..points)?;
+    let first = least(1, || search(&mut store))?;
+    let again = least(3, || search(&mut store))?;
+    made.sessions(&mut store, points..points + 1)?;
+    let grown = least(1, || search(&mut store))?;
+    println!(
+        "{series} series of {points} points, first  {:>9.1} ms",
+        first
+    );
+    println!("the same once more                 {again:>9.1} ms");
+    println!("with one new session               {grown:>9.1} ms");
+
+    let mut store = Store::open(&folder.path().join("long.db"))?;
+    Made::new(1).sessions(&mut store, 0..long)?;
+    let course = least(5, || search(&mut store))?;
+    println!("one series of {long} points            {course:>9.1} ms");
+
+    if let Some(known) = repository(&folder.path().join("repository"), commits) {
+        let asked = least(10, || {
+            let found = origin(known.folder(), &OriginRequest::default());
+            anyhow::ensure!(found.is_some_and(|origin| origin.revision == known.id("HEAD")));
+            Ok(())
+        })?;
+        let compared = least(10, || {
+            known.id("HEAD");
+            Ok(())
+        })?;
+        println!(
+            "origin among {commits} commits        {:>9.1} ms",
+            asked - compared
+        );
+    }
+    Ok(())
+}
+
+/// The least time of so many tries, in milliseconds.
+fn least(tries: u32, mut what: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut least = Duration::MAX;
+    for _ in 0..tries {
+        let begin = Instant::now();
+        what()?;
+        least = least.min(begin.elapsed());
+    }
+    Ok(least.as_secs_f64() * 1e3)
+}
+
+/// What `history changes` does before it writes.
+fn search(store: &mut Store) -> Result<()> {
+    let request = HistoryRequest {
+        branch: Some(LINE.to_owned()),
+        ..HistoryRequest::default()
+    };
+    std::hint::black_box(history(store, &request)?);
+    Ok(())
+}
+
+/// Sessions whose figures become worse by 5 % now and then, each series at places of its own.
+struct Made {
+    series: usize,
+    random: Xoshiro256PlusPlus,
+}
+
+impl Made {
+    fn new(series: usize) -> Made {
+        Made {
+            series,
+            random: Xoshiro256PlusPlus::seed_from_u64(1),
+        }
+    }
+
+    /// A session at each of these places of the line.
+    fn sessions(&mut self, store: &mut Store, places: std::ops::Range<usize>) -> Result<()> {
+        let line: Vec<Revision> = places.clone().map(revision).collect();
+        store.keep_line(LINE, u32::try_from(places.start)?, &line)?;
+        for (place, revision) in places.zip(line) {
+            let mut session = Story::fixed(&["default"], 1).session();
+            session.runs.clear();
+            session.id = format!("session {place}");
+            session.state = State::Imported;
+            session.started_unix_ms = place as i64;
+            let number = store.insert(&session)?;
+            let points = (0..self.series).map(|series| self.point(series, place, &revision));
+            let points = SessionPoints {
+                machine: Machine {
+                    id: "bench".into(),
+                    name: None,
+                    label: None,
+                    class: None,
+                },
+                circumstances: vec![("kernel".into(), "6.1".into())],
+                points: points.collect(),
+            };
+            store.keep_points(number, &points)?;
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, series: usize, place: usize, revision: &Revision) -> SessionPoint {
+        let drawn: f64 = (0..4).map(|_| self.random.random::<f64>() - 0.5).sum();
+        let steps = (place + 37 * series) / 400;
+        let value = 1000.0 * 1.05_f64.powi(steps as i32) * (1.0 + 0.03 * drawn);
+        SessionPoint {
+            series: SeriesKey {
+                case: format!("group/benchmark n={series}"),
+                variant: "default".into(),
+                metric: Metric::new("throughput", "1/s", Better::Higher),
+            },
+            place: 0,
+            revision: Some(revision.clone()),
+            point: Point {
+                value,
+                interval: Some((0.99 * value, 1.01 * value)),
+                runs: 6,
+                spread: Some(0.02),
+                kind: PointKind::Measured,
+                is_dirty: false,
+                work: None,
+            },
+        }
+    }
+}
+
+fn revision(place: usize) -> Revision {
+    Revision {
+        id: format!("{place:040x}"),
+        tree: Some(format!("{:040x}", place + 1_000_000)),
+        committed_unix_ms: Some(place as i64),
+        ..Revision::default()
+    }
+}
+
+/// A repository of so many commits; `None`, said on stderr, without git.
+fn repository(folder: &Path, commits: usize) -> Option<History> {
+    let history = History::begin(folder)?;
+    let commit = |number: usize| {
+        let unix_s = speedwell_fixtures::BEGIN_UNIX_S + number as i64;
+        (format!("commit {number}"), unix_s, format!("{number}"))
+    };
+    let all: Vec<_> = (0..commits).map(commit).collect();
+    history.commits("counted", &all);
+    Some(history)
+}

@@ -1,0 +1,86 @@
+//! Which sessions are listed: those of a branch, those since a day or a revision, those with some case.
+//!
+//! Decides what "since" means: for a day the time of measuring, for a revision the commits that came after it. Start at
+//! [`filter`].
+
+use crate::history::today;
+use crate::reference;
+use anyhow::{Result, ensure};
+use regex::Regex;
+use speedwell_environment::Git;
+use speedwell_results::formats::point_table::moment;
+use speedwell_results::store::{SessionFilter, Store};
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long git may take. It is asked twice.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Which sessions are wanted; all of them where nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct ListRequest {
+    /// Measured on this branch.
+    pub branch: Option<String>,
+    /// A day (`2026-01-31`, with or without a time of day) or a revision (`v1.4`, `@base`).
+    pub since: Option<String>,
+    /// With a run of a case whose name of today matches any of these.
+    pub filters: Vec<Regex>,
+}
+
+/// The same as the store understands it.
+///
+/// # Errors
+/// Nobody knows the revision, or the store fails.
+pub fn filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
+    let mut filter = SessionFilter {
+        branch: request.branch.clone(),
+        ..SessionFilter::default()
+    };
+    if let Some(word) = &request.since {
+        match day(word) {
+            Some(unix_ms) => filter.since_unix_ms = Some(unix_ms),
+            None => filter.numbers = Some(later(store, word)?),
+        }
+    }
+    if !request.filters.is_empty() {
+        let renames = store.renames()?;
+        let is_wanted = |case: &str| {
+            let name = today(case, &renames);
+            request.filters.iter().any(|filter| filter.is_match(&name))
+        };
+        let with_case = store.numbers_with_case(is_wanted)?;
+        filter.numbers = Some(match filter.numbers {
+            Some(later) => (later.into_iter())
+                .filter(|number| with_case.binary_search(number).is_ok())
+                .collect(),
+            None => with_case,
+        });
+    }
+    Ok(filter)
+}
+
+/// A moment that begins with a day. Digits alone are the beginning of a revision.
+fn day(word: &str) -> Option<i64> {
+    let separator = word.as_bytes().get(4)?;
+    matches!(separator, b'-' | b'.' | b'/').then(|| moment(word))?
+}
+
+/// Sessions whose code came after the one that `word` names: it leads there, as far as git or a remembered line knows.
+fn later(store: &Store, word: &str) -> Result<Vec<i64>> {
+    let git = Git::at(Path::new("."), LIMIT);
+    let revision = reference::revision(store, &git, word)?;
+    let measured = store.revisions_of_sessions()?;
+    let tips: HashSet<&str> = measured.iter().map(|(_, id)| id.as_str()).collect();
+    let by_git = git.later(&revision, &tips.into_iter().collect::<Vec<_>>());
+    let by_line = store.revisions_behind(&revision)?;
+    ensure!(
+        by_git.is_some() || by_line.is_some(),
+        "'{word}' is neither a day nor a revision that git or a remembered line knows\nhint: --since 2026-01-31, --since \
+         v1.4, --since @rev:v1.4"
+    );
+    let mut later = by_git.unwrap_or_default();
+    later.extend(by_line.unwrap_or_default());
+    let numbers = measured.iter().filter(|(_, id)| later.contains(id));
+    Ok(numbers.map(|(number, _)| *number).collect())
+}

@@ -1,0 +1,120 @@
+//! The line of a project that has more than one commit after the other: merges, squashed branches, and the gate of a branch.
+
+use super::history::{COMMITS, SLOWER, benchmark, changes, import, list, measured, session};
+use super::repository::Repository;
+use serde_json::Value;
+
+/// A session of each commit of `range`, by git's words for it, with the figures of commit `as_if`.
+fn sessions(repository: &Repository, range: &str, as_if: u32) -> String {
+    let listed = repository.git(&["log", "--reverse", "--format=%H %T", range]);
+    let sessions = listed.lines().map(|line| {
+        let (revision, tree) = line.split_once(' ').unwrap();
+        session(as_if, [revision, tree], |_| {})
+    });
+    sessions.collect()
+}
+
+/// Forty commits along the first parents, of which the 16th merges a branch of three and the 18th is another branch of two,
+/// squashed. The benchmark became slower with the 23rd.
+fn with_branches() -> Option<Repository> {
+    let repository = Repository::new()?;
+    let go_to = |first: u32, last: u32| {
+        for commit in first..=last {
+            repository.write("g/parse.fake", &benchmark(commit));
+            repository.commit(&format!("commit {commit}"));
+        }
+    };
+    go_to(1, 12);
+    repository.branch("topic");
+    for part in 1..=3 {
+        repository.write("topic", &format!("{part}"));
+        repository.commit(&format!("part {part} of the topic"));
+    }
+    repository.checkout("main");
+    go_to(13, 15);
+    repository.merge("topic", "commit 16, a merge");
+    go_to(17, 17);
+    repository
+        .branch("fix")
+        .write("fix", "1")
+        .commit("half a fix");
+    repository.write("fix", "2").commit("the whole fix");
+    repository.checkout("main");
+    repository.squash("fix", "commit 18, squashed");
+    go_to(19, COMMITS);
+    Some(repository)
+}
+
+#[test]
+fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_none() {
+    let Some(repository) = with_branches() else {
+        return;
+    };
+    let line = repository.git(&[
+        "log",
+        "--first-parent",
+        "--reverse",
+        "--format=%H %T",
+        "main",
+    ]);
+    assert_eq!(line.lines().count() as u32, COMMITS);
+    let mut text = String::new();
+    for (commit, line) in (1..).zip(line.lines()) {
+        let (revision, tree) = line.split_once(' ').unwrap();
+        text += &session(commit, [revision, tree], |_| {});
+    }
+    // As slow as later commits: on the line they would be a change of their own.
+    text += &sessions(&repository, "main~24^..topic", 30);
+    text += &sessions(&repository, "fix^..fix", 18);
+    text += &sessions(&repository, "fix~2..fix~1", 30);
+    import(&repository, &text);
+
+    let found = changes(repository.run(&list(&[])));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let slower = repository.id(&format!("main~{}", COMMITS - SLOWER));
+    assert_eq!(found[0]["after"], slower.as_str());
+    assert_eq!(found[0]["revisions"], 1);
+    let trend = repository.run(&["history", "trend", "--format", "json"]);
+    let shown = trend.expect_status(0).json();
+    let points = shown["points"].as_array().unwrap();
+    let places: Vec<u64> = points
+        .iter()
+        .map(|point| point["position"].as_u64().unwrap())
+        .collect();
+    // The tip of the squashed branch has the files of the 18th commit, so it counts there.
+    let mut expected: Vec<u64> = (0..u64::from(COMMITS)).collect();
+    expected.insert(18, 17);
+    assert_eq!(places, expected);
+    let listed = repository.run(&["history", "changes"]).expect_status(0);
+    listed.expect_stdout(&["4 points of no revision on this line are left out"]);
+}
+
+#[test]
+fn the_gate_of_a_branch_counts_what_came_after_the_merge_base_and_needs_a_measured_one() {
+    let Some(repository) = measured(|commit, _: &mut Value| (3..=20).contains(&commit)) else {
+        return;
+    };
+    let gate = |base: &str| {
+        let words = ["history", "changes", "--fail-on", "worse", "--since", base];
+        repository.run(&[&words[..], &["--branch", "topic"]].concat())
+    };
+    repository.git(&["checkout", "-q", "-b", "topic", "main~20"]);
+    let mut text = String::new();
+    for commit in 21..=COMMITS {
+        // Five more commits without the change, and then some with it.
+        let as_if = if commit < 26 { commit - 20 } else { commit };
+        repository.write("own", &format!("{commit}"));
+        let id = repository.commit(&format!("own commit {commit}"));
+        let tree = repository.id(&format!("{id}^{{tree}}"));
+        text += &session(as_if, [&id, &tree], |_| {});
+    }
+    import(&repository, &text);
+    gate("@base:main").expect_status(1);
+    // Where the branch has come to by now, nothing changed since.
+    repository.git(&["branch", "release", "topic"]);
+    gate("@base:release").expect_status(0);
+    repository.git(&["branch", "ancient", "main~38"]);
+    gate("@base:ancient")
+        .expect_status(2)
+        .expect_stderr(&["no measured revision at or before the merge base"]);
+}
