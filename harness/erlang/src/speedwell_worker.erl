@@ -29,7 +29,8 @@
     epoch :: integer(),
     interval :: pos_integer(),
     wanted :: pos_integer(),
-    stream :: boolean()
+    stream :: boolean(),
+    clock :: boolean()
 }).
 
 %% Starts a worker, linked to and monitored by the caller. It executes init_runner, tells `{ready, Pid}` and
@@ -84,9 +85,9 @@ parked(Worker = #worker{job = Job}) ->
 
 work({live, Flag}, Worker) ->
     live(Flag, erlang:monotonic_time(), Worker);
-work({continuous, Flag, Epoch, {Warmup, Interval, Wanted, Stream}}, Worker = #worker{histogram = Histogram}) ->
+work({continuous, Flag, Epoch, {Warmup, Interval, Wanted, Stream, Clock}}, Worker = #worker{histogram = Histogram}) ->
     speedwell_histogram:taken(Histogram),
-    Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Wanted, stream = Stream},
+    Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Wanted, stream = Stream, clock = Clock},
     Start = wait_for(Epoch),
     Fresh = Worker#worker{count = 0},
     {Points, Late, Done} = case Warmup of
@@ -94,7 +95,7 @@ work({continuous, Flag, Epoch, {Warmup, Interval, Wanted, Stream}}, Worker = #wo
         0 -> window(Run, Epoch + Interval, Start, 1, passed(Run, 0, 0, [], Fresh), 0, Fresh);
         _ -> window(Run, Epoch + Warmup, Start, 0, [], 0, Fresh)
     end,
-    report(#{points => lists:reverse(Points), late => nanoseconds(Late)}, Done);
+    report(#{points => lists:reverse(Points), late => nanoseconds(Late), cpu_ms => processor_time()}, Done);
 work({timed, Flag, Epoch, Loop}, Worker = #worker{histogram = Histogram}) ->
     speedwell_histogram:taken(Histogram),
     Start = wait_for(Epoch),
@@ -158,11 +159,27 @@ add(Histogram, Native, Size) ->
     speedwell_histogram:add(Histogram, nanoseconds(Native) * 1000 div Size).
 
 %% Notes a point. The job is told of the last one, and of all of them if somebody watches.
-passed(#run{wanted = Wanted, stream = Stream}, K, Time, Points, #worker{job = Job, count = Count}) ->
+passed(#run{wanted = Wanted, stream = Stream, clock = Clock}, K, Time, Points, #worker{job = Job, count = Count}) ->
     Point = {nanoseconds(Time), Count},
     Stream andalso (Job ! {point, self(), K, Point}),
+    Clock andalso (K =:= 0 orelse K + 1 =:= Wanted) andalso note_processor_time(K),
     K + 1 =:= Wanted andalso (Job ! {last_point, self()}),
     [Point | Points].
+
+%% The clock of the process, in milliseconds: with one worker little else uses the processor. Kept in the dictionary, as
+%% it is read twice in a run.
+note_processor_time(0) ->
+    put(speedwell_cpu, {element(1, statistics(runtime)), undefined});
+note_processor_time(_) ->
+    {From, _} = get(speedwell_cpu),
+    put(speedwell_cpu, {From, element(1, statistics(runtime))}).
+
+%% Between the first point and the last one; `undefined` if nobody asked, or the run ended before.
+processor_time() ->
+    case erase(speedwell_cpu) of
+        {From, To} when is_integer(To) -> To - From;
+        _ -> undefined
+    end.
 
 %% `Left` iterations in batches whose last one is shorter.
 timed(_, 0, _, From, Worker) ->

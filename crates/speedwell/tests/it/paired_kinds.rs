@@ -95,6 +95,26 @@ fn pairs_of_snippets_in_go() {
 }
 
 #[test]
+fn pairs_of_snippets_in_java() {
+    let text = "long x = 0; for (int i = 0; i < COUNT; i++) { x += i * (x | 3); } return x;";
+    snippets("java", &["javac"], text);
+}
+
+#[test]
+fn pairs_of_snippets_in_erlang() {
+    snippets("erlang", &["erl"], "lists:sum(lists:seq(1, COUNT)).");
+}
+
+#[test]
+fn pairs_of_snippets_in_elixir() {
+    snippets(
+        "elixir",
+        &["elixir"],
+        "Enum.sum(Enum.map(1..COUNT, &(&1 * 3)))",
+    );
+}
+
+#[test]
 fn pairs_of_a_python_file() {
     let text = "import os\nimport speedwell\n\nWORK = 1000 * int(os.environ['WORK'])\n\n\n@speedwell.benchmark\n\
                 def add(bench):\n    for _ in bench:\n        sum(range(WORK))\n";
@@ -129,8 +149,8 @@ fn pairs_of_a_script_of_node_core() {
     if node().is_none() {
         return;
     }
-    let library = repository().join("harness/node/test/fixtures/common.js");
-    let library = std::fs::read_to_string(library).unwrap();
+    let library = repository().join("harness/node/index.js");
+    let library = format!("module.exports = require({library:?});\n");
     let project = Project::new()
         .with("benchmark/common.js", &library)
         .with("benchmark/api/add.js", script);
@@ -149,7 +169,7 @@ fn pairs_of_programs_with_google_benchmark() {
     let project = Project::new()
         .with_program("old", &program("100"))
         .with_program("new", &program("300"));
-    let words = ["compare", "--old", "./old", "--new", "./new"];
+    let words = ["compare", "./old", "./new"];
     is_paired(project.run(&[&words[..], &PAIRS[..]].concat()));
 }
 
