@@ -3,9 +3,6 @@
 
 -export([run/3]).
 
-%% The clock of the process has ticks of a millisecond; less than so many tell nothing.
--define(LEAST_CPU_MS, 50).
-
 -type sender() :: fun((atom(), [{atom(), term()}], [{atom(), list()}]) -> ok).
 
 %% Performs `run`. Jobs that failed are gone afterwards.
@@ -45,9 +42,12 @@ failed(Name, Reason, Send) ->
     true.
 
 continuous(Names, Pids, Workers, Fields, Send) ->
-    %% What the clock of the process tells is that of a worker only if there is one.
-    HasClock = maps:get(<<"cpu">>, Fields, <<"0">>) =:= <<"1">> andalso Workers =:= 1,
-    Plan = (plan(#{interval_ns => <<"interval_ns">>}, Fields))#{clock => HasClock},
+    %% What the clocks of the schedulers tell is that of a worker only if there is one.
+    Clock = case Fields of
+        #{<<"cpu">> := <<"1">>} when Workers =:= 1 -> speedwell_clock:schedulers();
+        _ -> []
+    end,
+    Plan = (plan(#{interval_ns => <<"interval_ns">>}, Fields))#{clock => Clock},
     Streamed = case Fields of
         #{<<"stream">> := <<"1">>} -> Plan#{observer => observer(Names, Pids, Plan, Send)};
         _ -> Plan
@@ -57,11 +57,11 @@ continuous(Names, Pids, Workers, Fields, Send) ->
                                       {W, Report} <- numbered(Reports)],
     {Outcomes, End}.
 
-worker(Name, W, #{points := Points, batch := Batch, batches := Table, cpu_ms := Cpu}, Send) ->
+worker(Name, W, #{points := Points, batch := Batch, batches := Table, cpu_ns := Cpu}, Send) ->
     {Times, Counts} = lists:unzip(Points),
     {Quantiles, Batches} = speedwell_histogram:quantiles(Table),
     Send(worker, [{job, Name}, {w, W}, {epoch_ns, 0}, {batch, Batch}, {q_ps, {list, Quantiles}}, {batches, Batches}
-                  | [{cpu_ns, Cpu * 1000000} || is_integer(Cpu), Cpu >= ?LEAST_CPU_MS]],
+                  | [{cpu_ns, Cpu} || is_integer(Cpu)]],
          [{t_ns, Times}, {count, Counts}]).
 
 numbered(List) ->

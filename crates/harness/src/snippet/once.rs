@@ -11,8 +11,8 @@ use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Clock, Counting, Failure, Language, Length, Metric, Nodes, Sample,
-    Samples, Sampling, Snippet, SnippetTiming,
+    Better, Case, Cause, Clock, Counting, Failure, Language, Metric, Nodes, Sample, Samples,
+    Sampling, Snippet, SnippetTiming,
 };
 use speedwell_process::{Spec, run};
 use std::path::PathBuf;
