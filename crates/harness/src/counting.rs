@@ -22,9 +22,9 @@ pub fn check(kind: Kind) -> Result<(), &'static str> {
     use Language::*;
     match kind {
         Kind::Cpp | Kind::Program | Kind::Snippet(C | Cpp | Rust) => Ok(()),
-        Kind::Python | Kind::Snippet(Python) => {
-            Err("its interpreter would be counted with it, and its harness, which looks at the clock")
-        }
+        Kind::Python | Kind::Snippet(Python) => Err(
+            "its interpreter would be counted with it, and its harness, which looks at the clock",
+        ),
         Kind::Snippet(Go) => Err("its runtime does not run under valgrind (3.19 ends in a crash)"),
         Kind::Snippet(Java | Erlang | Elixir | Node) | Kind::Node | Kind::NodeCore => {
             Err("its virtual machine compiles while it runs, and how much depends on time")

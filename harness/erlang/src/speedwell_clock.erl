@@ -14,11 +14,10 @@ schedulers() ->
         _ -> []
     end.
 
-%% "1_scheduler" up to OTP 25, "erts_sched_1" since; those for blocking work have other names.
+%% Large heaps are collected by schedulers for long work. Names up to OTP 25, and since. Those for blocking work wait for files.
 is_scheduler(Thread) ->
     case file:read_file(filename:join(["/proc/self/task", Thread, "comm"])) of
-        {ok, <<"erts_sched_", _/binary>>} -> true;
-        {ok, Name} -> binary:match(Name, <<"_scheduler">>) =/= nomatch;
+        {ok, Name} -> binary:match(Name, [<<"_scheduler">>, <<"_dirty_cpu">>, <<"erts_sched_">>, <<"erts_dcpus_">>]) =/= nomatch;
         _ -> false
     end.
 

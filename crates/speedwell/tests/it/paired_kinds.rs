@@ -132,8 +132,8 @@ fn pairs_of_a_python_file() {
 fn pairs_of_a_file_that_uses_our_package_for_node() {
     let text = "const { createBenchmark } = require('speedwell');\n\
         const bench = createBenchmark(main, { n: [1000] });\n\
-        function main({ n }) {\n  let sum = 0;\n  bench.start();\n\
-          for (let i = 0; i < n * 1000 * process.env.WORK; i++) sum += i % 7;\n  bench.end(n);\n}\n";
+        function main({ n }) {\n  let sum = 0;\n  const turns = n * 1000 * process.env.WORK;\n  bench.start();\n\
+          for (let i = 0; i < turns; i++) sum += i % 7;\n  bench.end(n);\n}\n";
     if node().is_some() {
         files(Project::new().with("add.js", text), "node", "add.js", &[]);
     }
@@ -144,8 +144,8 @@ fn pairs_of_a_file_that_uses_our_package_for_node() {
 fn pairs_of_a_script_of_node_core() {
     let script = "const common = require('../common.js');\n\
         const bench = common.createBenchmark(main, { n: [1] });\n\
-        function main({ n }) {\n  let sum = 0;\n  bench.start();\n\
-          for (let i = 0; i < 5e6 * process.env.WORK; i++) sum += i % 7;\n  bench.end(n);\n}\n";
+        function main({ n }) {\n  let sum = 0;\n  const turns = 5e6 * process.env.WORK;\n  bench.start();\n\
+          for (let i = 0; i < turns; i++) sum += i % 7;\n  bench.end(n);\n}\n";
     if node().is_none() {
         return;
     }
