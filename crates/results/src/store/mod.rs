@@ -18,6 +18,7 @@ mod browse;
 mod changes;
 mod database;
 mod lines;
+mod outbox;
 mod points;
 mod read;
 mod read_only;
@@ -27,14 +28,18 @@ mod samples;
 mod schema;
 mod session_writer;
 mod sessions;
+mod uploads;
 
 pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
+pub use database::Trouble;
 pub use lines::PlacedRevision;
+pub use outbox::{Item, Owed};
 pub use points::{StoredPoint, StoredSeries};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
 pub use sessions::Overview;
+pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 
 /// The sessions of a project, or of a user.
 ///
@@ -186,10 +191,30 @@ impl Store {
 
     /// Puts an error of the database into words. For use in `map_err`.
     pub(in crate::store) fn explain(&self, error: Error) -> anyhow::Error {
-        error.explain().context(match Store::server(&self.path) {
-            Some(address) => format!("cannot use the results database '{}'", shown(address)),
-            None => format!("cannot use the results file '{}'", self.path.display()),
+        let trouble = error.trouble();
+        error.explain().context(Unusable {
+            trouble,
+            words: match Store::server(&self.path) {
+                Some(address) => format!("cannot use the results database '{}'", shown(address)),
+                None => format!("cannot use the results file '{}'", self.path.display()),
+            },
         })
+    }
+}
+
+/// That a store could not be used; [`Trouble::of`] finds it in an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+struct Unusable {
+    trouble: Trouble,
+    words: String,
+}
+
+impl Trouble {
+    /// Whether a second try may help after this error of a store.
+    pub fn of(error: &anyhow::Error) -> Trouble {
+        let unusable = error.downcast_ref::<Unusable>();
+        unusable.map_or(Trouble::Lasting, |unusable| unusable.trouble)
     }
 }
 

@@ -6,6 +6,7 @@ use super::samples::{Stored, Unpacking};
 use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
 use speedwell_model::{
+    Calibration,
     Better, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -150,8 +151,27 @@ impl Store {
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
+            calibration: calibration(&self.database, number)?,
         })
     }
+}
+
+/// What the session showed of its machine, if it was measured for that.
+fn calibration(file: &Database, session: i64) -> Result<Option<Calibration>, Error> {
+    let sql = sql!(
+        "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+         FROM calibration WHERE session = $1"
+    );
+    file.first(sql, given![session], |row| {
+        Ok(Calibration {
+            session,
+            started_unix_ms: row.get(0)?,
+            comparisons: row.get(1)?,
+            false_alarms: row.get(2)?,
+            expected_low: row.get(3)?,
+            expected_high: row.get(4)?,
+        })
+    })
 }
 
 /// A column of texts that belong to a session.

@@ -13,6 +13,7 @@ mod sqlite;
 mod statement;
 mod value;
 
+pub use error::Trouble;
 pub(super) use error::Error;
 #[cfg(feature = "postgres")]
 pub(super) use postgres::Postgres;

@@ -2,7 +2,7 @@
 //!
 //! Decides how a file is opened, whose it is, and how its tables are brought up to date.
 
-use super::{Error, Given, Purpose, Statement};
+use super::{Error, Given, Purpose, Statement, Trouble};
 use crate::store::PATIENCE;
 use crate::store::schema::{self, Kind, Step};
 use anyhow::{anyhow, bail};
@@ -282,6 +282,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// What went wrong and what helps, for the errors that a user can do something about.
+pub(super) fn trouble(error: &rusqlite::Error) -> Trouble {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Trouble::Full,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Away,
+        _ => Trouble::Lasting,
+    }
+}
+
 pub(super) fn explain(error: rusqlite::Error) -> anyhow::Error {
     let (what, hint) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
