@@ -89,6 +89,9 @@ pub fn carry_out(
         )?,
     };
     let number = recorder.number();
+    if let Some(url) = &request.push {
+        recorder.owe(url, process::unix_ms())?;
+    }
     let mut judge = Decider::new(&plan, &request.settings);
     let ended = runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]);
     if ended.is_err() {

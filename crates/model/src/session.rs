@@ -2,8 +2,8 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Bisection, Calibration, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, Variant,
+    Bisection, Calibration, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run,
+    RunValue, Series, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};

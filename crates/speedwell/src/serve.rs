@@ -56,7 +56,7 @@ mod served {
     use speedwell_results::store::Store;
     use speedwell_serve::assets::Assets;
     use speedwell_serve::{Address, Listen, Options, Server, Stopper};
-    use speedwell_web::{Course, Lookups, Planned, Site, Source, assets, router};
+    use speedwell_web::{Course, Lookups, Planned, Site, Source, api, assets, router};
     use std::path::Path;
     use std::process::{Command, Stdio};
     use std::sync::Arc;
@@ -90,7 +90,8 @@ mod served {
             assets().map(|(name, text)| (name, text.as_bytes())),
         );
         let site = Site::new(&path, LOOKUPS, addresses(&files)?, &stopper)?;
-        let router = router(Arc::new(site)).merge(files.router());
+        let site = Arc::new(site);
+        let router = router(site.clone()).merge(api(site)?).merge(files.router());
         let (first, last) = args.ports();
         let options = Options {
             listen: vec![Listen::Loopback { first, last }],

@@ -4,8 +4,10 @@
 //! repository or the words of the command line is asked of the program around it ([`Lookups`]). Start with [`router`], then
 //! `page/mod.rs`.
 
+mod access;
 mod address;
 mod answer;
+mod api;
 mod frame;
 mod link;
 mod live;
@@ -16,6 +18,7 @@ mod refusal;
 mod site;
 
 pub use answer::router;
+pub use api::router as api;
 pub use frame::assets;
 pub use lookups::{Course, Lookups, Planned, Source};
 pub use site::{Site, project_name};

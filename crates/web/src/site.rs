@@ -95,6 +95,17 @@ impl Site {
         &self.path
     }
 
+    /// Where the tables of a project are.
+    ///
+    /// # Errors
+    /// There is no such project.
+    pub fn store_of(&self, project: &str) -> Result<PathBuf, Refusal> {
+        if project == self.project {
+            return Ok(self.path.clone());
+        }
+        Err(Refusal::missing(format!("there is no project '{project}'")))
+    }
+
     fn file_id(&self) -> Option<FileId> {
         let data = std::fs::metadata(&self.path).ok()?;
         data.is_file().then(|| (data.dev(), data.ino()))

@@ -12,8 +12,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
-    Calibration, Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run, Sample, Session,
-    State, Surroundings, Usage, Value, Variant,
+    Calibration, Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run,
+    Sample, Session, State, Surroundings, Usage, Value, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -154,6 +154,17 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     reading.end_session()?;
     ensure!(!reading.sessions.is_empty(), "there is no session in it");
     Ok(reading.sessions)
+}
+
+/// Reads the header of a session alone: what it announces need not follow.
+///
+/// # Errors
+/// It is no header, or of a version newer than this program knows.
+pub fn read_header(line: &str) -> anyhow::Result<Session> {
+    let mut reading = Reading::default();
+    reading.line(line.trim_end(), 1).context("line 1")?;
+    let session = reading.sessions.pop();
+    session.context("line 1: there is no session in it")
 }
 
 /// What has been read so far.

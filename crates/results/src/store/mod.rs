@@ -14,9 +14,11 @@ use std::{env, fs};
 
 #[cfg(test)]
 mod back_ends;
+mod backup;
 mod browse;
 mod changes;
 mod database;
+mod deleted;
 mod lines;
 mod outbox;
 mod points;
@@ -31,11 +33,13 @@ mod session_writer;
 mod sessions;
 mod uploads;
 
+pub use backup::{BackupLines, Restored, begin_backup};
 pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
 pub use database::Trouble;
+pub use deleted::Deleted;
 pub use lines::PlacedRevision;
-pub use outbox::{Item, Owed};
+pub use outbox::{Item, Owed, Wanted};
 pub use points::{StoredPoint, StoredSeries};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;

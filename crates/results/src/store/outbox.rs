@@ -58,6 +58,20 @@ pub struct Item {
     pub sent_unix_ms: Option<i64>,
 }
 
+/// How long a session is left to the process that sends it, in milliseconds.
+const CLAIM_MS: i64 = 60_000;
+
+/// Which sessions are to be sent now.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Their numbers; none means all that are over.
+    pub sessions: &'a [i64],
+    /// The only place that they are sent to.
+    pub url: Option<&'a str>,
+    /// In milliseconds since the Unix epoch.
+    pub now_unix_ms: i64,
+}
+
 impl Store {
     /// Notes that a session is to be pushed to a project of a server. One that was refused is tried again; one that was
     /// sent stays so.
@@ -94,31 +108,59 @@ impl Store {
         self.rows(sql, given![], item_of)
     }
 
-    /// Claims the next session that is over and waits until now, for the given time; `only` names one that is claimed
-    /// whether or not it can be resumed.
+    /// Lets everything that waits be tried at once, whatever was decided after earlier failures.
     ///
     /// # Errors
     /// The file fails.
-    pub fn claim(
-        &mut self,
-        only: Option<(i64, &str)>,
-        now_unix_ms: i64,
-        until_unix_ms: i64,
-    ) -> anyhow::Result<Option<Item>> {
-        let (session, url) = only.unzip();
+    pub fn hurry_outbox(&mut self) -> anyhow::Result<()> {
         self.change(|file| {
+            let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
+            file.execute(sql, given![])?;
+            Ok(())
+        })
+    }
+
+    /// Lets nothing that waits for a place be tried before a time.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn hold_outbox(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
+        self.change(|file| {
+            let sql =
+                sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
+            file.execute(sql, given![until_unix_ms, url])?;
+            Ok(())
+        })
+    }
+
+    /// Claims the next of the sessions that wait, until the claim ends. One that can be resumed is claimed only where it is
+    /// among `numbers`; of an empty list every session is.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn claim(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Option<Item>> {
+        let numbers = serde_json::to_string(wanted.sessions)?;
+        self.change(|file| {
+            // A time too far ahead was set before the clock was put back.
             let found: Option<(i64, String)> = file.first(
                 sql!(
                     "SELECT outbox.session, url FROM outbox
                      JOIN session ON session.number = outbox.session
-                     WHERE outbox.state = 'waiting' AND next_unix_ms <= $1
-                     AND claimed_until_unix_ms <= $1
-                     AND ((CAST($2 AS BIGINT) IS NULL
+                     WHERE outbox.state = 'waiting'
+                     AND (next_unix_ms <= $1 OR next_unix_ms > $2)
+                     AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $2)
+                     AND ((CAST($3 AS TEXT) = '[]'
                            AND session.state IN ('complete', 'imported'))
-                          OR (outbox.session = $2 AND url = CAST($3 AS TEXT)))
-                     ORDER BY outbox.session, url COLLATE {{binary}} LIMIT 1"
+                          OR (session.state <> 'running' AND outbox.session IN {{numbers:3}}))
+                     AND (CAST($4 AS TEXT) IS NULL OR url = $4)
+                     ORDER BY attempts, outbox.session, url COLLATE {{binary}} LIMIT 1"
                 ),
-                given![now_unix_ms, session, url],
+                given![
+                    wanted.now_unix_ms,
+                    wanted.now_unix_ms + 2 * CLAIM_MS,
+                    &numbers,
+                    wanted.url
+                ],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
             let Some((session, url)) = found else {
@@ -128,7 +170,7 @@ impl Store {
                 sql!(
                     "UPDATE outbox SET claimed_until_unix_ms = $1 WHERE session = $2 AND url = $3"
                 ),
-                given![until_unix_ms, session, &url],
+                given![wanted.now_unix_ms + CLAIM_MS, session, &url],
             )?;
             Ok(file.first(
                 sql!(

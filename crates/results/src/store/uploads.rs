@@ -44,6 +44,11 @@ impl Digest {
         is_hex.then_some(Digest(bytes))
     }
 
+    /// As it is stored.
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     fn stored(bytes: &[u8]) -> Option<Digest> {
         bytes.try_into().ok().map(Digest)
     }
@@ -263,6 +268,18 @@ impl Store {
         })
     }
 
+    /// One of those that have not arrived as a whole.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn arriving_one(&self, id: &str) -> anyhow::Result<Option<Arriving>> {
+        let sql = sql!(
+            "SELECT id, lines, bytes, token, at_unix_ms FROM upload
+             WHERE id = $1 AND session IS NULL"
+        );
+        self.first_row(sql, given![id], arriving_of)
+    }
+
     /// The sessions that have not arrived as a whole, the newest first.
     ///
     /// # Errors
@@ -272,15 +289,7 @@ impl Store {
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload WHERE session IS NULL
              ORDER BY at_unix_ms DESC, number DESC"
         );
-        self.rows(sql, given![], |row| {
-            Ok(Arriving {
-                id: row.get(0)?,
-                lines: row.get::<i64>(1)?.cast_unsigned(),
-                bytes: row.get::<i64>(2)?.cast_unsigned(),
-                token: row.get(3)?,
-                at_unix_ms: row.get(4)?,
-            })
-        })
+        self.rows(sql, given![], arriving_of)
     }
 
     /// Drops sessions that have not arrived as a whole and of which nothing came since; returns how many.
@@ -295,12 +304,25 @@ impl Store {
     }
 }
 
+fn arriving_of(row: Row<'_>) -> Result<Arriving, Error> {
+    Ok(Arriving {
+        id: row.get(0)?,
+        lines: row.get::<i64>(1)?.cast_unsigned(),
+        bytes: row.get::<i64>(2)?.cast_unsigned(),
+        token: row.get(3)?,
+        at_unix_ms: row.get(4)?,
+    })
+}
+
 fn arrival(file: &Database, id: &str) -> Result<Option<Arrival>, Error> {
     if let Some(number) = number_of_id(file, id)? {
         return Ok(Some(Arrival::Known(number)));
     }
     let deleted = sql!("SELECT 1 FROM deleted WHERE id = $1");
-    if file.first(deleted, given![id], |row| row.get::<i64>(0))?.is_some() {
+    if file
+        .first(deleted, given![id], |row| row.get::<i64>(0))?
+        .is_some()
+    {
         return Ok(Some(Arrival::Deleted));
     }
     let so_far = sql!("SELECT lines FROM upload WHERE id = $1 AND session IS NULL");

@@ -33,8 +33,9 @@ pub fn lines(text: &[u8], at: u64) -> Result<(), Problem> {
         return Err(Problem::bad("the body is no UTF-8"));
     };
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(Problem::bad("the last line does not end")
-            .hint("send whole lines, each with its end"));
+        return Err(
+            Problem::bad("the last line does not end").hint("send whole lines, each with its end")
+        );
     }
     for (line, number) in text.lines().zip(at..) {
         let most_keys = if number == 0 { HEADER_KEYS } else { KEYS };
@@ -95,12 +96,16 @@ fn scan(line: &[u8]) -> Seen {
 /// 400 or 413.
 pub fn session(session: &Session, id: &str) -> Result<(), Problem> {
     if session.id != id {
-        let words = format!("the header is of session '{}', not '{id}'", short(&session.id));
+        let words = format!(
+            "the header is of session '{}', not '{id}'",
+            short(&session.id)
+        );
         return Err(Problem::bad(words));
     }
     if session.state == speedwell_model::State::Running {
-        return Err(Problem::bad("the session is still being measured")
-            .hint("push it when it is over"));
+        return Err(
+            Problem::bad("the session is still being measured").hint("push it when it is over")
+        );
     }
     let is_time = |at: i64| (0..=LATEST_UNIX_MS).contains(&at);
     if !is_time(session.started_unix_ms) {
@@ -128,7 +133,10 @@ fn names(session: &Session) -> Result<(), Problem> {
         0..=NAME => Ok(()),
         bytes => Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the {what} '{}...' has {bytes} bytes, and 4,096 is the most", short(name)),
+            format!(
+                "the {what} '{}...' has {bytes} bytes, and 4,096 is the most",
+                short(name)
+            ),
         )),
     };
     for tag in &session.tags {
@@ -206,6 +214,9 @@ mod tests {
         assert_eq!(status(&long), 413);
         let second = lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
         assert!(second.error.contains("line 8 holds"), "{second:?}");
-        assert_eq!((status("{}"), status("{}\n\n{}\n"), status("")), (400, 413, 200));
+        assert_eq!(
+            (status("{}"), status("{}\n\n{}\n"), status("")),
+            (400, 413, 200)
+        );
     }
 }

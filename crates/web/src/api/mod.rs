@@ -13,15 +13,16 @@ mod writers;
 
 pub use routes::{Need, ROUTES, Route};
 
-use crate::access::{self, Caller};
+use crate::access;
 use crate::site::Site;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::any;
 use call::Call;
 use problem::Problem;
+use serde_json::Value;
 use speedwell_serve::Client;
 use speedwell_serve::blocking::{Pool, QUEUE};
 use std::sync::Arc;
@@ -51,10 +52,8 @@ pub fn router(site: Arc<Site>) -> anyhow::Result<Router> {
         writers: Writers::default(),
         pool: Pool::new("api", THREADS, QUEUE)?,
     };
-    let handler = any(handle);
-    Ok(Router::new()
-        .route("/api/{*rest}", handler)
-        .with_state(Arc::new(api)))
+    let router = Router::new().route("/api/{*rest}", any(handle));
+    Ok(router.with_state(Arc::new(api)))
 }
 
 async fn handle(
@@ -73,14 +72,13 @@ async fn answered(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
-    let (route, names) = found(&parts.method, parts.uri.path())?;
-    let caller = access::caller(&api.site, &parts.headers, &client).await?;
-    // Who may not ask is told before anything is read of what he sends.
-    let body = match permitted(&caller, route, names.first()) {
-        Ok(()) => axum::body::to_bytes(body, BODY).await,
-        Err(problem) => return Err(problem),
-    };
-    let body: Bytes = body.map_err(|_| Problem::bad("the body cannot be read").too_large())?;
+    let (route, names) = routes::found(&parts.method, parts.uri.path())?;
+    let caller = access::caller(&api.site, &parts.headers, &client)?;
+    // Who may not ask is told so before anything is read of what he sends.
+    caller.ensure_may(route.need, names.first().map(String::as_str))?;
+    let body = to_bytes(body, BODY).await;
+    let body = body.map_err(|_| Problem::bad("the body cannot be read"))?;
+    let pool = api.pool.clone();
     let work = move || {
         let call = Call {
             site: &api.site,
@@ -89,10 +87,17 @@ async fn answered(
             query: parts.uri.query().unwrap_or_default(),
             body: &body,
             caller: &caller,
-            client: &client,
         };
         (route.answer)(&call)
     };
-    let pool = api_pool(&api);
-    pool.run(work).await?.map(|reply| reply.answer())
+    pool.run(work).await?
+}
+
+/// An answer in JSON.
+fn reply(status: StatusCode, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_string() + "\n"));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
 }

@@ -13,8 +13,8 @@ mod sqlite;
 mod statement;
 mod value;
 
-pub use error::Trouble;
 pub(super) use error::Error;
+pub use error::Trouble;
 #[cfg(feature = "postgres")]
 pub(super) use postgres::Postgres;
 pub(super) use row::{Column, Row};
