@@ -73,7 +73,7 @@ pub use format::html;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use live::{LiveCase, LiveState, live};
-pub use outbox::outbox;
+pub use outbox::{outbox, outbox_check};
 pub use output::{Output, Verbosity, print};
 pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};

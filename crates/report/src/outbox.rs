@@ -1,5 +1,6 @@
 //! What is to be pushed from here, and what became of it.
 
+use crate::doctor::CheckLine;
 use crate::document::{Block, Document};
 use crate::figure::moment;
 use crate::table::{Cell, Column, Columns, Emphasis};
@@ -42,4 +43,33 @@ pub fn outbox(items: &[Item]) -> Document {
     });
     document.push(Block::Table(columns.table("outbox", items)));
     document
+}
+
+/// The line of the outbox among the checks of `doctor`; `None` where nothing is in it that was not sent.
+pub fn outbox_check(items: &[Item]) -> Option<CheckLine> {
+    let of = |state: Owed| items.iter().filter(|item| item.state == state).count();
+    let said = |count: usize, one: &str, many: &str| {
+        let verb = if count == 1 { one } else { many };
+        format!("{} {verb}", crate::count(count, "session", "sessions"))
+    };
+    let (waiting, refused) = (of(Owed::Waiting), of(Owed::Refused));
+    let found = match (waiting, refused) {
+        (0, 0) => return None,
+        (waiting, 0) => said(waiting, "waits", "wait"),
+        (0, refused) => said(refused, "is refused", "are refused"),
+        (waiting, refused) => format!(
+            "{}, {}",
+            said(waiting, "waits", "wait"),
+            said(refused, "is refused", "are refused")
+        ),
+    };
+    Some(CheckLine {
+        name: "outbox".to_owned(),
+        state: "warning".to_owned(),
+        found,
+        remedy: match refused {
+            0 => "speedwell push".to_owned(),
+            _ => "speedwell push --list says why".to_owned(),
+        },
+    })
 }

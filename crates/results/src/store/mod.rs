@@ -27,6 +27,7 @@ mod read;
 mod read_only;
 mod recorder;
 mod reference;
+mod retention;
 mod samples;
 mod schema;
 mod session_writer;
@@ -44,6 +45,7 @@ pub use points::{StoredPoint, StoredSeries};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
+pub use retention::Keep;
 pub use sessions::Overview;
 pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 

@@ -214,7 +214,6 @@ fn carry(client: &TcpStream, server: &TcpStream, there: &str, limit: u64) -> boo
     let own = client.local_addr().unwrap().to_string();
     let mut sent = 0;
     let mut bytes = vec![0; 16 << 10];
-    let mut is_head = true;
     let is_broken = loop {
         let Ok(read) = from.read(&mut bytes) else {
             break false;
@@ -223,13 +222,11 @@ fn carry(client: &TcpStream, server: &TcpStream, there: &str, limit: u64) -> boo
             break false;
         }
         let mut part = bytes[..read].to_vec();
-        if is_head
-            && let Some(at) = part
-                .windows(own.len())
-                .position(|found| found == own.as_bytes())
-        {
+        let named = part
+            .windows(own.len())
+            .position(|found| found == own.as_bytes());
+        if let Some(at) = named {
             part.splice(at..at + own.len(), there.bytes());
-            is_head = false;
         }
         sent += read as u64;
         if sent > limit {
