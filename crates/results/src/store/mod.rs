@@ -16,6 +16,7 @@ use std::{env, fs};
 mod back_ends;
 mod browse;
 mod changes;
+mod comments;
 mod database;
 mod lines;
 mod points;
@@ -28,15 +29,18 @@ mod samples;
 mod schema;
 mod session_writer;
 mod sessions;
+mod tokens;
 
 pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
+pub use comments::PostedComment;
 pub use lines::PlacedRevision;
 pub use points::{StoredPoint, StoredSeries};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
 pub use sessions::Overview;
+pub use tokens::{AuditLine, Scope, StoredToken};
 
 /// The sessions of a project, or of a user.
 ///

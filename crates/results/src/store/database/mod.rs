@@ -165,7 +165,10 @@ impl Database {
     /// Makes that place; a file needs none.
     pub fn make_schema(&self, project: i64) -> Result<(), Error> {
         match self {
-            Database::Sqlite(_) => Ok(()),
+            Database::Sqlite(_) => {
+                let _ = project;
+                Ok(())
+            }
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.make_schema(project),
         }
