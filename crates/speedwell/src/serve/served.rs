@@ -1,215 +1,281 @@
-//! `speedwell serve`: the dashboard over the store, until Ctrl-C.
+//! The dashboard while it is served: where, to whom, and how its pages find what commands find.
 //!
-//! Decides where it is served and how its pages find what commands find. Pages are in `web`, safety is in `serve`.
+//! Pages are in `web`, safety is in `serve`. Start at [`run`].
 
-use super::options::DashboardArgs;
-use super::{Status, status};
-use clap::Args;
+use super::background;
+use super::lookups::LOOKUPS;
+use crate::options::{DashboardArgs, LogName};
+use crate::{Status, status};
+use anyhow::{Context, anyhow, ensure};
+use speedwell_process as process;
+use speedwell_report::html::Assets as AssetAddresses;
+use speedwell_results::store::Store;
+use speedwell_serve::assets::Assets;
+use speedwell_serve::{Address, Hosts, Listen, Log, Options, Proxy, Server, Stopper, Tls};
+use speedwell_web::{Rules, Site, assets, router};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Show the sessions of the store, their comparisons and their history in a browser
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  speedwell serve
-  speedwell serve --open
-  speedwell serve --port 8000 --db results.db")]
-pub struct ServeArgs {
-    #[command(flatten)]
-    dashboard: DashboardArgs,
-}
+/// How soon an interruption is noticed.
+const NOTICED: Duration = Duration::from_millis(100);
 
 /// Serves until it is interrupted, which is how it is meant to end.
 ///
 /// # Errors
-/// The store cannot be read, or no port is free.
-#[cfg(feature = "serve")]
-pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
-    served::run(&args.dashboard)
+/// The store cannot be read, nothing can be served there, or others could reach it without protection.
+pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
+    let ready = Ready::of(args)?;
+    ready.tell(args.open, "until Ctrl-C");
+    background::keep_up(ready.site.clone(), ready.stopper.clone());
+    process::on_interrupt()?;
+    let stopper = ready.stopper.clone();
+    std::thread::spawn(move || {
+        while !process::interrupted() {
+            std::thread::sleep(NOTICED);
+        }
+        stopper.stop();
+    });
+    ready.server.run()?;
+    Ok(Status::DONE)
 }
 
-/// Says that this program has no dashboard.
-///
-/// # Errors
-/// Always.
-#[cfg(not(feature = "serve"))]
-pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
-    let _ = (&args.dashboard, status::note);
-    anyhow::bail!(
-        "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
-    )
+/// A server that listens already and answers once it runs.
+pub struct Ready {
+    pub server: Server,
+    pub site: Arc<Site>,
+    pub stopper: Stopper,
+    path: PathBuf,
+    /// Where people come in.
+    url: String,
+    /// Where it listens, if that is not there.
+    behind: String,
 }
 
-#[cfg(feature = "serve")]
-mod served {
-    use super::{DashboardArgs, Status, status};
-    use crate::options::{ComparisonArgs, usual_threshold};
-    use crate::{operand, source};
-    use anyhow::{Context, anyhow, ensure};
-    use clap::{Args, FromArgMatches};
-    use regex::Regex;
-    use speedwell_analysis::Settings;
-    use speedwell_analysis::history::History;
-    use speedwell_harness::plan::Plan;
-    use speedwell_measure::history::{HistoryRequest, history};
-    use speedwell_measure::reference;
-    use speedwell_process as process;
-    use speedwell_report::html::Assets as AssetAddresses;
-    use speedwell_results::store::Store;
-    use speedwell_serve::assets::Assets;
-    use speedwell_serve::{Address, Listen, Options, Server, Stopper};
-    use speedwell_web::{Course, Lookups, Planned, Site, Source, assets, router};
-    use std::path::Path;
-    use std::process::{Command, Stdio};
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    /// How soon an interruption is noticed.
-    const NOTICED: Duration = Duration::from_millis(100);
-
-    /// How pages find what commands find.
-    const LOOKUPS: Lookups = Lookups {
-        session: |store, word| Ok(reference::find(store, word)?.number),
-        sources,
-        settings,
-        planned,
-        history: course,
-    };
-
-    pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
+impl Ready {
+    /// # Errors
+    /// As for [`run`].
+    pub fn of(args: &DashboardArgs) -> anyhow::Result<Ready> {
         let path = args.path()?;
-        ensure!(
-            !path.to_string_lossy().starts_with("postgres"),
-            "the dashboard reads a file, not a server of PostgreSQL\nhint: 'speedwell report' and 'speedwell history' read one"
-        );
-        if path.is_file() {
+        if path.is_file() || Store::server(&path).is_some() {
             // What is wrong with it is said now, not on every page; an old one is brought up to date.
             Store::open_to_read(&path)?;
         }
+        let door = Door::of(args)?;
         let stopper = Stopper::new();
         let files = Assets::new(
             "/static/",
             assets().map(|(name, text)| (name, text.as_bytes())),
         );
-        let site = Site::new(&path, LOOKUPS, addresses(&files)?, &stopper)?;
-        let router = router(Arc::new(site)).merge(files.router());
-        let (first, last) = args.ports();
+        let rules = door.rules(args);
+        let site = Site::new(&path, LOOKUPS, addresses(&files)?, rules, &stopper)?;
+        let site = Arc::new(site);
+        let router = router(site.clone()).merge(files.router());
         let options = Options {
-            listen: vec![Listen::Loopback { first, last }],
+            has_token: door.is_local || has_token(&path)?,
             stopper: stopper.clone(),
-            ..Options::default()
+            ..door.options(args)?
         };
-        let server = Server::bind(options, router)
-            .map_err(|error| anyhow!("{error}\nhint: choose another port with --port PORT"))?;
-        let url = server
-            .addresses()
-            .iter()
-            .find_map(|address| match address {
-                Address::Tcp(address) => Some(format!("http://{address}/")),
-                Address::Unix(_) => None,
-            })
-            .context("the server has no address")?;
+        ensure!(
+            options.has_token || args.behind_proxy.is_none(),
+            "others come in through the proxy, so nothing is served there before there is a token\n{}",
+            how_to_add(&path)
+        );
+        let server = Server::bind(options, router).map_err(|error| in_words(&error, &path))?;
+        Ok(Ready {
+            url: door.url(server.addresses()),
+            behind: door.behind(server.addresses()),
+            server,
+            site,
+            stopper,
+            path,
+        })
+    }
+
+    /// Says where it is, and opens it in a browser if that is wished.
+    pub fn tell(&self, opens: bool, until: &str) {
+        let Ready { url, behind, .. } = self;
         status::note(&format!(
-            "the dashboard of '{}' is at {url} until Ctrl-C",
-            path.display()
+            "the dashboard of {} is at {url}{behind} {until}",
+            shown(&self.path)
         ));
-        if args.open {
-            open(&url);
+        let with_key = self.site.access.key();
+        let with_key = with_key.map(|key| format!("{url}login?key={key}"));
+        match (with_key, opens) {
+            (Some(address), false) => status::note(&format!(
+                "whoever may also change things opens {address} (it works once)"
+            )),
+            (address, true) => open(address.as_deref().unwrap_or(url), url),
+            (None, false) => {}
         }
-        process::on_interrupt()?;
-        std::thread::spawn(move || {
-            while !process::interrupted() {
-                std::thread::sleep(NOTICED);
+    }
+}
+
+/// A store as it may be shown: without what stands behind the address of a server.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = match Store::server(path) {
+        Some(address) => address.split('?').next().unwrap_or_default().to_owned(),
+        None => text,
+    };
+    format!("'{text}'")
+}
+
+fn has_token(path: &Path) -> anyhow::Result<bool> {
+    let now = process::unix_ms();
+    let tokens = Store::open_to_read(path)?.tokens()?;
+    Ok(tokens.iter().any(|token| token.is_valid(now)))
+}
+
+fn how_to_add(path: &Path) -> String {
+    let db = shown(path);
+    format!("hint: speedwell serve token add NAME --scope admin --db {db}")
+}
+
+fn in_words(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
+    use speedwell_serve::Error;
+    match error {
+        Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
+        Error::Exposed(_) => anyhow!(
+            "{error}\n{}, then --cert FILE --key FILE or --behind-proxy ADDRESS",
+            how_to_add(path)
+        ),
+        _ => anyhow!("{error}\nhint: choose another address with --bind ADDRESS:PORT"),
+    }
+}
+
+/// Where is listened, and who can come in there.
+struct Door {
+    listen: Listen,
+    /// Whether only programs of this machine can, and none of them brings others.
+    is_local: bool,
+    public: Option<String>,
+}
+
+impl Door {
+    /// # Errors
+    /// Options that do not go together, or an address that is none.
+    fn of(args: &DashboardArgs) -> anyhow::Result<Door> {
+        let listen = match args.bind.as_deref() {
+            None => {
+                let (first, last) = args.ports();
+                Listen::Loopback { first, last }
             }
-            stopper.stop();
-        });
-        server.run()?;
-        Ok(Status::DONE)
-    }
-
-    fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {
-        let [style, early_script, script] = assets().map(|(name, _)| files.path(name));
-        let known = |path: Option<&str>| {
-            let path = path.context("a file of the pages has no address")?;
-            anyhow::Ok(path.to_owned())
+            Some(place) => match place.strip_prefix("unix:") {
+                Some(path) => Listen::Unix(path.into()),
+                None => Listen::Address(place.parse().map_err(|_| {
+                    anyhow!(
+                        "'{place}' is no address to listen at\n\
+                         hint: write it as 0.0.0.0:443, [::]:443 or unix:/run/speedwell.socket"
+                    )
+                })?),
+            },
         };
-        Ok(AssetAddresses {
-            style: known(style)?,
-            early_script: known(early_script)?,
-            script: known(script)?,
+        let reaches_only_here = match &listen {
+            Listen::Address(address) => address.ip().to_canonical().is_loopback(),
+            Listen::Loopback { .. } | Listen::Unix(_) => true,
+        };
+        let is_local = reaches_only_here && args.behind_proxy.is_none();
+        ensure!(
+            is_local || args.public_url.is_some(),
+            "others can only ask for a name that this server knows\n\
+             hint: say under which it is reached: --public-url https://perf.example"
+        );
+        Ok(Door {
+            listen,
+            is_local,
+            public: args.public_url.clone(),
         })
     }
 
-    /// Opens an address in the browser of the user, whichever that is.
-    fn open(url: &str) {
-        let begun = Command::new("xdg-open")
-            .arg(url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        if begun.is_err() {
-            status::warn(&format!(
-                "No browser could be opened, because there is no xdg-open; the address is {url}."
-            ));
+    fn rules(&self, args: &DashboardArgs) -> Rules {
+        Rules {
+            reads_freely: self.is_local && !args.private,
+            has_key: self.is_local,
+            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
         }
     }
 
-    fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
-        let operands = operand::parse_stored(words)?;
-        let sources = source::read_stored(&operands, store)?;
-        let named = sources.into_iter().map(|(source, taken_for)| Source {
-            label: source.label,
-            session: source.session,
-            variant: source.variant,
-            taken_for,
-        });
-        Ok(named.collect())
-    }
-
-    /// The settings that options of these names make, read as on the command line.
-    fn settings(options: &[(&str, &str)]) -> anyhow::Result<Settings> {
-        let words = options
-            .iter()
-            .map(|(name, value)| format!("--{name}={value}"));
-        let grammar = clap::Command::new("compare").no_binary_name(true);
-        let read = ComparisonArgs::augment_args(grammar).try_get_matches_from(words);
-        let read = read.and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
-        let args = read.map_err(|error| {
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            anyhow!("{}", first.trim_start_matches("error: "))
-        })?;
-        Ok(args.settings(&[], None))
-    }
-
-    fn course(path: &Path, course: &Course) -> anyhow::Result<History> {
-        let mut store = Store::open_to_derive(path)?;
-        let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
-        let request = HistoryRequest {
-            branch: course.branch.clone(),
-            filters: course.case.iter().map(exactly).collect::<Result<_, _>>()?,
-            metrics: course.metrics.clone(),
-            threshold: usual_threshold()?,
-            whole_course: course.is_whole,
-            ..HistoryRequest::default()
+    /// # Errors
+    /// The certificate or its key cannot be read, or an address is none.
+    fn options(&self, args: &DashboardArgs) -> anyhow::Result<Options> {
+        let tls = match (&args.cert, &args.key) {
+            (Some(cert), Some(key)) => Some(Tls::from_files(cert, key)?),
+            _ => None,
         };
-        history(&mut store, &request)
-    }
-
-    fn planned(store: &Store, number: i64) -> anyhow::Result<Planned> {
-        let Some(text) = store.plan(number)? else {
-            return Ok(Planned::default());
+        let proxy = match args.behind_proxy.as_deref() {
+            None => None,
+            Some("unix") => Some(Proxy::Unix),
+            Some(address) => Some(Proxy::Address(address.parse().map_err(|_| {
+                anyhow!("'{address}' is no address of a proxy\nhint: write it as 10.0.0.7, or 'unix' behind a socket")
+            })?)),
         };
-        // A plan of another version is not known; what was measured of it is.
-        let Ok(plan) = serde_json::from_str::<Plan>(&text) else {
-            return Ok(Planned::default());
+        let hosts = match &self.public {
+            Some(url) => Hosts::public(url)?,
+            None => Hosts::local(),
         };
-        Ok(Planned {
-            slots: if plan.is_search {
-                0
-            } else {
-                plan.slots().len()
-            },
-            timeout_ms: plan.sampling.timeout_ms,
+        let log = match (args.log, self.is_local) {
+            (Some(LogName::Off), _) | (None, true) => Log::off(),
+            (Some(LogName::Text), _) | (None, false) => Log::stderr(),
+            (Some(LogName::Json), _) => Log::stderr().as_json(),
+        };
+        Ok(Options {
+            listen: vec![self.listen.clone()],
+            hosts,
+            tls,
+            proxy,
+            log,
+            ..Options::default()
         })
+    }
+
+    /// Where it listens, if that is not where people come in.
+    fn behind(&self, addresses: &[Address]) -> String {
+        match (addresses.first(), &self.public) {
+            (Some(Address::Tcp(address)), Some(_)) => format!(", listening at {address},"),
+            (Some(Address::Unix(path)), Some(_)) => format!(", listening at '{}',", path.display()),
+            _ => String::new(),
+        }
+    }
+
+    /// The address by which people come in, with a slash at its end.
+    fn url(&self, addresses: &[Address]) -> String {
+        if let Some(url) = &self.public {
+            return format!("{}/", url.trim_end_matches('/'));
+        }
+        match addresses.first() {
+            Some(Address::Tcp(address)) => format!("http://{address}/"),
+            Some(Address::Unix(path)) => format!("unix:{}:http://localhost/", path.display()),
+            None => String::new(),
+        }
+    }
+}
+
+fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {
+    let [style, early_script, script] = assets().map(|(name, _)| files.path(name));
+    let known = |path: Option<&str>| {
+        let path = path.context("a file of the pages has no address")?;
+        anyhow::Ok(path.to_owned())
+    };
+    Ok(AssetAddresses {
+        style: known(style)?,
+        early_script: known(early_script)?,
+        script: known(script)?,
+    })
+}
+
+/// Opens an address in the browser of the user, whichever that is; `url` is the same without the key.
+fn open(address: &str, url: &str) {
+    let begun = Command::new("xdg-open")
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if begun.is_err() {
+        status::warn(&format!(
+            "No browser could be opened, because there is no xdg-open; the address is {url}."
+        ));
     }
 }
