@@ -3,6 +3,7 @@
 // A test that cannot go on says so by panicking; helpers of tests are no exception.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod access;
 mod arbitrary;
 mod as_ab;
 mod as_benchstat;
@@ -106,6 +107,9 @@ mod run;
 mod runtimes;
 mod safety;
 mod serve;
+mod serve_screens;
+mod served_costs;
+mod served_examples;
 mod server_store;
 mod small_multiples;
 mod sources;
