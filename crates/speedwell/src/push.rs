@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a server is waited for without `--wait`.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The wait after a first failure; each further one doubles it.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// No wait is longer, unless the server asks for it.
@@ -60,7 +60,7 @@ pub struct PushArgs {
         hide_env_values = true
     )]
     to: Option<Place>,
-    /// For how long a server that is away is tried again [default: 10s]
+    /// For how long a server that is away is tried again [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     wait: Option<Duration>,
     /// Write what could not be sent to this file, as JSON Lines

@@ -1,7 +1,7 @@
 //! `speedwell run`: the whole path of data on one screen.
 
 use super::options::{ClockName, OrderName, RunArgs, Task};
-use super::{Status, calibrated, experiment, status, steady, trial};
+use super::{Status, calibrated, experiment, serve, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
@@ -31,7 +31,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
         }
         None => Plans::read(&args.request()?, &mut task.progress())?,
     };
-    execute(plans, &mut store, &task)
+    let dashboard = args.dashboard.then(|| task.store.path()).transpose()?;
+    serve::beside(dashboard.as_deref(), || execute(plans, &mut store, &task))
 }
 
 /// Executes plans as the options ask for: lists, tries, or measures and reports.

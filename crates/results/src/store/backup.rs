@@ -399,7 +399,7 @@ impl Restoring {
         session: &Session,
         stored: Stored,
     ) -> anyhow::Result<()> {
-        let deleted = sql!("SELECT 1 FROM deleted WHERE id = $1");
+        let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
         if number_of_id(file, &session.id)?.is_some() {
             self.done.known += 1;
             return Ok(());
@@ -472,7 +472,7 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
 
 /// A line that is known is left as it is: it may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
-    let known = sql!("SELECT 1 FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
+    let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
     let known = file.first(known, given![PROJECT, branch], |row| row.get::<i64>(0))?;
     if known.is_some() {
         return Ok(());

@@ -71,7 +71,7 @@ impl Store {
     pub fn deleted(&self) -> anyhow::Result<Vec<Deleted>> {
         let sql = sql!(
             "SELECT id, number, who, why, at_unix_ms,
-                    CASE WHEN lines IS NULL THEN 0 ELSE 1 END
+                    CAST(CASE WHEN lines IS NULL THEN 0 ELSE 1 END AS BIGINT)
              FROM deleted ORDER BY at_unix_ms DESC, number DESC"
         );
         self.rows(sql, given![], |row| {

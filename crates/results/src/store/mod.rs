@@ -17,6 +17,7 @@ mod back_ends;
 mod backup;
 mod browse;
 mod changes;
+mod comments;
 mod database;
 mod deleted;
 mod lines;
@@ -32,11 +33,13 @@ mod samples;
 mod schema;
 mod session_writer;
 mod sessions;
+mod tokens;
 mod uploads;
 
 pub use backup::{BackupLines, Restored, begin_backup};
 pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
+pub use comments::PostedComment;
 pub use database::Trouble;
 pub use deleted::Deleted;
 pub use lines::PlacedRevision;
@@ -48,6 +51,7 @@ pub use reference::{Reference, ReferenceError};
 pub use retention::Keep;
 pub use sessions::Overview;
 pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
+pub use tokens::{AuditLine, Scope, StoredToken};
 
 /// The sessions of a project, or of a user.
 ///
@@ -164,6 +168,15 @@ impl Store {
              hint: cargo install speedwell --features postgres",
             shown(address)
         )
+    }
+
+    /// Has everything that is kept from now on wait for the disk: whoever is told that it is kept may forget it.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn wait_for_disk(&self) -> anyhow::Result<()> {
+        let done = self.database.wait_for_disk();
+        done.map_err(|error| self.explain(error))
     }
 
     /// A store that is gone with the process (`--no-save`).

@@ -318,7 +318,7 @@ fn arrival(file: &Database, id: &str) -> Result<Option<Arrival>, Error> {
     if let Some(number) = number_of_id(file, id)? {
         return Ok(Some(Arrival::Known(number)));
     }
-    let deleted = sql!("SELECT 1 FROM deleted WHERE id = $1");
+    let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
     if file
         .first(deleted, given![id], |row| row.get::<i64>(0))?
         .is_some()

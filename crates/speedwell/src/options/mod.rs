@@ -17,7 +17,7 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use dashboard::DashboardArgs;
+pub use dashboard::{DashboardArgs, LogName};
 pub use eval::{EvalArgs, ParameterArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use history::{SeriesArgs, usual_threshold};

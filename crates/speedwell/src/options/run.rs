@@ -48,6 +48,9 @@ pub struct RunArgs {
     /// After measuring, profile every case of an experiment, in runs that are not timed
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
+    /// Show it in a browser while it is measured, and until Enter or a minute after the last viewer
+    #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
+    pub dashboard: bool,
     #[command(flatten)]
     pub comparison: ComparisonArgs,
     #[command(flatten)]

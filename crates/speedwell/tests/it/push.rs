@@ -11,9 +11,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 use speedwell_model::{Calibration, Session, State};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Digest, Store, line_count};
-use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use speedwell_results::store::{Digest, Store};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 on_both! {
     what_is_measured_arrives_whole_and_has_its_points
@@ -23,7 +22,6 @@ on_both! {
     whatever_comes_twice_or_in_no_order_makes_one_session
     what_differs_is_refused_and_nothing_is_replaced
     a_server_that_is_killed_again_and_again_loses_nothing
-    what_is_too_much_or_damaged_is_refused_with_its_line
     what_was_deleted_is_not_taken_in_again
 }
 
@@ -31,19 +29,19 @@ on_both! {
 fn measured() -> Project {
     Project::new().with(
         "g/a.fake",
-        "case len=16\nold 100 101 102\nnew 110 109 112\n",
+        "case len=16\n* 100 101 102 103 104 105 106 107\n",
     )
 }
 
 /// The tables of the project `core` on a server.
-fn core(place: &Place) -> Store {
+pub fn core(place: &Place) -> Store {
     let store = place.open();
     let project = store.project("core").unwrap().unwrap();
     Store::open(&store.path_of(&project).unwrap()).unwrap()
 }
 
 /// A session that is over, with so many runs.
-fn session(id: &str, runs: u32) -> Session {
+pub fn session(id: &str, runs: u32) -> Session {
     Session {
         state: State::Complete,
         runs: (0..runs)
@@ -53,7 +51,7 @@ fn session(id: &str, runs: u32) -> Session {
     }
 }
 
-fn lines(session: &Session) -> Vec<u8> {
+pub fn lines(session: &Session) -> Vec<u8> {
     let mut text = Vec::new();
     json_lines::write(session, &mut text).unwrap();
     text
@@ -134,11 +132,11 @@ fn nothing_is_lost_while_the_server_is_away(place: &Place) {
         "speedwell push @1 --to http://127.0.0.1",
     ]);
     run(&[&measure[..], &["--push-required"]].concat()).expect_status(2);
-    run(&["push", "--wait", "0s"])
+    run(&["push", "--wait", "1ms"])
         .expect_status(2)
         .expect_stderr(&["@2 could not be sent", "hint: it stays in the outbox"]);
     // A job that ends keeps what could not be sent in a file.
-    run(&["push", "--wait", "0s", "--spool", "out.jsonl"]).expect_status(0);
+    run(&["push", "--wait", "1ms", "--spool", "out.jsonl"]).expect_status(0);
     let kept = std::fs::read_to_string(project.path("out.jsonl")).unwrap();
     assert_eq!(json_lines::read(&kept).unwrap().len(), 2);
 
@@ -171,7 +169,7 @@ fn files_of_other_tools_are_pushed(place: &Place) {
     };
     let url = server.url();
     push(&["push", "google.json", "--to", &url]).expect_status(0);
-    push(&["push", "google.json", "--to", &url]).expect_status(0);
+    push(&["push", "@1", "--to", &url]).expect_status(0);
     let there = core(place);
     assert_eq!(there.count(None).unwrap(), 1);
     assert_eq!(there.session(1).unwrap().runs[0].case.benchmark, "BM_a");
@@ -204,7 +202,7 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
     let url = format!("http://{}/core", line.address);
     let mut tries = 0;
     loop {
-        let mut command = project.command(&["push", "large.jsonl", "--to", &url, "--wait", "0s"]);
+        let mut command = project.command(&["push", "large.jsonl", "--to", &url, "--wait", "1ms"]);
         let output = command
             .env("SPEEDWELL_TOKEN", &server.token)
             .output()
@@ -219,11 +217,6 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
     let there = core(place);
     assert_eq!(without_number(&there, &large.id), large);
     assert_eq!(there.arriving().unwrap(), []);
-    assert_eq!(place_count(place, "upload_part"), 0);
-}
-
-fn place_count(place: &Place, table: &str) -> i64 {
-    place.number(&format!("SELECT count(*) FROM {table}"))
 }
 
 /// What a client may do with a session, in any order, as often as it likes; the answer may be lost each time.
@@ -244,6 +237,11 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
         let mut told = arbitrary::session(1000 + seed);
         if told.state == State::Running {
             told.state = State::Interrupted;
+        }
+        for run in &mut told.runs {
+            // No server takes a run of 584 years.
+            (run.wall_ns, run.started_unix_ms) = (run.wall_ns.min(1), run.started_unix_ms.max(0));
+            run.usage = None;
         }
         let text = lines(&told);
         let starts: Vec<usize> = std::iter::once(0)
@@ -363,25 +361,27 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
     let mut server = Server::of(&project, place);
     let mut acknowledged: Vec<String> = Vec::new();
     let mut number = 0;
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(31);
     for _ in 0..kills {
-        let sent = {
-            let server = &server;
-            std::thread::scope(|scope| {
-                let clients: Vec<_> = (0..8)
-                    .map(|client| {
-                        let first = number + client * 1000;
-                        scope.spawn(move || send_until_it_breaks(server, first))
-                    })
-                    .collect();
-                std::thread::sleep(std::time::Duration::from_millis(300));
-                let pid = server.pid();
-                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-                clients
-                    .into_iter()
-                    .flat_map(|client| client.join().unwrap())
-                    .collect::<Vec<_>>()
-            })
-        };
+        let count = AtomicUsize::new(0);
+        let wanted = dice.random_range(8..40);
+        let sent: Vec<String> = std::thread::scope(|scope| {
+            let (server, count) = (&server, &count);
+            let clients: Vec<_> = (0..8)
+                .map(|client| {
+                    let first = number + client * 1000;
+                    scope.spawn(move || send_until_it_breaks(server, first, count))
+                })
+                .collect();
+            while count.load(Ordering::SeqCst) < wanted {
+                std::thread::yield_now();
+            }
+            server.strike();
+            let sent = clients
+                .into_iter()
+                .flat_map(|client| client.join().unwrap());
+            sent.collect()
+        });
         number += 8000;
         acknowledged.extend(sent);
         server.kill();
@@ -406,7 +406,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
 }
 
 /// Sends sessions one after the other until the line breaks; returns those that were acknowledged.
-fn send_until_it_breaks(server: &Server, first: usize) -> Vec<String> {
+fn send_until_it_breaks(server: &Server, first: usize, count: &AtomicUsize) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for number in first..first + 1000 {
         let session = session(&format!("0197-{number:08x}"), 4);
@@ -417,130 +417,15 @@ fn send_until_it_breaks(server: &Server, first: usize) -> Vec<String> {
             Digest::of(&text)
         );
         match server.try_ask("PUT", &path, &[], &text) {
-            Ok(answer) if answer.status == 201 => acknowledged.push(session.id),
+            Ok(answer) if answer.status == 201 => {
+                acknowledged.push(session.id);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
             Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
             Err(_) => break,
         }
     }
     acknowledged
-}
-
-fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
-    let project = Project::new();
-    let server = Server::of(&project, place);
-    let good = lines(&session("0197-11", 2));
-    let whole = |text: &[u8]| {
-        let path = format!("0197-11?sha256={}", Digest::of(text));
-        server.ask("PUT", &path, text)
-    };
-    let edited = |from: &str, to: &str| {
-        let text = String::from_utf8(good.clone()).unwrap();
-        assert!(text.contains(from), "{from} in {text}");
-        text.replacen(from, to, 1).into_bytes()
-    };
-    let deep = format!("{}{}", "[".repeat(70), "]".repeat(70));
-    let many = (0..70)
-        .map(|n| format!("[\"p{n}\",1]"))
-        .collect::<Vec<_>>()
-        .join(",");
-    for (text, status, words) in [
-        (
-            edited("\"slot\":0", &format!("\"x\":{deep},\"slot\":0")),
-            413,
-            "line 2 is nested deeper than 64",
-        ),
-        (
-            edited("buffers/fill.js", &"a".repeat(5000)),
-            413,
-            "the benchmark 'aaaa",
-        ),
-        (
-            edited("[\"len\",0", &format!("{many},[\"len\",0")),
-            413,
-            "more than 64 parameters",
-        ),
-        (
-            edited("buffers", "buf\\u0000fers"),
-            413,
-            "line 2 holds the character NUL",
-        ),
-        (
-            edited("\"value\":100.0", "\"value\":1e999"),
-            400,
-            "line 2: number out of range",
-        ),
-        (
-            edited("\"wall_ns\":1000", "\"wall_ns\":18446744073709551615"),
-            400,
-            "run 1 takes longer than a year",
-        ),
-        (
-            edited(
-                "\"started_unix_ms\":1750000000000",
-                "\"started_unix_ms\":9223372036854775807",
-            ),
-            400,
-            "before 1970 or after 9999",
-        ),
-        (
-            edited("\"state\":\"complete\"", "\"state\":\"running\""),
-            400,
-            "still being measured",
-        ),
-        (
-            edited("\"id\":\"0197-11\"", "\"id\":\"0197-12\""),
-            400,
-            "the header is of session '0197-12'",
-        ),
-        (
-            good[..good.len() - 30].to_vec(),
-            400,
-            "the last line does not end",
-        ),
-        (b"{}\n".to_vec(), 400, "the header of a session"),
-        (b"\xff\xfe\n".to_vec(), 400, "no UTF-8"),
-    ] {
-        whole(&text).refused(status, words);
-    }
-    let swapped = format!("0197-11?sha256={}", Digest::of(b"x"));
-    server
-        .ask("PUT", &swapped, &good)
-        .refused(409, "not those that were sent");
-    server
-        .ask("PUT", "0197-11", &good)
-        .refused(400, "the header of a session is one line");
-    server
-        .ask("PATCH", "0197-11?at=1", b"{}\n")
-        .refused(404, "was not begun");
-    server
-        .ask("PATCH", "0197-11?at=0", b"{}\n")
-        .refused(400, "the place of the lines");
-    server
-        .ask("PUT", "..%2f..%2fetc", &good)
-        .refused(400, "the identity of a session");
-    server
-        .ask("POST", "0197-11", b"")
-        .refused(405, "POST is not among");
-
-    // A header, lines that are no lines of a session, and the end: nothing of it is left.
-    let header = &good[..=good.iter().position(|byte| *byte == b'\n').unwrap()];
-    server.ask("PUT", "0197-11", header).expect(200, "arriving");
-    server
-        .ask("PATCH", "0197-11?at=1", b"{\"run\":7}\n")
-        .expect(200, "arriving");
-    let text = [header, b"{\"run\":7}\n"].concat();
-    let end = json!({"lines": 2, "sha256": Digest::of(&text).to_string()}).to_string();
-    server
-        .ask("POST", "0197-11/finish", end.as_bytes())
-        .refused(400, "line 2");
-    server
-        .ask("GET", "0197-11/upload", b"")
-        .refused(404, "nothing is known");
-    whole(&good).expect(201, "stored");
-    assert_eq!(line_count(&good), 3);
-    assert_eq!(core(place).count(None).unwrap(), 1);
-    let back = server.ask("GET", "0197-11", b"");
-    assert_eq!(back.body.as_str().unwrap().as_bytes(), &good[..]);
 }
 
 fn what_was_deleted_is_not_taken_in_again(place: &Place) {
@@ -573,49 +458,4 @@ fn what_was_deleted_is_not_taken_in_again(place: &Place) {
     there.undelete("0197-de1").unwrap();
     assert_eq!(without_number(&there, "0197-de1"), one);
     assert_eq!(there.deleted().unwrap(), []);
-}
-
-/// The document of the API is one, and each address in it answers.
-#[test]
-fn the_description_of_the_api_is_valid_and_complete() {
-    let project = Project::new();
-    let server = Server::of(&project, &Place::file());
-    let document = server
-        .try_ask("GET", "/api/v1/openapi.json", &[], b"")
-        .unwrap();
-    assert_eq!(document.status, 200);
-    let paths = document.body["paths"].as_object().unwrap().clone();
-    assert!(paths.len() >= 4, "{paths:?}");
-    for (path, operations) in &paths {
-        let path = path.replace("{project}", "core").replace("{id}", "0197-0");
-        for method in operations.as_object().unwrap().keys() {
-            let answer = server
-                .try_ask(&method.to_uppercase(), &path, &[], b"")
-                .unwrap();
-            let is_known =
-                !(answer.status == 404 && answer.body["error"] == "there is no such address");
-            assert!(
-                is_known && answer.status < 500 && answer.status != 405,
-                "{method} {path}: {answer:?}"
-            );
-        }
-    }
-    let file = project.path("openapi.json");
-    std::fs::write(&file, document.body.to_string()).unwrap();
-    validate(&file);
-}
-
-fn validate(file: &PathBuf) {
-    let mut python = std::process::Command::new("python3");
-    let found = python
-        .args(["-m", "openapi_spec_validator"])
-        .arg(file)
-        .output();
-    match found {
-        Ok(said) if String::from_utf8_lossy(&said.stderr).contains("No module named") => {
-            eprintln!("skipped: openapi-spec-validator is not installed");
-        }
-        Ok(said) => assert!(said.status.success(), "{said:?}"),
-        Err(_) => eprintln!("skipped: there is no Python"),
-    }
 }

@@ -58,6 +58,20 @@ impl Server {
         rustix::process::Pid::from_child(&self.child)
     }
 
+    /// The most memory that it held so far, in kB.
+    pub fn peak_kb(&self) -> i64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let figure = line.and_then(|line| line.split_whitespace().next());
+        figure.and_then(|figure| figure.parse().ok()).unwrap()
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub fn strike(&self) {
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::KILL).unwrap();
+    }
+
     /// Ends it as a machine does that loses its power.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -127,7 +141,7 @@ impl Server {
 }
 
 fn start(home: &Project, db: &str, port: &str) -> (Child, String) {
-    let mut command = home.command(&["serve", "--port", port, "--db", db]);
+    let mut command = home.command(&["serve", "--port", port, "--private", "--db", db]);
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

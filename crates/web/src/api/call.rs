@@ -4,9 +4,11 @@ use super::problem::Problem;
 use super::writers::Writers;
 use crate::access::Caller;
 use crate::query::Query;
-use crate::site::Site;
+use crate::site::{Site, unix_ms};
 use axum::body::Bytes;
-use speedwell_results::store::Store;
+use axum::http::StatusCode;
+use speedwell_model::Session;
+use speedwell_results::store::{Sender, Store};
 
 /// A request that may be answered.
 #[derive(Debug)]
@@ -47,7 +49,47 @@ impl Call<'_> {
     }
 
     /// Notes what was done to a session.
-    pub fn audit(&self, _what: &str, _id: &str, _result: &str) {}
+    pub fn audit(&self, what: &str, id: &str, result: &str) {
+        let project = Some(self.project());
+        self.site.note(self.caller, project, what, id, result);
+    }
+
+    /// Who sends, and when.
+    pub fn sender(&self) -> Sender<'_> {
+        Sender {
+            token: self.caller.token.as_deref(),
+            at_unix_ms: unix_ms(),
+        }
+    }
+
+    /// Refuses a session that the token may not push: of another branch or machine than it is bound to.
+    ///
+    /// # Errors
+    /// 403, which is noted in the audit.
+    pub fn ensure_may_push(&self, session: &Session) -> Result<(), Problem> {
+        let caller = self.caller;
+        let origin = session.origin.as_ref();
+        let branch = origin.and_then(|origin| origin.branch.clone());
+        let environment = &session.environment;
+        let machine = environment.machine.clone().or(environment.host.clone());
+        let bound = [
+            ("branch", &caller.branches, branch),
+            ("machine", &caller.machines, machine),
+        ];
+        for (what, allowed, named) in bound {
+            let named = named.unwrap_or_default();
+            if allowed
+                .as_ref()
+                .is_some_and(|allowed| !allowed.contains(&named))
+            {
+                let words = format!("the token may not push sessions of the {what} '{named}'");
+                self.audit("push", &session.id, &words);
+                return Err(Problem::new(StatusCode::FORBIDDEN, words)
+                    .hint("another token may: speedwell serve token add"));
+            }
+        }
+        Ok(())
+    }
 
     /// What follows the `?`.
     ///

@@ -5,7 +5,7 @@
 
 use super::problem::Problem;
 use axum::http::StatusCode;
-use speedwell_model::{Session, Value};
+use speedwell_model::{Session, Usage, Value};
 
 /// Bytes of a line.
 const LINE: usize = 16 << 20;
@@ -120,11 +120,29 @@ pub fn session(session: &Session, id: &str) -> Result<(), Problem> {
         if run.wall_ns > LONGEST_NS {
             return Err(words("takes longer than a year"));
         }
+        if run.usage.is_some_and(|usage| is_huge(&usage)) {
+            return Err(words("used more than can be"));
+        }
         if run.case.values.len() > PARAMETERS {
             return Err(words("is of a case with more than 64 parameters").too_large());
         }
     }
     Ok(())
+}
+
+/// Whether a figure of what a run used is one that no machine has, and that sums of would overflow.
+fn is_huge(usage: &Usage) -> bool {
+    let figures = [
+        Some(usage.user_ns),
+        Some(usage.system_ns),
+        Some(usage.max_rss_bytes),
+        Some(usage.involuntary_switches),
+        usage.voluntary_switches,
+        usage.minor_faults,
+        usage.major_faults,
+        usage.migrations,
+    ];
+    figures.into_iter().flatten().any(|figure| figure > 1 << 56)
 }
 
 /// Refuses names that are too long.

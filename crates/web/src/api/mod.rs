@@ -6,12 +6,11 @@
 mod call;
 mod check;
 mod openapi;
+mod pages;
 mod problem;
 mod routes;
 mod sessions;
 mod writers;
-
-pub use routes::{Need, ROUTES, Route};
 
 use crate::access;
 use crate::site::Site;
@@ -73,12 +72,19 @@ async fn answered(
 ) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     let (route, names) = routes::found(&parts.method, parts.uri.path())?;
-    let caller = access::caller(&api.site, &parts.headers, &client)?;
+    let (api_pool, heavy) = (api.pool.clone(), api.site.heavy.clone());
     // Who may not ask is told so before anything is read of what he sends.
-    caller.ensure_may(route.need, names.first().map(String::as_str))?;
+    let caller = {
+        let (api, headers, names) = (api.clone(), parts.headers.clone(), names.clone());
+        let ask = move || {
+            let caller = access::caller(&api.site, &headers, &client)?;
+            let allowed = caller.ensure_may(route.need, names.first().map(String::as_str));
+            allowed.map(|()| caller)
+        };
+        api_pool.run(ask).await??
+    };
     let body = to_bytes(body, BODY).await;
     let body = body.map_err(|_| Problem::bad("the body cannot be read"))?;
-    let pool = api.pool.clone();
     let work = move || {
         let call = Call {
             site: &api.site,
@@ -89,6 +95,10 @@ async fn answered(
             caller: &caller,
         };
         (route.answer)(&call)
+    };
+    let pool = match route.is_heavy {
+        true => heavy,
+        false => api_pool,
     };
     pool.run(work).await?
 }

@@ -1,6 +1,7 @@
 //! The OpenAPI document, made of the table of addresses, so that it names all of them and no other.
 
-use super::routes::{Need, ROUTES, Route, Takes};
+use super::routes::{ROUTES, Route, Takes};
+use crate::access::Need;
 use serde_json::{Map, Value, json};
 
 /// The document (<https://spec.openapis.org/oas/v3.1.0>).

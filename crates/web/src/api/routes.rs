@@ -4,24 +4,10 @@
 
 use super::call::Call;
 use super::problem::Problem;
-use super::{openapi, sessions};
+use super::{openapi, pages, sessions};
+use crate::access::Need;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
-
-/// What a token must allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// Nothing: everybody may ask.
-    Nothing,
-    /// To read the project.
-    Read,
-    /// To push to the project, or to read it.
-    PushOrRead,
-    /// To push to the project.
-    Push,
-    /// Everything.
-    Admin,
-}
 
 /// An address.
 #[derive(Debug)]
@@ -38,10 +24,12 @@ pub struct Route {
     pub query: &'static [(&'static str, &'static str)],
     /// What is sent.
     pub takes: Takes,
+    /// Whether it takes long, as comparisons do.
+    pub is_heavy: bool,
     /// The statuses of answers that are no refusals, with their meanings.
     pub gives: &'static [(u16, &'static str)],
     /// What answers.
-    pub(super) answer: fn(&Call<'_>) -> Result<Response<Body>, Problem>,
+    pub(super) answer: Answer,
 }
 
 /// What the body of a request is.
@@ -64,6 +52,7 @@ pub const ROUTES: &[Route] = &[
         summary: "This description",
         query: &[],
         takes: Takes::Nothing,
+        is_heavy: false,
         gives: &[(200, "an OpenAPI document")],
         answer: |_| Ok(super::reply(StatusCode::OK, &openapi::document())),
     },
@@ -77,6 +66,7 @@ pub const ROUTES: &[Route] = &[
             "of all lines: the body is the whole session, and the request finishes it",
         )],
         takes: Takes::Lines,
+        is_heavy: false,
         gives: &[
             (
                 200,
@@ -96,6 +86,7 @@ pub const ROUTES: &[Route] = &[
             "the number of the first of them, from 0, which is the header",
         )],
         takes: Takes::Lines,
+        is_heavy: false,
         gives: &[(
             200,
             "'arriving' with the number of lines that are here, or 'known'",
@@ -109,6 +100,7 @@ pub const ROUTES: &[Route] = &[
         summary: "Say that all lines were sent: {\"lines\", \"sha256\"}",
         query: &[],
         takes: Takes::Json,
+        is_heavy: false,
         gives: &[
             (200, "'known': it was here"),
             (201, "'stored': it is here now"),
@@ -122,6 +114,7 @@ pub const ROUTES: &[Route] = &[
         summary: "How far a session is that is pushed",
         query: &[],
         takes: Takes::Nothing,
+        is_heavy: false,
         gives: &[(
             200,
             "'arriving' with the number of lines, or 'known' with the digest",
@@ -135,6 +128,7 @@ pub const ROUTES: &[Route] = &[
         summary: "A session as JSON Lines",
         query: &[],
         takes: Takes::Nothing,
+        is_heavy: false,
         gives: &[(200, "its lines")],
         answer: sessions::get,
     },
@@ -145,10 +139,103 @@ pub const ROUTES: &[Route] = &[
         summary: "Delete a session; for 7 days it can be taken back",
         query: &[],
         takes: Takes::Nothing,
+        is_heavy: false,
         gives: &[(200, "'deleted'")],
         answer: sessions::delete,
     },
+    document(
+        "projects",
+        "All projects that may be read, with their newest sessions",
+        &[],
+        |call| pages::document(call, "/index.json"),
+    ),
+    document(
+        "{project}/sessions",
+        "The newest sessions",
+        &[
+            ("branch", "only of this branch"),
+            ("before", "only those before this one, for the next page"),
+        ],
+        |call| pages::of_project(call, "sessions"),
+    ),
+    heavy(
+        "{project}/compare",
+        "A comparison, as by speedwell compare",
+        &[
+            ("base", "a session such as @prev"),
+            ("with", "a session such as @latest"),
+        ],
+        |call| pages::of_project(call, "compare"),
+    ),
+    heavy(
+        "{project}/trend",
+        "Results over time, as by speedwell history trend",
+        &[
+            ("case", "the id of a case"),
+            ("metric", "a metric"),
+            ("branch", "the line"),
+        ],
+        |call| pages::of_project(call, "trend"),
+    ),
+    document("{project}/benchmarks", "All benchmarks", &[], |call| {
+        pages::of_project(call, "benchmarks")
+    }),
+    document("{project}/machines", "All machines", &[], |call| {
+        pages::of_project(call, "machines")
+    }),
+    heavy(
+        "{project}/alerts",
+        "Changes that nobody has judged",
+        &[],
+        |call| pages::of_project(call, "alerts"),
+    ),
+    Route {
+        need: Need::Admin,
+        ..document("settings", "Projects, tokens and the audit", &[], |call| {
+            pages::document(call, "/settings.json")
+        })
+    },
 ];
+
+/// How an address is answered.
+type Answer = fn(&Call<'_>) -> Result<Response<Body>, Problem>;
+
+/// A document that whoever may read asks for.
+const fn document(
+    path: &'static str,
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    answer: Answer,
+) -> Route {
+    Route {
+        method: "GET",
+        path,
+        need: match path.as_bytes() {
+            // The list itself leaves out what may not be read.
+            b"projects" => Need::Nothing,
+            _ => Need::Read,
+        },
+        summary,
+        query,
+        takes: Takes::Nothing,
+        is_heavy: false,
+        gives: &[(200, "the document")],
+        answer,
+    }
+}
+
+/// One that takes long.
+const fn heavy(
+    path: &'static str,
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    answer: Answer,
+) -> Route {
+    Route {
+        is_heavy: true,
+        ..document(path, summary, query, answer)
+    }
+}
 
 /// The route of a request, and the names in its path.
 ///

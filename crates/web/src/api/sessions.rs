@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, SessionPoints};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Arrival, Digest, Sender, Store, line_count};
+use speedwell_results::store::{Arrival, Digest, Store, line_count};
 
 type Answer = Result<Response<Body>, Problem>;
 
@@ -35,7 +35,7 @@ pub fn put(call: &Call<'_>) -> Answer {
             }
             header(call, id)?;
             call.write(|store| {
-                let begun = store.begin_upload(id, call.body, &call.caller.sender())?;
+                let begun = store.begin_upload(id, call.body, &call.sender())?;
                 arrived(call, store, id, begun)
             })
         }
@@ -47,7 +47,7 @@ fn header(call: &Call<'_>, id: &str) -> Result<(), Problem> {
     let text = std::str::from_utf8(call.body).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable)?;
     check::session(&session, id)?;
-    Ok(call.caller.ensure_may_push(&session)?)
+    call.ensure_may_push(&session)
 }
 
 /// Further lines.
@@ -73,7 +73,7 @@ pub fn patch(call: &Call<'_>) -> Answer {
             }
             _ => {}
         }
-        let (now, is_placed) = store.add_lines(id, at, call.body, &call.caller.sender())?;
+        let (now, is_placed) = store.add_lines(id, at, call.body, &call.sender())?;
         match now {
             Arrival::Arriving(lines) if !is_placed => Err(misplaced(lines)),
             other => arrived(call, store, id, other),
@@ -150,7 +150,7 @@ pub fn delete(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     call.write(|store| {
         let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
-        let sender = call.caller.sender();
+        let sender = call.sender();
         store.put_away(number, &call.caller.name, "asked for", sender.at_unix_ms)?;
         call.audit("delete", id, "done");
         Ok(reply(
@@ -184,7 +184,7 @@ fn read(call: &Call<'_>, id: &str, lines: &[u8], digest: &str) -> Result<Arrived
     let session = sessions.pop().filter(|_| sessions.is_empty());
     let session = session.ok_or_else(|| Problem::bad("the lines are of several sessions"))?;
     check::session(&session, id)?;
-    call.caller.ensure_may_push(&session)?;
+    call.ensure_may_push(&session)?;
     Ok(Arrived {
         points: (!session.runs.is_empty()).then(|| analysis::points(&session)),
         session,
@@ -194,7 +194,7 @@ fn read(call: &Call<'_>, id: &str, lines: &[u8], digest: &str) -> Result<Arrived
 }
 
 fn take_in(call: &Call<'_>, store: &mut Store, id: &str, read: &Arrived) -> Answer {
-    let sender = call.caller.sender();
+    let sender = call.sender();
     match store.take_in(&read.session, read.digest, read.size, &sender)? {
         Arrival::Stored(number) => {
             if let Some(points) = &read.points {

@@ -35,7 +35,11 @@ impl Writers {
         // Taken out, so that one whose user panicked in the middle of something is not used again.
         let mut store = match writer.take() {
             Some(store) => store,
-            None => Store::open(&path)?,
+            None => {
+                let store = Store::open(&path)?;
+                store.wait_for_disk()?;
+                store
+            }
         };
         let done = work(&mut store);
         *writer = Some(store);

@@ -123,6 +123,11 @@ impl Sqlite {
         Ok(())
     }
 
+    /// Has each commit wait for the disk, so that no power cut takes back what was kept.
+    pub fn wait_for_disk(&self) -> Result<(), Error> {
+        Ok(self.connection.pragma_update(None, "synchronous", "FULL")?)
+    }
+
     /// Tells whose file this is. This is the first read of the file, so that something that is not a
     /// database at all fails here.
     pub fn kind(&self) -> rusqlite::Result<Kind> {

@@ -51,10 +51,14 @@ pub struct PruneArgs {
 }
 
 fn days(text: &str) -> Result<Duration, String> {
-    let number = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    let number = text
+        .strip_suffix('d')
+        .and_then(|days| days.parse::<u32>().ok());
     match number {
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
-        None => parse::duration(text).map_err(|why| format!("{why}, nor a number of days such as 90d")),
+        None => {
+            parse::duration(text).map_err(|why| format!("{why}, nor a number of days such as 90d"))
+        }
     }
 }
 
@@ -96,12 +100,19 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<Status> {
     }
     let old = store.forget_deleted_before(now - TAKEN_BACK.as_millis() as i64)?;
     let dropped = store.drop_uploads_before(now - ARRIVING.as_millis() as i64)?;
-    status::note(&format!("deleted {}", count(all.len(), "session", "sessions")));
+    status::note(&format!(
+        "deleted {}",
+        count(all.len(), "session", "sessions")
+    ));
     if old > 0 {
-        status::note(&format!("{old} earlier deletions can no longer be taken back"));
+        status::note(&format!(
+            "{old} earlier deletions can no longer be taken back"
+        ));
     }
     if dropped > 0 {
-        status::note(&format!("{dropped} sessions that never arrived were dropped"));
+        status::note(&format!(
+            "{dropped} sessions that never arrived were dropped"
+        ));
     }
     Ok(Status::DONE)
 }
