@@ -41,7 +41,6 @@ const NOTICED: Duration = Duration::from_millis(50);
 #[derive(Debug, Args)]
 #[command(
     mut_arg("no_save", |arg| arg.hide(true).conflicts_with("sources")),
-    mut_arg("tag", |arg| arg.help("Name the sessions of imported files (repeatable)")),
     after_help = "Examples:
   speedwell push @latest --to https://perf.example/core
   speedwell push results.json --to https://perf.example/core
@@ -69,7 +68,7 @@ pub struct PushArgs {
     /// List what is in the outbox, and send nothing
     #[arg(long, conflicts_with_all = ["sources", "to", "wait", "spool"])]
     list: bool,
-    /// A file with the token, instead of the variable
+    /// A file with the token, instead of a variable
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]

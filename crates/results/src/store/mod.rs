@@ -50,8 +50,8 @@ pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
 pub use retention::Keep;
 pub use sessions::Overview;
-pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 pub use tokens::{AuditLine, Scope, StoredToken};
+pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 
 /// The sessions of a project, or of a user.
 ///

@@ -71,7 +71,9 @@ impl Ready {
         let rules = door.rules(args);
         let site = Site::new(&path, LOOKUPS, addresses(&files)?, rules, &stopper)?;
         let site = Arc::new(site);
-        let router = router(site.clone()).merge(api(site.clone())?).merge(files.router());
+        let router = router(site.clone())
+            .merge(api(site.clone())?)
+            .merge(files.router());
         let options = Options {
             has_token: door.is_local || has_token(&path)?,
             stopper: stopper.clone(),

@@ -172,7 +172,7 @@ fn files_of_other_tools_are_pushed(place: &Place) {
     push(&["push", "@1", "--to", &url]).expect_status(0);
     let there = core(place);
     assert_eq!(there.count(None).unwrap(), 1);
-    assert_eq!(there.session(1).unwrap().runs[0].case.benchmark, "BM_a");
+    assert_eq!(there.session(1).unwrap().runs[0].case.benchmark, "BM_a/8");
     push(&["push", "nothing.json", "--to", &url])
         .expect_status(2)
         .expect_stderr(&["neither a session nor a file"]);

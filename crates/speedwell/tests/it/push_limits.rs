@@ -175,7 +175,7 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
             "read core",
             token(&["--scope", "read", "--project", "core"]),
         ),
-        ("none", "Bearer".to_owned()),
+        ("none", String::new()),
     ];
     let document = server
         .try_ask("GET", "/api/v1/openapi.json", &[], b"")

@@ -25,7 +25,6 @@ pub struct Server {
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    pub head: String,
     pub body: Value,
 }
 
@@ -91,7 +90,7 @@ impl Server {
         self.try_ask(method, &path, &[], body).unwrap()
     }
 
-    /// The answer to any request; an error where the line breaks.
+    /// The answer to any request, with these fields, of which an empty one is left out; an error where the line breaks.
     pub fn try_ask(
         &self,
         method: &str,
@@ -108,7 +107,6 @@ impl Server {
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
         Ok(Answer {
             status: status.ok_or_else(broken)?,
-            head: head.to_lowercase(),
             body: serde_json::from_str(body).unwrap_or(Value::String(body.to_owned())),
         })
     }
@@ -127,7 +125,7 @@ impl Server {
         if !fields.iter().any(|(name, _)| *name == "Authorization") {
             head += &format!("Authorization: Bearer {}\r\n", self.token);
         }
-        for (name, value) in fields {
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!(
