@@ -7,7 +7,7 @@ WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY harness harness
-RUN cargo build --release --locked --package speedwell
+RUN cargo build --release --locked --package speedwell --features postgres
 
 FROM debian:bookworm-slim
 RUN apt-get update \

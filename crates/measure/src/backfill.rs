@@ -218,7 +218,7 @@ fn plans(request: &BackfillRequest, revision: &str, listener: &mut Listener<'_>)
 
 /// The ids of revisions that have a point of one of these cases from this machine.
 fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTreeSet<String>> {
-    history::keep_missing_points(store)?;
+    history::summarise(store, usize::MAX)?;
     let machine = analysis::machine(&session.environment(&[]), session.origin().as_ref());
     let cases: BTreeSet<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
     let measured = store.measured_on(&machine.id)?.into_iter();

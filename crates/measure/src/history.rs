@@ -40,6 +40,8 @@ pub struct HistoryRequest {
     pub relative: Option<String>,
     /// The smallest change that matters, as a share.
     pub threshold: f64,
+    /// At most so many sessions get the points that they lack; all by default.
+    pub most_missing: Option<usize>,
     /// A change of the benchmark itself begins nothing new.
     pub same_work: bool,
     /// Also what else can be said of the whole course: changes of circumstances, names of revisions, failures, and how the
@@ -52,7 +54,7 @@ pub struct HistoryRequest {
 /// # Errors
 /// The store fails, the file of the project cannot be read, or there is no such line.
 pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
-    keep_missing_points(store)?;
+    let left = summarise(store, request.most_missing.unwrap_or(usize::MAX))?;
     let git = Git::at(Path::new("."), LIMIT);
     let mut history = History {
         threshold: request.threshold,
@@ -60,6 +62,11 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     };
     history.line = line(store, &git, request.branch.as_deref(), &mut history.notes)?;
     history.labels = labels(store, &git)?;
+    if left > 0 {
+        history.notes.push(format!(
+            "The points of {left} sessions, the oldest ones, are not here yet: they are being made."
+        ));
+    }
     let mut reading = Reading::new(history.line.clone(), request);
     if request.whole_course {
         history.landmarks = store.landmarks(&history.line, history.labels.keys())?;
@@ -167,16 +174,18 @@ fn target<'a>(
     }))
 }
 
-/// Sessions that ended since somebody last looked get their points.
+/// Sessions that ended since somebody last looked get their points, at most so many of them, the newest first. Gives how many
+/// are left.
 ///
 /// # Errors
-/// The store cannot be read or written.
-pub fn keep_missing_points(store: &mut Store) -> Result<()> {
-    for number in store.sessions_without_points()? {
-        let points = analysis::points(&store.session(number)?);
-        store.keep_points(number, &points)?;
+/// The store fails.
+pub fn summarise(store: &mut Store, most: usize) -> Result<usize> {
+    let missing = store.sessions_without_points()?;
+    for number in missing.iter().take(most) {
+        let points = analysis::points(&store.session(*number)?);
+        store.keep_points(*number, &points)?;
     }
-    Ok(())
+    Ok(missing.len().saturating_sub(most))
 }
 
 /// The name of the line, which the store knows afterwards as far as anybody can.

@@ -91,6 +91,13 @@ impl Pool {
     }
 }
 
+/// From now on the calling thread waits for whoever else has work: on Linux each thread has a priority of its own (nice(2)).
+/// For what is done while nobody waits for it.
+pub fn give_way() {
+    // A thread may always give up a priority.
+    let _ = rustix::process::nice(10);
+}
+
 fn work(waiting: &Mutex<Receiver<Work>>) {
     loop {
         let next = waiting

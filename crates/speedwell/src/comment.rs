@@ -16,6 +16,7 @@ use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_process::unix_ms;
 use speedwell_report::sources::{self, Labelled};
 use speedwell_report::{Block, Document, Format, Output};
+use speedwell_results::store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;
 use std::io::{Read, Write};
@@ -302,6 +303,9 @@ fn say(
         body: answer.body.clone(),
     };
     let posted = client.comment(&text, &|one, other| order(one, other))?;
+    if matches!(posted, Posted::Created(_) | Posted::Edited(_)) {
+        keep(place, args, answer);
+    }
     status::note(&match posted {
         Posted::Created(id) => format!("wrote comment {id} on {place}"),
         Posted::Edited(id) => format!("comment {id} on {place} says it now"),
@@ -323,6 +327,25 @@ fn say(
         status::note(&format!("set the status '{context}' of {revision}"));
     }
     Ok(())
+}
+
+/// Keeps what was said beside the sessions, where these are kept; a comment that was posted is posted all the same.
+fn keep(place: &Place, args: &CommentArgs, answer: &Answer) {
+    let comment = PostedComment {
+        forge: place.forge.to_string(),
+        repository: place.repository.clone(),
+        pull: place.number.to_string(),
+        revision: answer.stamp.revision.clone(),
+        posted_unix_ms: unix_ms(),
+        text: answer.body.clone(),
+    };
+    let path = args.store.path().ok();
+    let path = path.filter(|path| path.is_file() || Store::server(path).is_some());
+    let kept =
+        path.map(|path| Store::open(&path).and_then(|mut store| store.keep_comment(&comment)));
+    if let Some(Err(why)) = kept {
+        status::warn(&format!("The comment is not kept in the store: {why:#}."));
+    }
 }
 
 /// Which of two revisions is newer, where one leads to the other.

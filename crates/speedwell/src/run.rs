@@ -1,7 +1,7 @@
 //! `speedwell run`: the whole path of data on one screen.
 
 use super::options::{ClockName, OrderName, RunArgs, Task};
-use super::{Status, experiment, status, steady, trial};
+use super::{Status, experiment, serve, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
@@ -31,7 +31,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
         }
         None => Plans::read(&args.request()?, &mut task.progress())?,
     };
-    execute(plans, &mut store, &task)
+    let dashboard = args.dashboard.then(|| task.store.path()).transpose()?;
+    serve::beside(dashboard.as_deref(), || execute(plans, &mut store, &task))
 }
 
 /// Executes plans as the options ask for: lists, tries, or measures and reports.
@@ -68,19 +69,33 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
     let (mut session, ended) = measure(plans, store, task)?;
-    if ended != Status::DONE {
-        return Ok(ended.or(conclude(&session, task)?));
-    }
+    let reported = if ended == Status::DONE {
+        recorded(&plan, &mut session, store, task)
+    } else {
+        conclude(&session, task)
+    };
+    // What cannot be reported was measured all the same.
+    let pushed = task.owing.settle(&session, store)?;
+    Ok(ended.or(reported?).or(pushed))
+}
+
+/// Records profiles where they are asked for, and reports.
+fn recorded(
+    plan: &Plan,
+    session: &mut Session,
+    store: &mut Store,
+    task: &Task,
+) -> anyhow::Result<Status> {
     let (settings, is_asked) = (&task.settings, task.profile);
     let recorded = measure::experiment::record(
-        &plan,
-        &mut session,
+        plan,
+        session,
         settings,
         is_asked,
         store,
         &mut task.progress(),
     )?;
-    Ok(Status::of_end(recorded).or(conclude(&session, task)?))
+    Ok(Status::of_end(recorded).or(conclude(session, task)?))
 }
 
 /// Measures and keeps a session; how it ended is said, and is a status.

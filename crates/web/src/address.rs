@@ -62,6 +62,8 @@ pub enum Place {
     Revision(String),
     /// What is known of a branch.
     Branch(String),
+    /// What is known of a pull request.
+    Pull(String),
     /// All machines.
     Machines,
     /// One of them, by its number.
@@ -78,6 +80,8 @@ pub enum Place {
     Events(String),
     /// What a text is found in.
     Search,
+    /// Tokens, the audit and what else concerns the whole server.
+    Settings,
 }
 
 /// An address: the parts of its path.
@@ -87,13 +91,14 @@ pub struct Address {
 }
 
 /// Names of the pages of a project.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "sessions",
     "benchmarks",
     "trend",
     "compare",
     "revisions",
     "branches",
+    "pulls",
     "machines",
     "calibration",
     "alerts",
@@ -113,6 +118,18 @@ impl Address {
         parts
             .map(|parts| Address { parts })
             .ok_or_else(|| Refusal::missing("this address is no text"))
+    }
+
+    /// The name of the project that it is in; `None` for what concerns the whole server.
+    pub fn project(&self) -> Option<&str> {
+        let first = self.parts.first()?;
+        let name = match self.parts.len() {
+            1 => first
+                .split_once('.')
+                .map_or(first.as_str(), |(name, _)| name),
+            _ => first,
+        };
+        (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
     /// What the address may mean, the likelier first: its last part as a whole, then without an ending that is a format.
@@ -150,6 +167,7 @@ fn place(parts: &[String], project: &str) -> Result<Place, Refusal> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (first, rest) = match &parts[..] {
         [] | [""] => return Ok(Place::Overview),
+        ["settings"] => return Ok(Place::Settings),
         [first, rest @ ..] => (*first, rest),
     };
     if first != project {
@@ -175,6 +193,7 @@ fn place(parts: &[String], project: &str) -> Result<Place, Refusal> {
         ["compare"] => Place::Compare,
         ["revisions", id @ ..] if !id.is_empty() => Place::Revision(joined(id)),
         ["branches", name @ ..] if !name.is_empty() => Place::Branch(joined(name)),
+        ["pulls", number] => Place::Pull((*number).to_owned()),
         ["machines"] => Place::Machines,
         ["machines", number] => Place::Machine((*number).to_owned()),
         ["calibration"] => Place::Calibration,
@@ -183,7 +202,7 @@ fn place(parts: &[String], project: &str) -> Result<Place, Refusal> {
         ["search"] => Place::Search,
         [unknown, ..] => {
             let pages = nearest(unknown, PAGES).into_iter();
-            let pages = pages.filter(|page| !["revisions", "branches"].contains(page));
+            let pages = pages.filter(|page| !["revisions", "branches", "pulls"].contains(page));
             let pages = pages.map(|page| (format!("/{project}/{page}"), page.to_owned()));
             return Err(
                 Refusal::missing(format!("there is no page '{unknown}' here"))

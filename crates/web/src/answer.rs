@@ -1,96 +1,215 @@
-//! Requests in, answers out: finds the page of an address, renders it in the format that is asked for, and keeps what holds.
+//! Requests in, answers out: finds out who asks, finds the page of an address, renders it in the format that is asked for, and
+//! keeps what holds.
 //!
-//! Nothing here changes the store, whatever a request says. Start at [`router`].
+//! Looking changes nothing; what forms change stands in `change.rs`. Start at [`router`].
 
+use crate::access::{self, Caller, Need};
 use crate::address::{Address, Format, Place};
-use crate::frame::around;
-use crate::live;
+use crate::frame::{Around, around as frame};
 use crate::page::{self, Outcome, Page, Visit};
+use crate::project::Project;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
+use crate::{change, live, operation};
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
-use axum::http::{Method, Response, StatusCode, Uri, header};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use speedwell_report::html::{Frame, page as html_page};
 use speedwell_results::formats::json_lines;
+use speedwell_serve::Client;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes of the longest form.
+const FORM_BYTES: usize = 64 << 10;
 
 /// All pages of a site.
 pub fn router(site: Arc<Site>) -> Router {
     Router::new().fallback(handle).with_state(site)
 }
 
-async fn handle(State(site): State<Arc<Site>>, request: Request) -> Response<Body> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let refusal = Refusal {
-            status: StatusCode::METHOD_NOT_ALLOWED,
-            ..Refusal::bad("pages can be read only")
-        };
-        return refused(&site, request.uri(), &refusal, Format::Page);
-    }
-    if let Some(id) = events_of(&site, request.uri()) {
-        return live::stream(&site, &id, request.headers()).await;
-    }
-    let is_heavy = ["/compare", "/trend", "/alerts"]
-        .iter()
-        .any(|page| request.uri().path().contains(page));
-    let pool = if is_heavy { &site.heavy } else { &site.light };
-    let work = {
-        let (site, uri) = (site.clone(), request.uri().clone());
-        move || answer(&site, &uri)
+async fn handle(
+    State(site): State<Arc<Site>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response<Body> {
+    let response = match *request.method() {
+        Method::GET | Method::HEAD => looked(&site, client, request).await,
+        Method::POST => changed(&site, client, request).await,
+        _ => plain_refusal(&site, request.uri(), &not_allowed()),
     };
-    pool.run(work)
-        .await
-        .unwrap_or_else(|refusal| refusal.answer(request.headers()))
+    let class = usize::from(response.status().as_u16() / 100).min(5);
+    site.answers[class].fetch_add(1, Ordering::Relaxed);
+    response
 }
 
-/// The session whose events are asked for, if they are.
-fn events_of(site: &Site, uri: &Uri) -> Option<String> {
-    let readings = Address::parse(uri.path())
-        .ok()?
-        .readings(&site.project)
-        .ok()?;
-    match readings.into_iter().next()? {
-        (Place::Events(id), Format::Page) => Some(id),
-        _ => None,
+fn not_allowed() -> Refusal {
+    Refusal {
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        ..Refusal::bad("a page can be read, and some can be sent a form")
     }
+}
+
+/// What one look gives at once, or the stream that is to be followed.
+enum Looked {
+    Answer(Response<Body>),
+    Stream(Arc<Project>, String),
+}
+
+/// The answer to somebody who looks.
+async fn looked(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
+    let path = request.uri().path();
+    let is_heavy = ["/compare", "/trend", "/alerts"]
+        .iter()
+        .any(|page| path.contains(page));
+    let pool = if is_heavy { &site.heavy } else { &site.light };
+    let (parts, _) = request.into_parts();
+    let headers = parts.headers.clone();
+    let work = {
+        let site = site.clone();
+        move || look(&site, &client, &parts.uri, &parts.headers)
+    };
+    match pool.run(work).await {
+        Ok(Looked::Answer(answer)) => answer,
+        Ok(Looked::Stream(project, id)) => live::stream(site, &project, &id, &headers).await,
+        Err(refusal) => refusal.answer(&headers),
+    }
+}
+
+/// The answer to somebody who sends a form.
+async fn changed(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, FORM_BYTES).await else {
+        let refusal = Refusal::bad("the form is longer than any form here");
+        return plain_refusal(site, &parts.uri, &refusal);
+    };
+    let pool = site.light.clone();
+    let (site, headers) = (site.clone(), parts.headers.clone());
+    let work = move || {
+        let changed = change::change(&site, &client, &parts.uri, &parts.headers, &body);
+        changed.unwrap_or_else(|refusal| plain_refusal(&site, &parts.uri, &refusal))
+    };
+    let done = pool.run(work).await;
+    done.unwrap_or_else(|refusal| refusal.answer(&headers))
 }
 
 /// The answer to a question about a page.
-fn answer(site: &Site, uri: &Uri) -> Response<Body> {
+fn look(site: &Site, client: &Client, uri: &Uri, headers: &HeaderMap) -> Looked {
+    let caller = match access::caller(site, headers, client) {
+        Ok(caller) => caller,
+        Err(refusal) => return Looked::Answer(refusal.answer(headers)),
+    };
+    if let Some(answer) = operation::answer(site, &caller, uri) {
+        return Looked::Answer(answer);
+    }
+    if uri.path() == "/login" {
+        return Looked::Answer(change::login_page(site, client, uri));
+    }
     let mut last = Format::Page;
-    let found = (|| {
-        let query = Query::parse(uri.query().unwrap_or_default())?;
-        let readings = Address::parse(uri.path())?.readings(&site.project)?;
-        let mut refusal = None;
-        for (place, format) in readings {
-            last = format;
-            match answered(site, uri, (&place, format), &query) {
-                Err(refused) if refused.status == StatusCode::NOT_FOUND => refusal = Some(refused),
-                done => return done,
-            }
+    let found = find(site, &caller, uri, &mut last);
+    Looked::Answer(match found {
+        Ok(Looked::Answer(answer)) => answer,
+        Ok(stream) => return stream,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED && wants_page(headers) => {
+            change::to_login(uri)
         }
-        Err(refusal.unwrap_or_else(|| Refusal::missing("there is no page at this address")))
-    })();
-    found.unwrap_or_else(|refusal| refused(site, uri, &refusal, last))
+        Err(refusal) => {
+            let mut refusal = refusal;
+            if let (StatusCode::NOT_FOUND, Ok(address)) =
+                (refusal.status, Address::parse(uri.path()))
+                && refusal.nearest.is_empty()
+                && let Some(name) = address.project()
+                && site.project(name).is_err()
+            {
+                refusal = refusal.nearest(site.projects_like(name, &caller));
+            }
+            refused(site, &caller, uri, &refusal, last)
+        }
+    })
+}
+
+/// Whether a person in front of a browser asks.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT);
+    accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
+}
+
+fn find(site: &Site, caller: &Caller, uri: &Uri, last: &mut Format) -> Result<Looked, Refusal> {
+    let query = Query::parse(uri.query().unwrap_or_default())?;
+    let address = Address::parse(uri.path())?;
+    let project = match address.project() {
+        Some(name) => {
+            caller.ensure_may(Need::Read, Some(name))?;
+            site.project(name)?
+        }
+        None => site.first.clone(),
+    };
+    let mut refusal = None;
+    for (place, format) in address.readings(&project.name)? {
+        *last = format;
+        if let (Place::Events(id), Format::Page) = (&place, format) {
+            return Ok(Looked::Stream(project, id.clone()));
+        }
+        ensure_may_see(site, caller, &place)?;
+        let around = Around {
+            site,
+            project: &project,
+            caller,
+        };
+        match answered(&around, uri, (&place, format), &query) {
+            Err(refused) if refused.status == StatusCode::NOT_FOUND => refusal = Some(refused),
+            done => return done.map(Looked::Answer),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| Refusal::missing("there is no page at this address")))
+}
+
+/// What an address says, for programs.
+pub(crate) fn document(site: &Site, caller: &Caller, uri: &Uri) -> Result<Response<Body>, Refusal> {
+    match find(site, caller, uri, &mut Format::default())? {
+        Looked::Answer(answer) => Ok(answer),
+        Looked::Stream(..) => Err(Refusal::missing("a stream of events is no document")),
+    }
+}
+
+/// Refuses pages about the whole server to those whom they do not concern.
+fn ensure_may_see(site: &Site, caller: &Caller, place: &Place) -> Result<(), Refusal> {
+    match place {
+        Place::Settings => Ok(caller.ensure_may(Need::Admin, None)?),
+        Place::Overview => {
+            let projects = site.projects()?;
+            let sees_one = projects
+                .iter()
+                .any(|(known, _)| caller.may_read(&known.name));
+            if sees_one {
+                return Ok(());
+            }
+            Ok(caller.ensure_may(Need::Read, None)?)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn answered(
-    site: &Site,
+    around: &Around<'_>,
     uri: &Uri,
     (place, format): (&Place, Format),
     query: &Query,
 ) -> Result<Response<Body>, Refusal> {
-    let address = uri.to_string();
-    let (kept, version) = site.kept_page(&address)?;
+    let project = around.project;
+    // What is kept for one visitor is not for another: their names and rights stand in it.
+    let address = format!("{} {uri}", around.caller.kept_as());
+    let (kept, version) = project.kept_page(&address)?;
     if let Some(bytes) = kept {
         return Ok(reply(StatusCode::OK, format, uri.path(), bytes));
     }
-    let (outcome, lines) = site.read(|store| {
+    let (outcome, lines) = project.read(|store| {
         let visit = Visit {
-            site,
+            site: around.site,
+            project,
+            caller: around.caller,
             store,
             query,
             format,
@@ -108,16 +227,16 @@ fn answered(
     };
     let bytes = match lines {
         Some(lines) => Bytes::from(lines),
-        None => rendered(site, Some(place), &page, format, uri.path(), query)?,
+        None => rendered(around, Some(place), &page, format, uri.path(), query)?,
     };
     if let (true, Some(version)) = (page.is_lasting, version) {
-        site.keep_page(&address, &bytes, version)?;
+        project.keep_page(&address, &bytes, version)?;
     }
     Ok(reply(page.status, format, uri.path(), bytes))
 }
 
 pub(crate) fn rendered(
-    site: &Site,
+    around: &Around<'_>,
     place: Option<&Place>,
     page: &Page,
     format: Format,
@@ -126,7 +245,7 @@ pub(crate) fn rendered(
 ) -> Result<Bytes, Refusal> {
     let in_memory = |error: std::io::Error| Refusal::from(anyhow::Error::from(error));
     let Format::Document(kind) = format else {
-        let frame = around(site, place, page, path, query);
+        let frame = frame(around, place, page, path, query);
         let text = html_page(&page.document, Frame::Served(&frame)).map_err(in_memory)?;
         return Ok(Bytes::from(text));
     };
@@ -178,7 +297,13 @@ fn elsewhere(path: &str, format: Format) -> Response<Body> {
 }
 
 /// The answer where there is no page.
-fn refused(site: &Site, uri: &Uri, refusal: &Refusal, format: Format) -> Response<Body> {
+fn refused(
+    site: &Site,
+    caller: &Caller,
+    uri: &Uri,
+    refusal: &Refusal,
+    format: Format,
+) -> Response<Body> {
     let mut document = refusal.document();
     page::add_nearest(&mut document, &refusal.nearest);
     let page = Page {
@@ -189,11 +314,35 @@ fn refused(site: &Site, uri: &Uri, refusal: &Refusal, format: Format) -> Respons
         Format::JsonLines => Format::Document(speedwell_report::Format::Json),
         other => other,
     };
-    let bytes = rendered(site, None, &page, format, uri.path(), &Query::default());
-    reply(page.status, format, "", bytes.unwrap_or_default())
+    let address = Address::parse(uri.path()).ok();
+    let name = address.as_ref().and_then(Address::project);
+    let known = name.filter(|name| caller.may_read(name));
+    let known = known.and_then(|name| site.project(name).ok());
+    let around = Around {
+        site,
+        project: known.as_ref().unwrap_or(&site.first),
+        caller,
+    };
+    let bytes = rendered(&around, None, &page, format, uri.path(), &Query::default());
+    let mut answer = reply(page.status, format, "", bytes.unwrap_or_default());
+    if page.status == StatusCode::UNAUTHORIZED {
+        let how = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+    }
+    answer
 }
 
-fn reply(status: StatusCode, format: Format, path: &str, bytes: Bytes) -> Response<Body> {
+/// The same for whoever is not known.
+fn plain_refusal(site: &Site, uri: &Uri, refusal: &Refusal) -> Response<Body> {
+    refused(site, &Caller::default(), uri, refusal, Format::Page)
+}
+
+pub(crate) fn reply(
+    status: StatusCode,
+    format: Format,
+    path: &str,
+    bytes: Bytes,
+) -> Response<Body> {
     use speedwell_report::Format as Kind;
     let mime = match format {
         Format::Page | Format::Document(Kind::Html) => "text/html; charset=utf-8",

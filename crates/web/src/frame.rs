@@ -1,10 +1,12 @@
 //! What stands around every page: where one can go from here.
 
+use crate::access::{Caller, Need};
 use crate::address::{Format, Place};
 use crate::page::Page;
+use crate::project::Project;
 use crate::query::Query;
 use crate::site::Site;
-use speedwell_report::html::{EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served};
+use speedwell_report::html::{Account, EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served};
 
 /// The files that every page needs, by name: style, early script, script.
 pub fn assets() -> [(&'static str, &'static str); 3] {
@@ -27,26 +29,52 @@ const PAGES: [(&str, &str); 8] = [
     ("live", "Live"),
 ];
 
+/// Whose page it is, and who looks at it.
+pub struct Around<'a> {
+    /// The server.
+    pub site: &'a Site,
+    /// The project.
+    pub project: &'a Project,
+    /// The visitor.
+    pub caller: &'a Caller,
+}
+
 /// The frame of a page; `path` is its address without an ending.
 pub fn around(
-    site: &Site,
+    around: &Around<'_>,
     place: Option<&Place>,
     page: &Page,
     path: &str,
     query: &Query,
 ) -> Served {
-    let project = &site.project;
+    let Around {
+        site,
+        project,
+        caller,
+    } = around;
+    let project = &project.name;
+    let is_of_project = caller.may_read(project)
+        && !matches!(place, Some(Place::Settings))
+        && (place != Some(&Place::Overview) || site.is_local());
     let mut navigation = vec![Link {
         is_here: place == Some(&Place::Overview),
         ..Link::new("/", "Speedwell")
     }];
     let here = place.and_then(part_of);
-    navigation.extend(PAGES.iter().map(|(page, words)| Link {
-        is_here: here == Some(page),
-        ..Link::new(format!("/{project}/{page}"), *words)
-    }));
+    if is_of_project {
+        navigation.extend(PAGES.iter().map(|(page, words)| Link {
+            is_here: here == Some(page),
+            ..Link::new(format!("/{project}/{page}"), *words)
+        }));
+    }
+    if caller.may(Need::Admin, None) {
+        navigation.push(Link {
+            is_here: place == Some(&Place::Settings),
+            ..Link::new("/settings", "Settings")
+        });
+    }
     let mut breadcrumbs = vec![Link::new("/", "projects")];
-    if place != Some(&Place::Overview) {
+    if is_of_project && place != Some(&Place::Overview) {
         breadcrumbs.push(Link::new(format!("/{project}/"), project));
     }
     breadcrumbs.extend(page.crumbs.iter().cloned());
@@ -74,12 +102,30 @@ pub fn around(
         assets: site.assets.clone(),
         data_link: address("json"),
         formats,
-        search: format!("/{project}/search"),
+        search: if is_of_project {
+            format!("/{project}/search")
+        } else {
+            String::new()
+        },
+        account: account(site, caller, place),
+        changes: page.changes.clone(),
         filters: page.filters.clone(),
         links: page.links.clone(),
         choice: page.choice.clone(),
         events: page.events.clone(),
     }
+}
+
+/// How one logs in or out, where that changes anything.
+fn account(site: &Site, caller: &Caller, place: Option<&Place>) -> Option<Account> {
+    if caller.is_known() {
+        return Some(Account::In {
+            name: caller.name.clone(),
+            action: "/logout".into(),
+        });
+    }
+    let is_offered = site.access.is_asked_for() && place.is_some();
+    is_offered.then(|| Account::Out(Link::new("/login", "log in")))
 }
 
 fn name_of(ending: &str) -> &'static str {
@@ -94,12 +140,13 @@ fn name_of(ending: &str) -> &'static str {
 /// Which of the pages in the bar a page belongs to.
 fn part_of(place: &Place) -> Option<&'static str> {
     Some(match place {
-        Place::Overview | Place::Project | Place::Search => return None,
+        Place::Overview | Place::Project | Place::Search | Place::Settings => return None,
         Place::Sessions
         | Place::Session(_)
         | Place::Reference(_)
         | Place::Revision(_)
-        | Place::Branch(_) => "sessions",
+        | Place::Branch(_)
+        | Place::Pull(_) => "sessions",
         Place::Benchmarks | Place::Benchmark(_) => "benchmarks",
         Place::Trend => "trend",
         Place::Compare => "compare",

@@ -3,10 +3,13 @@
 //! The recorder commits every slot, so the store itself says that something has happened: it is asked four times a second,
 //! and only while somebody watches. A page is rendered once for all who watch it. Start at [`stream`].
 
+use crate::access::Caller;
 use crate::address::{Format, Place};
 use crate::answer::rendered;
+use crate::frame::Around;
 use crate::link::encoded;
 use crate::page::{Outcome, Visit, page};
+use crate::project::Project;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -49,20 +52,28 @@ impl Watchers {
         }
     }
 
+    /// How many watch.
+    pub fn viewers(&self) -> usize {
+        self.hubs().values().map(Hub::viewers).sum()
+    }
+
     fn hubs(&self) -> std::sync::MutexGuard<'_, HashMap<String, Hub>> {
         self.hubs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The stream of events of a session, or of all that is being measured.
-pub async fn stream(site: &Arc<Site>, id: &str, headers: &HeaderMap) -> Response<Body> {
+pub async fn stream(
+    site: &Arc<Site>,
+    project: &Arc<Project>,
+    id: &str,
+    headers: &HeaderMap,
+) -> Response<Body> {
     let place = place_of(id);
     let looked = {
-        let (site, place) = (site.clone(), place.clone());
-        site.clone()
-            .light
-            .run(move || looked_at(&site, &place))
-            .await
+        let (site, project, place) = (site.clone(), project.clone(), place.clone());
+        let light = site.light.clone();
+        light.run(move || looked_at(&site, &project, &place)).await
     };
     let look = match looked {
         Ok(Ok(look)) => look,
@@ -81,17 +92,17 @@ pub async fn stream(site: &Arc<Site>, id: &str, headers: &HeaderMap) -> Response
             return answer;
         }
     };
-    let mut hubs = site.live.hubs();
+    let mut hubs = project.live.hubs();
     let is_known = hubs.contains_key(id);
     let hub = hubs.entry(id.to_owned()).or_insert_with(|| {
         let last = Event::new("over", "the server ends");
-        Hub::new().ends_with(&site.live.stopper, last)
+        Hub::new().ends_with(&project.live.stopper, last)
     });
     let hub = hub.clone();
     let answer = hub.stream(headers, || vec![first]);
     if !is_known {
-        let (site, id) = (site.clone(), id.to_owned());
-        std::thread::spawn(move || watch(&site, &id, &hub));
+        let (site, project, id) = (site.clone(), project.clone(), id.to_owned());
+        std::thread::spawn(move || watch(&site, &project, &id, &hub));
     }
     answer
 }
@@ -117,11 +128,15 @@ enum Look {
     Over,
 }
 
-fn looked_at(site: &Site, place: &Place) -> Result<Look, Refusal> {
+/// What everybody who watches sees; who that is does not show in it.
+fn looked_at(site: &Site, project: &Project, place: &Place) -> Result<Look, Refusal> {
     let query = Query::default();
-    let outcome = site.read(|store| {
+    let caller = Caller::default();
+    let outcome = project.read(|store| {
         let visit = Visit {
             site,
+            project,
+            caller: &caller,
             store,
             query: &query,
             format: Format::Page,
@@ -131,12 +146,17 @@ fn looked_at(site: &Site, place: &Place) -> Result<Look, Refusal> {
     let Outcome::Page(page) = outcome else {
         return Ok(Look::Over);
     };
-    let project = &site.project;
+    let name = &project.name;
     let path = match place {
-        Place::SessionLive(id) => format!("/{project}/sessions/{}/live", encoded(id)),
-        _ => format!("/{project}/live"),
+        Place::SessionLive(id) => format!("/{name}/sessions/{}/live", encoded(id)),
+        _ => format!("/{name}/live"),
     };
-    let html = rendered(site, Some(place), &page, Format::Page, &path, &query)?;
+    let around = Around {
+        site,
+        project,
+        caller: &caller,
+    };
+    let html = rendered(&around, Some(place), &page, Format::Page, &path, &query)?;
     let data = json!({
         "title": title(&page.document),
         "html": String::from_utf8_lossy(&html),
@@ -145,16 +165,16 @@ fn looked_at(site: &Site, place: &Place) -> Result<Look, Refusal> {
 }
 
 /// Sends the page anew whenever something was measured, until nobody watches or it is over.
-fn watch(site: &Site, id: &str, hub: &Hub) {
+fn watch(site: &Site, project: &Project, id: &str, hub: &Hub) {
     let place = place_of(id);
     // A store that cannot be read now may be there again at the next look.
-    let mut store = Store::open_to_view(site.path()).ok();
+    let mut store = Store::open_to_view(project.path()).ok();
     let mut version = version_of(store.as_ref());
     let mut sent = Instant::now();
-    while is_watched(site, id, hub) {
+    while is_watched(project, id, hub) {
         std::thread::sleep(ASKED);
         if store.is_none() {
-            store = Store::open_to_view(site.path()).ok();
+            store = Store::open_to_view(project.path()).ok();
         }
         let now = version_of(store.as_ref());
         let is_due = (now != version && sent.elapsed() >= SENT) || sent.elapsed() >= SENT_ANYWAY;
@@ -163,12 +183,12 @@ fn watch(site: &Site, id: &str, hub: &Hub) {
         }
         version = now;
         sent = Instant::now();
-        match looked_at(site, &place) {
+        match looked_at(site, project, &place) {
             Ok(Look::Running(event)) => {
                 hub.send(event);
             }
             Ok(Look::Over) => {
-                site.live.hubs().remove(id);
+                project.live.hubs().remove(id);
                 hub.send(over());
                 hub.end();
                 return;
@@ -183,9 +203,9 @@ fn version_of(store: Option<&Store>) -> Option<i64> {
 }
 
 /// Whether somebody watches. Whoever comes after the last one has left finds no hub, and begins a new one.
-fn is_watched(site: &Site, id: &str, hub: &Hub) -> bool {
-    let mut hubs = site.live.hubs();
-    let is_watched = hub.viewers() > 0 && !site.live.stopper.is_stopped();
+fn is_watched(project: &Project, id: &str, hub: &Hub) -> bool {
+    let mut hubs = project.live.hubs();
+    let is_watched = hub.viewers() > 0 && !project.live.stopper.is_stopped();
     if !is_watched {
         hubs.remove(id);
     }

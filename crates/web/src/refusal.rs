@@ -79,6 +79,16 @@ impl Refusal {
     }
 }
 
+/// What the door says.
+impl From<speedwell_serve::Refusal> for Refusal {
+    fn from(refusal: speedwell_serve::Refusal) -> Refusal {
+        Refusal {
+            hints: refusal.hint.into_iter().collect(),
+            ..Refusal::new(refusal.status, refusal.what)
+        }
+    }
+}
+
 /// What fails without the visitor's doing: the store.
 impl From<anyhow::Error> for Refusal {
     fn from(error: anyhow::Error) -> Refusal {

@@ -1,244 +1,260 @@
-//! One store as a place that many look at: connections that only read, and what was found out and still holds.
+//! The whole of a server: its projects, who may see and do what, and how much is computed at the same time.
 //!
-//! Decides how much is computed at the same time, and for how long an answer is good: until somebody changes the store.
-//! Start with [`Site::new`].
+//! The first project is what the tables of the start hold; further ones lie beside them. Start with [`Site::new`].
 
-use crate::live::Watchers;
-use crate::lookups::{Course, Lookups};
-use crate::refusal::Refusal;
-use axum::body::Bytes;
-use speedwell_analysis::history::History;
+use crate::access::{Access, Caller, Rules};
+use crate::lookups::Lookups;
+use crate::project::{Project, lock};
+use crate::refusal::{Refusal, nearest};
 use speedwell_report::html::Assets;
-use speedwell_results::store::Store;
+use speedwell_results::store::{AuditLine, Project as StoredProject, Store, unfit_project};
 use speedwell_serve::Stopper;
 use speedwell_serve::blocking::{Pool, QUEUE};
-use std::collections::VecDeque;
-use std::os::unix::fs::MetadataExt;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Pages that are computed at the same time; each has a connection of its own.
 const READERS: usize = 4;
 /// Comparisons and histories that are computed beside them.
 const HEAVY: usize = 2;
-/// Bytes of finished pages that are kept.
-const KEPT_BYTES: usize = 64 << 20;
-/// Histories that are kept.
-const KEPT_HISTORIES: usize = 4;
 
-/// A store with everything that its pages need.
+/// A server with everything that its pages need.
 #[derive(Debug)]
 pub struct Site {
-    path: PathBuf,
-    /// The name of the only project.
-    pub project: String,
+    /// The project of the tables of the start.
+    pub first: Arc<Project>,
+    others: Mutex<HashMap<String, Arc<Project>>>,
     /// What the program around looks up.
     pub lookups: Lookups,
     /// Where style and scripts are.
     pub assets: Assets,
-    readers: Mutex<Vec<(FileId, Store)>>,
-    kept: Mutex<Kept>,
+    /// Who may do what.
+    pub access: Access,
+    /// The connection that writes the tables of the start.
+    writer: Mutex<Option<Store>>,
+    stopper: Stopper,
     /// Threads for pages, and others for comparisons and histories, which take longer.
     pub(crate) light: Pool,
     pub(crate) heavy: Pool,
-    pub(crate) live: Watchers,
-}
-
-/// What tells a file from another one at the same path.
-type FileId = (u64, u64);
-
-/// What was found out, as long as the store is as it was then.
-#[derive(Debug, Default)]
-struct Kept {
-    /// The connection by which changes are noticed, and what it said last.
-    watch: Option<(FileId, Store)>,
-    version: i64,
-    pages: VecDeque<(String, Bytes)>,
-    bytes: usize,
-    histories: Vec<(Course, Arc<History>)>,
-}
-
-impl Kept {
-    fn forget(&mut self) {
-        self.pages.clear();
-        self.bytes = 0;
-        self.histories.clear();
-    }
+    /// When it began.
+    pub(crate) begun: Instant,
+    /// Answers by the first digit of their status.
+    pub(crate) answers: [AtomicU64; 6],
 }
 
 impl Site {
     /// The site of the store at a path, which need not exist yet. Its streams of events end with the server.
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system gives no more threads, or no random bytes.
     pub fn new(
         path: &Path,
         lookups: Lookups,
         assets: Assets,
+        rules: Rules,
         stopper: &Stopper,
     ) -> anyhow::Result<Site> {
+        let first = Project::new(&project_name(path), path, lookups, stopper);
         Ok(Site {
-            path: path.to_owned(),
-            project: project_name(path),
+            first: Arc::new(first),
+            others: Mutex::default(),
             lookups,
             assets,
-            readers: Mutex::default(),
-            kept: Mutex::default(),
+            access: Access::new(rules)?,
+            writer: Mutex::default(),
+            stopper: stopper.clone(),
             light: Pool::new("pages", READERS, QUEUE)?,
             heavy: Pool::new("comparisons", HEAVY, QUEUE)?,
-            live: Watchers::new(stopper),
+            begun: Instant::now(),
+            answers: Default::default(),
         })
     }
 
-    /// Where the store is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Whether it has but one project.
+    pub fn is_local(&self) -> bool {
+        self.projects().is_ok_and(|projects| projects.len() == 1)
     }
 
-    fn file_id(&self) -> Option<FileId> {
-        let data = std::fs::metadata(&self.path).ok()?;
-        data.is_file().then(|| (data.dev(), data.ino()))
+    /// Whether anybody has looked at a page.
+    pub fn was_seen(&self) -> bool {
+        self.answers
+            .iter()
+            .any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    /// Does something with a connection that only reads. Where no store exists, it is an empty one: looking at it leaves no
-    /// trace.
+    /// How many follow a stream of events.
+    pub fn viewers(&self) -> usize {
+        let others = lock(&self.others);
+        let watched = others.values().chain([&self.first]);
+        watched.map(|project| project.live.viewers()).sum()
+    }
+
+    /// All projects, the first one first, with whether they are read without a token.
     ///
     /// # Errors
-    /// The store cannot be read, or what `work` says.
-    pub fn read<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let Some(id) = self.file_id() else {
-            return work(&Store::in_memory()?);
-        };
-        let waiting = || lock(&self.readers).pop();
-        let mut found = None;
-        while let Some((known, store)) = waiting() {
-            if known == id {
-                found = Some(store);
-                break;
-            }
+    /// The store cannot be read.
+    pub fn projects(&self) -> Result<Vec<(Arc<Project>, bool)>, Refusal> {
+        let stored = self.first.read(|store| Ok(store.projects()?))?;
+        let known = stored.iter().map(|project| {
+            let known = self.known(project)?;
+            Ok((known, project.is_public))
+        });
+        known.collect()
+    }
+
+    /// A project by its name in addresses.
+    ///
+    /// # Errors
+    /// There is none, or the store cannot be read.
+    pub fn project(&self, name: &str) -> Result<Arc<Project>, Refusal> {
+        if name == self.first.name {
+            return Ok(self.first.clone());
         }
-        let store = match found {
-            Some(store) => store,
-            None => Store::open_to_view(&self.path)?,
+        if let Some(known) = lock(&self.others).get(name) {
+            return Ok(known.clone());
+        }
+        // The first one is kept without a name.
+        let found = match unfit_project(name) {
+            None => self.first.read(|store| Ok(store.project(name)?))?,
+            Some(_) => None,
         };
-        let done = work(&store);
-        let mut readers = lock(&self.readers);
-        if readers.len() < READERS + HEAVY {
-            readers.push((id, store));
+        found.map_or_else(
+            || Err(Refusal::missing(format!("there is no project '{name}'"))),
+            |project| self.known(&project),
+        )
+    }
+
+    /// Where the tables of all projects are.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn stores(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let projects = self.projects();
+        let projects = projects.map_err(|refusal| anyhow::anyhow!(refusal.words))?;
+        let paths = projects
+            .iter()
+            .map(|(project, _)| project.path().to_owned());
+        Ok(paths.collect())
+    }
+
+    /// Where the tables of a project are.
+    ///
+    /// # Errors
+    /// There is no such project, or the store cannot be read.
+    pub fn store_of(&self, project: &str) -> Result<PathBuf, Refusal> {
+        Ok(self.project(project)?.path().to_owned())
+    }
+
+    fn known(&self, project: &StoredProject) -> Result<Arc<Project>, Refusal> {
+        if project.number == 1 {
+            return Ok(self.first.clone());
+        }
+        let path = self.first.read(|store| Ok(store.path_of(project)?))?;
+        let mut others = lock(&self.others);
+        let known = others.entry(project.name.clone()).or_insert_with(|| {
+            let new = Project::new(&project.name, &path, self.lookups, &self.stopper);
+            Arc::new(new)
+        });
+        Ok(known.clone())
+    }
+
+    /// Names of projects like this one, among those that the caller may read, with their addresses.
+    pub(crate) fn projects_like(&self, name: &str, caller: &Caller) -> Vec<(String, String)> {
+        let known = self.projects().unwrap_or_default().into_iter();
+        let names: Vec<String> = known
+            .filter(|(project, _)| caller.may_read(&project.name))
+            .map(|(project, _)| project.name.clone())
+            .collect();
+        let like = match nearest(name, names.iter().map(String::as_str)) {
+            none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
+            some => some,
+        };
+        let pages = like.into_iter();
+        pages
+            .map(|name| (format!("/{name}/"), name.to_owned()))
+            .collect()
+    }
+
+    /// Does something with the connection that writes the tables of the start.
+    ///
+    /// # Errors
+    /// They cannot be written, or what `work` says.
+    pub fn write<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut writer = lock(&self.writer);
+        // Taken out, so that one whose user panicked in the middle of something is not used again.
+        let mut store = match writer.take() {
+            Some(store) => store,
+            None => Store::open(self.first.path())?,
+        };
+        let done = work(&mut store);
+        if done.is_ok() {
+            *writer = Some(store);
         }
         done
     }
 
-    /// A number that is another one whenever the store was changed; what was kept of an earlier one is forgotten.
-    fn version(&self, kept: &mut Kept) -> Result<Option<i64>, Refusal> {
-        let Some(id) = self.file_id() else {
-            kept.forget();
-            kept.watch = None;
-            return Ok(None);
+    /// Adds a line to the audit. Where nothing is stored yet, nothing is noted: there is nothing to protect.
+    pub fn note(
+        &self,
+        caller: &Caller,
+        project: Option<&str>,
+        what: &str,
+        subject: &str,
+        result: &str,
+    ) {
+        if !self.first.exists() {
+            return;
+        }
+        let line = AuditLine {
+            at_unix_ms: unix_ms(),
+            who: caller.name.clone(),
+            token: caller.token.clone(),
+            address: caller.address.map(|address| address.to_string()),
+            project: project.map(str::to_owned),
+            what: what.to_owned(),
+            subject: (!subject.is_empty()).then(|| subject.to_owned()),
+            result: result.to_owned(),
         };
-        if kept.watch.as_ref().is_none_or(|(known, _)| *known != id) {
-            kept.forget();
-            kept.watch = Some((id, Store::open_to_view(&self.path)?));
-        }
-        let Some((_, store)) = &kept.watch else {
-            return Ok(None);
-        };
-        let version = store.data_version()?;
-        if version != kept.version {
-            kept.forget();
-            kept.version = version;
-        }
-        Ok(Some(version))
-    }
-
-    /// A finished page, if nothing has changed since, and what the store was like at this moment.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn kept_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), Refusal> {
-        let mut kept = lock(&self.kept);
-        let version = self.version(&mut kept)?;
-        let found = kept.pages.iter().find(|(known, _)| known == address);
-        Ok((found.map(|(_, page)| page.clone()), version))
-    }
-
-    /// Keeps a finished page that was begun when the store was like that.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn keep_page(&self, address: &str, page: &Bytes, begun: i64) -> Result<(), Refusal> {
-        let mut kept = lock(&self.kept);
-        if self.version(&mut kept)? != Some(begun) {
-            return Ok(());
-        }
-        kept.bytes += page.len();
-        kept.pages.push_back((address.to_owned(), page.clone()));
-        while kept.bytes > KEPT_BYTES {
-            let Some((_, oldest)) = kept.pages.pop_front() else {
-                break;
-            };
-            kept.bytes -= oldest.len();
-        }
-        Ok(())
-    }
-
-    /// Results over time. What follows from sessions, the points and the numbers of changes, is kept in the store as
-    /// `speedwell history` keeps it, so that a number means the same here and there.
-    ///
-    /// # Errors
-    /// The store cannot be read, or there is no such branch.
-    pub fn history(&self, course: &Course) -> Result<Arc<History>, Refusal> {
-        if self.file_id().is_none() {
-            return Ok(Arc::default());
-        }
-        let known = |kept: &Kept| {
-            let found = kept.histories.iter().find(|(known, _)| known == course);
-            found.map(|(_, history)| history.clone())
-        };
-        {
-            let mut kept = lock(&self.kept);
-            self.version(&mut kept)?;
-            if let Some(history) = known(&kept) {
-                return Ok(history);
-            }
-        }
-        let found = (self.lookups.history)(&self.path, course);
-        let history = Arc::new(
-            found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?,
-        );
-        let mut kept = lock(&self.kept);
-        // What the search itself has written is no news.
-        self.version(&mut kept)?;
-        kept.histories.push((course.clone(), history.clone()));
-        if kept.histories.len() > KEPT_HISTORIES {
-            kept.histories.remove(0);
-        }
-        Ok(history)
+        // What cannot be written is not worth refusing what was done already.
+        let _ = self.write(|store| store.note_in_audit(&line));
     }
 }
 
-/// A lock whose holder has panicked guards nothing that is half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Now, in milliseconds since the Unix epoch.
+pub(crate) fn unix_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// First parts of addresses that mean something else.
-const RESERVED: [&str; 7] = [
-    "api", "static", "login", "logout", "settings", "health", "metrics",
-];
-
-/// What the project of a store is called in addresses: as the folder that it is of, in small letters, digits and hyphens.
+/// What the first project is called in addresses: as the folder that it is of, or the database, in small letters, digits
+/// and hyphens.
 pub fn project_name(store: &Path) -> String {
-    let path = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
-    let folder = path.parent();
-    let root = folder
-        .filter(|folder| folder.ends_with(".speedwell"))
-        .and_then(Path::parent);
-    let named = match root {
-        Some(root) => root.file_name(),
-        None => path.file_stem(),
+    let name = match Store::server(store) {
+        Some(address) => {
+            let place = address.split_once('?').map_or(address, |(place, _)| place);
+            let place = place.split_once("://").map_or(place, |(_, place)| place);
+            let database = place.split_once('/').map(|(_, database)| database);
+            database.unwrap_or_default().to_lowercase()
+        }
+        None => {
+            let path = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
+            let folder = path.parent();
+            let root = folder
+                .filter(|folder| folder.ends_with(".speedwell"))
+                .and_then(Path::parent);
+            let named = match root {
+                Some(root) => root.file_name(),
+                None => path.file_stem(),
+            };
+            named.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
+        }
     };
-    let name = named.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
     let letters = name.chars().map(|letter| {
         if letter.is_ascii_alphanumeric() {
             letter
@@ -248,10 +264,10 @@ pub fn project_name(store: &Path) -> String {
     });
     let name: String = letters.take(64).collect();
     let name = name.trim_matches('-');
-    match name {
-        "" => "project".to_owned(),
-        reserved if RESERVED.contains(&reserved) => format!("{reserved}-project"),
-        name => name.to_owned(),
+    match (name, unfit_project(name)) {
+        ("", _) => "project".to_owned(),
+        (name, None) => name.to_owned(),
+        (reserved, Some(_)) => format!("{reserved}-project"),
     }
 }
 
@@ -267,6 +283,8 @@ mod tests {
             ("/x/static/.speedwell/results.db", "static-project"),
             ("/.speedwell/results.db", "project"),
             ("/x/語/.speedwell/results.db", "project"),
+            ("postgres://db.example:5432/Perf_1?a=b/c", "perf-1"),
+            ("postgres://db.example", "project"),
         ] {
             assert_eq!(project_name(Path::new(path)), name, "{path}");
         }

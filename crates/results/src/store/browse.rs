@@ -2,7 +2,7 @@
 //!
 //! Every list is read from tables that are small beside those of runs and samples. Start at [`Store::open_to_view`].
 
-use super::database::{Error, Row, given, sql};
+use super::database::{Error, Given, Row, given, sql};
 use super::{Overview, Store};
 use speedwell_model::{Calibration, Machine};
 use std::path::Path;
@@ -30,6 +30,8 @@ pub struct SessionFilter {
     pub since_unix_ms: Option<i64>,
     /// With one of these numbers.
     pub numbers: Option<Vec<i64>>,
+    /// Of the pull request with this number.
+    pub pull: Option<String>,
 }
 
 /// A benchmark that has a run.
@@ -137,7 +139,9 @@ impl Store {
              AND (CAST($8 AS TEXT) IS NULL OR replace(variants, $8, '') <> variants)
              AND (CAST($9 AS BIGINT) IS NULL OR started_unix_ms >= $9)
              AND (CAST($10 AS TEXT) IS NULL OR number IN {{numbers:10}})
-             ORDER BY number DESC LIMIT $11"
+             AND (CAST($11 AS TEXT) IS NULL
+                  OR number IN (SELECT session FROM origin WHERE pull = $11))
+             ORDER BY number DESC LIMIT $12"
         );
         // A variant is stored with its name in front.
         let variant = filter.variant.as_ref().map(serde_json::to_string);
@@ -157,6 +161,7 @@ impl Store {
             &variant,
             filter.since_unix_ms,
             &numbers,
+            &filter.pull,
             i64::try_from(most).unwrap_or(i64::MAX),
         ];
         self.rows(sql, given, |row| row.get(0))
@@ -240,24 +245,78 @@ impl Store {
         Ok(self.numbered(&[number])?.pop())
     }
 
-    /// The sessions before and after this one of the same branch and machine.
+    /// The sessions before and after this one of the same branch and machine, among the next thousand of the branch, or of the
+    /// machine where there is no branch.
     ///
     /// # Errors
     /// The file fails.
     pub fn neighbours(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
         let sql = sql!(
-            "WITH own AS (SELECT (SELECT branch FROM origin WHERE session = $1) AS branch,
-                                 (SELECT machine FROM session_machine WHERE session = $1) AS machine),
-             alike AS (SELECT number FROM session, own
-                       WHERE own.branch IS NOT DISTINCT FROM
-                             (SELECT branch FROM origin WHERE session = number)
-                       AND own.machine IS NOT DISTINCT FROM
-                           (SELECT machine FROM session_machine WHERE session = number))
-             SELECT (SELECT max(number) FROM alike WHERE number < $1),
-                    (SELECT min(number) FROM alike WHERE number > $1)"
+            "SELECT (SELECT branch FROM origin WHERE session = $1),
+                    (SELECT machine FROM session_machine WHERE session = $1)"
         );
-        let found = self.first_row(sql, given![number], |row| Ok([row.get(0)?, row.get(1)?]))?;
-        Ok(found.unwrap_or_default())
+        let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let own: Option<(Option<String>, Option<i64>)> =
+            self.first_row(sql, given![number], read)?;
+        let (branch, machine) = own.unwrap_or_default();
+        let [before, after] = match (&branch, machine) {
+            (Some(_), _) => [
+                sql!(
+                    "SELECT number FROM (
+                         SELECT session AS number FROM origin WHERE branch = $1 AND session < $2
+                         ORDER BY session DESC LIMIT 1000) AS near
+                     WHERE (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                     ORDER BY number DESC LIMIT 1"
+                ),
+                sql!(
+                    "SELECT number FROM (
+                         SELECT session AS number FROM origin WHERE branch = $1 AND session > $2
+                         ORDER BY session LIMIT 1000) AS near
+                     WHERE (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                     ORDER BY number LIMIT 1"
+                ),
+            ],
+            (None, _) => [
+                sql!(
+                    "SELECT number FROM (
+                         SELECT number FROM session WHERE number < $1
+                         ORDER BY number DESC LIMIT 1000) AS near
+                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                     AND (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                     ORDER BY number DESC LIMIT 1"
+                ),
+                sql!(
+                    "SELECT number FROM (
+                         SELECT number FROM session WHERE number > $1
+                         ORDER BY number LIMIT 1000) AS near
+                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                     AND (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                     ORDER BY number LIMIT 1"
+                ),
+            ],
+        };
+        let given: &[Given<'_>] = match &branch {
+            Some(branch) => given![branch, number, machine],
+            None => given![number, machine],
+        };
+        Ok([
+            self.first_row(before, given, |row| row.get(0))?,
+            self.first_row(after, given, |row| row.get(0))?,
+        ])
+    }
+
+    /// The number of the newest session; 0 where there is none.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn newest_number(&self) -> anyhow::Result<i64> {
+        let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
+        let found = self.first_row(sql, given![], |row| row.get(0))?;
+        Ok(found.unwrap_or(0))
     }
 
     /// When the sessions since then began, in milliseconds since the Unix epoch.
@@ -365,17 +424,33 @@ impl Store {
         })
     }
 
-    /// Names of all branches of which sessions are known, and of all tags.
+    /// Names of branches of which sessions are known, and of tags: of each the 200 that were measured last.
     ///
     /// # Errors
     /// The file fails.
     pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
+        // From one name to the next by the index, in as many steps as there are names, not sessions.
         let branches = sql!(
-            "SELECT branch FROM origin WHERE branch IS NOT NULL
-             GROUP BY branch ORDER BY max(session) DESC, branch COLLATE {{binary}}"
+            "WITH RECURSIVE known(name) AS (
+                 SELECT (SELECT branch FROM origin WHERE branch IS NOT NULL
+                         ORDER BY branch LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT branch FROM origin WHERE branch > known.name
+                         ORDER BY branch LIMIT 1)
+                 FROM known WHERE known.name IS NOT NULL)
+             SELECT name FROM known WHERE name IS NOT NULL
+             ORDER BY (SELECT max(session) FROM origin WHERE branch = name) DESC,
+                      name COLLATE {{binary}} LIMIT 200"
         );
         let tags = sql!(
-            "SELECT name FROM tag GROUP BY name ORDER BY max(session) DESC, name COLLATE {{binary}}"
+            "WITH RECURSIVE known(label) AS (
+                 SELECT (SELECT name FROM tag ORDER BY name LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT name FROM tag WHERE name > known.label ORDER BY name LIMIT 1)
+                 FROM known WHERE known.label IS NOT NULL)
+             SELECT label FROM known WHERE label IS NOT NULL
+             ORDER BY (SELECT max(session) FROM tag WHERE name = label) DESC,
+                      label COLLATE {{binary}} LIMIT 200"
         );
         Ok([
             self.rows(branches, given![], |row| row.get(0))?,
@@ -388,6 +463,16 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn revisions_beginning(&self, beginning: &str, most: usize) -> anyhow::Result<Vec<String>> {
+        // Ids of commits are a range of the index in every order of letters; other names are few.
+        if !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let sql = sql!(
+                "SELECT revision FROM origin WHERE revision >= $1 AND revision < $2
+                 AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1
+                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
+            );
+            let end = format!("{beginning}g");
+            return self.rows(sql, given![beginning, &end, most as i64], |row| row.get(0));
+        }
         let sql = sql!(
             "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
              GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"

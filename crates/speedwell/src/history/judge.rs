@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
 use speedwell_environment::Git;
-use speedwell_measure::history::keep_missing_points;
+use speedwell_measure::history::summarise;
 use speedwell_model::{Change, Judgement};
 use speedwell_process::unix_ms;
 use std::collections::BTreeSet;
@@ -105,7 +105,7 @@ pub fn rename(args: RenameArgs) -> anyhow::Result<Status> {
         status::note(&format!("'{}' is called so again", args.old));
         return Ok(Status::DONE);
     };
-    keep_missing_points(&mut store)?;
+    summarise(&mut store, usize::MAX)?;
     let cases: BTreeSet<String> = store
         .series()?
         .into_iter()

@@ -1,8 +1,19 @@
 //! Where the dashboard is served, and of which store.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use speedwell_results::store::Store;
 use std::path::PathBuf;
+
+/// How requests are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogName {
+    /// Not at all
+    Off,
+    /// As words
+    Text,
+    /// As JSON objects
+    Json,
+}
 
 /// Options of the dashboard.
 #[derive(Debug, Clone, Default, Args)]
@@ -13,7 +24,43 @@ pub struct DashboardArgs {
     /// Open the dashboard in a browser
     #[arg(long)]
     pub open: bool,
-    /// The database [default: .speedwell/results.db of the project, else of the user]
+    /// Listen elsewhere: ADDRESS:PORT, or unix:PATH
+    #[arg(
+        long,
+        value_name = "WHERE",
+        conflicts_with = "port",
+        help_heading = "For others"
+    )]
+    pub bind: Option<String>,
+    /// The certificate of the server, with its chain, in PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "key",
+        help_heading = "For others"
+    )]
+    pub cert: Option<PathBuf>,
+    /// The key of the certificate, in PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cert",
+        help_heading = "For others"
+    )]
+    pub key: Option<PathBuf>,
+    /// The address by which others reach the server
+    #[arg(long, value_name = "URL", help_heading = "For others")]
+    pub public_url: Option<String>,
+    /// The address of a proxy that has TLS and is believed when it says who asks; 'unix' behind a socket
+    #[arg(long, value_name = "ADDRESS", help_heading = "For others")]
+    pub behind_proxy: Option<String>,
+    /// Ask for the key of the start also where something is only read
+    #[arg(long, help_heading = "For others")]
+    pub private: bool,
+    /// One line for each request on stderr [default: text where others come in, else off]
+    #[arg(long, value_name = "FORM", help_heading = "For others")]
+    pub log: Option<LogName>,
+    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
     #[arg(
         long,
         value_name = "FILE",

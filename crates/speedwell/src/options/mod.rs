@@ -19,7 +19,7 @@ mod store;
 mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
-pub use dashboard::DashboardArgs;
+pub use dashboard::{DashboardArgs, LogName};
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use history::{SeriesArgs, usual_threshold};

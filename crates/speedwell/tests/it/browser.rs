@@ -321,6 +321,21 @@ impl Page {
         }
     }
 
+    /// Width and height of all of it, in pixels; also where scripts are off.
+    pub fn size(&mut self) -> (u64, u64) {
+        let size = self.send("Page.getLayoutMetrics", json!({}))["cssContentSize"].take();
+        let side = |name: &str| size[name].as_f64().unwrap().ceil() as u64;
+        (side("width"), side("height"))
+    }
+
+    /// A picture of its upper part, in PNG.
+    pub fn picture(&mut self, width: u32, height: u64) -> Vec<u8> {
+        let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+        let wanted = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+        let taken = self.send("Page.captureScreenshot", wanted);
+        decoded(taken["data"].as_str().unwrap())
+    }
+
     /// Clicks with the mouse into the middle of the first element that matches.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
@@ -352,6 +367,27 @@ impl Page {
     pub fn write(&mut self, text: &str) {
         self.send("Input.insertText", json!({"text": text}));
     }
+}
+
+/// Bytes from base64 (RFC 4648, section 4).
+fn decoded(text: &str) -> Vec<u8> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'=').collect();
+    let mut bytes = Vec::new();
+    for four in digits.chunks(4) {
+        let bits = four
+            .iter()
+            .fold(0_u32, |bits, digit| bits << 6 | u32::from(value(*digit)));
+        let bits = bits << (6 * (4 - four.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    bytes
 }
 
 impl Drop for Page {

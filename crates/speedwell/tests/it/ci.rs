@@ -704,7 +704,7 @@ fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() 
     let Some(service) = Service::new() else {
         return;
     };
-    let workflows = blocks("yaml", "pull-requests: write");
+    let workflows = blocks("yaml", "on: pull_request\n");
     assert_eq!(workflows.len(), 2, "commands, and the action");
     for workflow in &workflows {
         let workflow = yaml(workflow);
@@ -727,6 +727,43 @@ fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() 
         assert!(refused.summary.contains("BM_copy/"), "{refused:#?}");
         service.forge.allow_writing();
     }
+}
+
+/// What a fork left is text and a number; anything else in the place of the number is refused, and nothing of it is executed.
+#[test]
+fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
+    let Some(service) = Service::new() else {
+        return;
+    };
+    service.pull_request("100", None);
+    let [workflow] = &blocks("yaml", "workflow_run:")[..] else {
+        panic!("one workflow");
+    };
+    let workflow = yaml(workflow);
+    let steps = steps(&workflow["jobs"]["say"]["steps"]);
+    let script = plain(&steps.last().expect("a step")["run"]);
+    let mut variables = service.variables_of_github(Event::Push);
+    variables.insert("GITHUB_TOKEN".into(), "secret".into());
+    variables.insert("HEAD".into(), service.repository.id("topic"));
+    let work = service.checkout(Event::Push, true);
+    fs::write(work.join("report.md"), "no change\n").unwrap();
+    for (number, status) in [
+        ("12\n", 0),
+        ("", 2),
+        ("12; touch pwned", 2),
+        ("$(touch pwned)", 2),
+        ("12/../13", 2),
+    ] {
+        fs::write(work.join("number"), number).unwrap();
+        let (ended, said) = service.execute(&script, &work, &variables);
+        assert_eq!(ended, status, "{number:?}: {said}");
+        assert!(!work.join("pwned").exists(), "{number:?}");
+    }
+    let comments = service.forge.comments();
+    let [comment] = &comments[..] else {
+        panic!("one comment: {comments:#?}");
+    };
+    assert!(comment.body.contains("no change"), "{comment:?}");
 }
 
 #[test]

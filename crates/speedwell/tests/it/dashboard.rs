@@ -3,7 +3,8 @@
 use super::project::Project;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longer than any page takes on a busy machine.
@@ -12,7 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A dashboard that is being served; it ends with the test.
 pub struct Dashboard {
     child: Child,
+    /// Reads what it says until it ends.
+    reader: Option<JoinHandle<String>>,
     pub address: String,
+    /// The path that logs in whoever opens it first; empty where none is printed.
+    pub key: String,
 }
 
 /// What it answered.
@@ -26,7 +31,16 @@ pub struct Reply {
 impl Dashboard {
     /// Serves the project on a free port.
     pub fn of(project: &Project) -> Dashboard {
-        let mut command = project.command(&["serve", "--port", "0"]);
+        Dashboard::with(project, &["--port", "0"])
+    }
+
+    /// Serves the project with these options.
+    pub fn with(project: &Project, options: &[&str]) -> Dashboard {
+        Dashboard::of_command(project.command(&[&["serve"], options].concat()), options)
+    }
+
+    /// What a command serves.
+    pub fn of_command(mut command: Command, options: &[&str]) -> Dashboard {
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -35,17 +49,52 @@ impl Dashboard {
         let mut said = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         stderr.read_line(&mut said).unwrap();
-        let address = said
-            .split_once("http://")
-            .unwrap_or_else(|| panic!("no address: {said}"))
-            .1;
-        let address = address.split_once('/').unwrap().0.to_owned();
+        let place = said.split_once("listening at ");
+        let place = place.or_else(|| said.split_once("http://"));
+        let (_, address) = place.unwrap_or_else(|| panic!("no address: {said}"));
+        let address = address.split(['/', ',']).next().unwrap().to_owned();
+        // The key stands in the line behind it, where there is one.
+        if !options.contains(&"--public-url") {
+            stderr.read_line(&mut said).unwrap();
+        }
+        let key = said.split_once("/login?key=").map(|(_, key)| {
+            let key = key.split_whitespace().next().unwrap();
+            format!("/login?key={key}")
+        });
         // Whatever else it says must not fill the pipe.
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut rest = Vec::new();
             let _ = stderr.read_to_end(&mut rest);
+            String::from_utf8_lossy(&rest).into_owned()
         });
-        Dashboard { child, address }
+        Dashboard {
+            child,
+            reader: Some(reader),
+            address,
+            key: key.unwrap_or_default(),
+        }
+    }
+
+    /// The answer to a request with further fields and a form.
+    pub fn request(&self, method: &str, path: &str, fields: &[(&str, &str)], form: &str) -> Reply {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !fields.iter().any(|(name, _)| *name == "Host") {
+            head += &format!("Host: {}\r\n", self.address);
+        }
+        for (name, value) in fields {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += &format!("Content-Length: {}\r\n\r\n{form}", form.len());
+        stream.write_all(head.as_bytes()).unwrap();
+        read_reply(stream)
+    }
+
+    /// The answer to whoever has this token.
+    pub fn with_token(&self, path: &str, token: &str) -> Reply {
+        let bearer = format!("Bearer {token}");
+        self.request("GET", path, &[("Authorization", &bearer)], "")
     }
 
     /// A connection over which a request with these lines was sent.
@@ -62,18 +111,7 @@ impl Dashboard {
 
     /// The answer to a request.
     pub fn ask(&self, method: &str, path: &str, host: &str) -> Reply {
-        let mut bytes = Vec::new();
-        self.send(method, path, host)
-            .read_to_end(&mut bytes)
-            .unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply {
-            status,
-            head: head.to_lowercase(),
-            body: body.to_owned(),
-        }
+        read_reply(self.send(method, path, host))
     }
 
     /// The page at a path.
@@ -102,9 +140,39 @@ impl Dashboard {
 
     /// Interrupts it as Ctrl-C does, and waits for its status.
     pub fn interrupt(mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        self.signal(rustix::process::Signal::INT);
         self.child.wait().unwrap().code()
+    }
+
+    /// Interrupts it; everything that it said after it had begun.
+    pub fn log(mut self) -> String {
+        self.signal(rustix::process::Signal::INT);
+        self.child.wait().unwrap();
+        self.reader.take().unwrap().join().unwrap()
+    }
+
+    /// Waits for its status.
+    pub fn wait(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+fn read_reply(mut stream: TcpStream) -> Reply {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Reply {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
     }
 }
 
@@ -119,7 +187,7 @@ impl Reply {
     /// A field of the head.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        let found = fields.find(|(known, _)| *known == name)?;
+        let found = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         Some(found.1.trim().to_owned())
     }
 

@@ -2,6 +2,8 @@
 
 use crate::arbitrary;
 use crate::back_ends::Place;
+use crate::dashboard::Dashboard;
+use crate::project::Project;
 use speedwell_analysis as analysis;
 use speedwell_model::*;
 use speedwell_results::formats::json_lines;
@@ -114,6 +116,78 @@ fn sessions_lists_and_exports_are_the_same() {
     }
 }
 
+/// What every page says to programs.
+#[test]
+fn every_page_says_the_same() {
+    let Some((mut stores, places)) = stores() else {
+        return;
+    };
+    for commit in 0..30 {
+        let mut session = session_of(commit);
+        // What is made up of a load is none that a page could show.
+        session.runs.iter_mut().for_each(|run| run.load = None);
+        both(&mut stores, "number", |store| {
+            let number = store.insert(&session).unwrap();
+            if commit == 7 {
+                store.tag(number, "kept").unwrap();
+            }
+            number
+        });
+    }
+    let served = places.each_ref().map(|place| {
+        let project = Project::new().storing_in(place);
+        let dashboard = Dashboard::of(&project);
+        let name = dashboard.project();
+        (project, dashboard, name)
+    });
+    let case = served[0].1.get(&format!("/{}/trend.json", served[0].2));
+    let case = case.json()["series"][0]["case"]
+        .as_str()
+        .unwrap_or("utf8")
+        .to_owned();
+    let case = case.replace(' ', "+");
+    let pages = [
+        "index.json",
+        "sessions.json",
+        "sessions.json?branch=main&before=20",
+        "sessions.json?tag=kept",
+        "sessions.json?variant=variant+0&state=complete",
+        "@12.json",
+        "@30.jsonl",
+        "benchmarks.json",
+        "trend.json",
+        &format!("trend.json?case={case}&space=time"),
+        "compare.json?base=@3&with=@21",
+        "compare.json?base=@21",
+        "revisions/c9.json",
+        "branches/main.json",
+        "machines.json",
+        "machines/1.json",
+        "calibration.json",
+        "alerts.json",
+        "live.json",
+        "search.json?q=utf",
+        "search.json?q=c1",
+        "nothing.json",
+    ];
+    for page in pages {
+        let [of_file, of_server] = served.each_ref().map(|(_, dashboard, name)| {
+            let reply = dashboard.follow(&format!("/{name}/{page}"));
+            let names = [
+                format!("/{name}/"),
+                format!("\"{name}\""),
+                format!("{name}:"),
+            ];
+            let body = names
+                .iter()
+                .fold(reply.body, |body, name| body.replace(name, "PROJECT"));
+            (reply.status, body)
+        });
+        assert_eq!(of_server, of_file, "{page}");
+        assert_ne!(of_file.0, 500, "{page}: {}", of_file.1);
+    }
+}
+
 /// A session of a commit, whose figures fall from the 20th on.
 fn session_of(commit: u32) -> Session {
     let mut session = arbitrary::session(u64::from(commit));
@@ -163,7 +237,7 @@ fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
     series.collect()
 }
 
-fn change(before: &str, after: &str, evidence: f64) -> Change {
+pub fn change(before: &str, after: &str, evidence: f64) -> Change {
     Change {
         number: 0,
         before: before.to_owned(),

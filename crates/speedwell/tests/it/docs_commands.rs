@@ -105,6 +105,11 @@ fn the_page_on_imports_can_be_followed() {
 
 /// Code shown on a page stands in an example, so that it is executed as well.
 #[test]
+fn the_page_on_the_server_can_be_followed() {
+    follow("docs/guide/server.md", 6, &Project::new());
+}
+
+#[test]
 fn code_on_the_pages_is_that_of_the_examples() {
     for (page, language, example) in [
         ("docs/guide/cpp.md", "cpp", "examples/cpp/memory/copy.cpp"),

@@ -14,9 +14,9 @@ fn options() -> Vec<(String, clap::Arg)> {
 }
 
 /// Options that mean the same to a load as elsewhere, but whose words must say what a load makes of
-/// it: it has one sample, whose length is that of the load, its cases are addresses, and what runs
-/// beside the server is the generator.
-const OF_A_LOAD: [&str; 7] = [
+/// it: it has one sample, whose length is that of the load, its cases are addresses, what runs
+/// beside the server is the generator, and its addresses are those that it connects from.
+const OF_A_LOAD: [&str; 8] = [
     "concurrency",
     "runs",
     "time",
@@ -24,6 +24,7 @@ const OF_A_LOAD: [&str; 7] = [
     "warmup",
     "fail-on",
     "pin",
+    "bind",
 ];
 
 /// Options that mean the same to a search for iterations as elsewhere, but whose defaults are others: it asks for
@@ -90,6 +91,8 @@ fn an_option_says_the_same_everywhere() {
             "history" => &["branch"],
             // Its cases are of one benchmark, and differ by their values.
             "eval" => &["filter", "exclude"],
+            // What it lists are sessions.
+            "push" => &["list"],
             // It has no verdicts.
             "bisect" => &["threshold"],
             // Its store is a file.

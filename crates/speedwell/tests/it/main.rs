@@ -3,12 +3,14 @@
 // A test that cannot go on says so by panicking; helpers of tests are no exception.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod access;
 mod arbitrary;
 mod as_ab;
 mod as_benchstat;
 mod as_erlperf;
 mod as_hyperfine;
 mod back_ends;
+mod backup;
 mod bisect;
 mod broken_files;
 mod browser;
@@ -96,6 +98,9 @@ mod profile_recordings;
 mod profiles;
 mod programs;
 mod project;
+mod push;
+mod push_costs;
+mod push_limits;
 mod python;
 mod python_code;
 mod recorder;
@@ -109,6 +114,9 @@ mod run;
 mod runtimes;
 mod safety;
 mod serve;
+mod serve_screens;
+mod served_costs;
+mod served_examples;
 mod server_store;
 mod small_multiples;
 mod sources;
@@ -121,6 +129,7 @@ mod suite_readers;
 mod suite_reports;
 mod suite_stories;
 mod suites;
+mod team_server;
 mod tune;
 mod validity;
 mod warmup;

@@ -1,11 +1,14 @@
 //! A folder with benchmarks, and the command run in it.
 
+use super::back_ends::Place;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// A temporary project; it is gone when the test ends.
 pub struct Project {
     folder: tempfile::TempDir,
+    /// What stands for `--db`, if not the project's own file.
+    db: Option<PathBuf>,
 }
 
 /// What the command answered.
@@ -21,7 +24,15 @@ impl Project {
     pub fn new() -> Project {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
-        Project { folder }
+        Project { folder, db: None }
+    }
+
+    /// The same with its results in another place.
+    pub fn storing_in(self, place: &Place) -> Project {
+        Project {
+            db: Some(place.path()),
+            ..self
+        }
     }
 
     /// Adds a file.
@@ -65,6 +76,9 @@ impl Project {
             .env_remove("GITLAB_CI")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
+        if let Some(db) = &self.db {
+            command.env("SPEEDWELL_DB", db);
+        }
         command
     }
 

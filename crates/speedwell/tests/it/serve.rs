@@ -1,13 +1,13 @@
 //! The dashboard: every page of a project says what the command of the same name says, in every format, whatever things are
 //! called, and nothing that is asked of it changes anything.
 
-use super::browser::{Page, Screen};
+use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run};
 use super::dashboard::Dashboard;
 use super::project::Project;
 use serde_json::{Value, json};
 use speedwell_model::{Event, Observer, State};
-use speedwell_results::store::{Recorder, Store};
+use speedwell_results::store::Recorder;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 
@@ -31,10 +31,23 @@ case len=1 type=ascii
 
 const HOSTILE: &str = "<img src=x onerror=alert(2)>";
 
+on_both! {
+    every_page_answers_and_none_trusts_a_name
+    a_page_says_what_the_command_says
+    looking_changes_nothing_and_needs_our_own_name
+    a_project_without_a_session_says_how_to_get_one_and_gets_no_file
+    lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere
+    a_session_is_watched_from_its_first_slot_to_its_last
+    a_verdict_is_shown_after_a_planned_look_and_not_before
+    no_value_of_a_query_reaches_the_database_as_a_statement
+    expensive_questions_are_refused_or_wait_and_others_do_not
+}
+
 /// A project with three sessions: two of revisions on branches, one of neither.
-fn project() -> Project {
+pub fn project(place: &Place) -> Project {
     let cases = CASES.replace('⇄', "\u{202e}");
-    let project = Project::new().with("bench/strings/decode.fake", &cases);
+    let project = Project::new().storing_in(place);
+    let project = project.with("bench/strings/decode.fake", &cases);
     let revisions = [
         (
             "1",
@@ -65,8 +78,41 @@ fn project() -> Project {
     project
 }
 
+/// Takes in a fourth session in which everything that has a name is called so that it would like to be markup.
+pub fn everything_hostile(project: &Project) {
+    let exported = project.run(&["report", "@3", "--export", "jsonl"]);
+    let name = |number: u8| format!("<img src=x onerror=alert({number})>'\"&");
+    let mut text = String::new();
+    for line in exported.expect_status(0).stdout.lines() {
+        let line = line.replace("\"old\"", &json!(name(3)).to_string());
+        let mut line: Value = serde_json::from_str(&line).unwrap();
+        if line.get("environment").is_some() {
+            line["id"] = json!("01a2097a-0000-4000-8000-00000000dead");
+            line["tags"] = json!([name(4)]);
+            line["command"] = json!(["speedwell", "run", "<svg/onload=alert(5)>"]);
+            line["environment"]["hostname"] = json!(name(6));
+            line["environment"]["cpu"] = json!(name(7));
+            line["origin"] = json!({
+                "revision": "ccccddddeeeeffff00001111222233334444aaaa",
+                "subject": name(8),
+                "branch": "main",
+                "pull": "7",
+                "job_url": "javascript:alert(9)",
+                "source": "ci",
+            });
+        }
+        if let Some(run) = line.get_mut("run") {
+            run["notes"] = json!([name(10)]);
+        }
+        writeln!(text, "{line}").unwrap();
+    }
+    std::fs::write(project.path("hostile.jsonl"), text).unwrap();
+    let import = project.run(&["import", "hostile.jsonl", "-q"]);
+    import.expect_status(0);
+}
+
 /// Every page of that project.
-fn pages(name: &str) -> Vec<String> {
+pub fn pages(name: &str) -> Vec<String> {
     [
         "",
         "sessions",
@@ -100,9 +146,8 @@ fn pages(name: &str) -> Vec<String> {
     .collect()
 }
 
-#[test]
-fn every_page_answers_and_none_trusts_a_name() {
-    let project = project();
+fn every_page_answers_and_none_trusts_a_name(place: &Place) {
+    let project = project(place);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     for path in pages(&name) {
@@ -117,6 +162,37 @@ fn every_page_answers_and_none_trusts_a_name() {
         let policy = reply.field("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'"), "{policy}");
     }
+    everything_hostile(&project);
+    for page in [
+        "",
+        "sessions",
+        "@4",
+        "compare?base=@3&with=@4",
+        "compare?base=@4",
+        "revisions/cccc",
+        "pulls/7",
+        "machines",
+        "branches/main",
+        "search?q=img",
+        "live",
+        "trend",
+    ] {
+        let path = format!("/{name}/{page}");
+        let reply = dashboard.follow(&path);
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        for markup in ["<img", "<svg/on", "href=\"javascript:", "<style"] {
+            assert!(
+                !reply.body.contains(markup),
+                "{markup} in {path}: {}",
+                reply.body
+            );
+        }
+    }
+    let machines = dashboard.get(&format!("/{name}/machines.json")).json();
+    for machine in machines["machines"].as_array().unwrap() {
+        let page = dashboard.get(&format!("/{name}/machines/{}", machine["number"]));
+        assert!(!page.expect(200, &[]).body.contains("<img"));
+    }
     let style = dashboard.get("/").body;
     let style = style.split_once("rel=\"stylesheet\" href=\"").unwrap().1;
     let style = style.split_once('"').unwrap().0;
@@ -125,7 +201,8 @@ fn every_page_answers_and_none_trusts_a_name() {
 
 #[test]
 fn every_page_has_every_format() {
-    let project = project();
+    let place = Place::file();
+    let project = project(&place);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     let formats = [
@@ -168,9 +245,8 @@ fn every_page_has_every_format() {
     assert!(refused.expect(404, &[]).json()["error"].is_string());
 }
 
-#[test]
-fn a_page_says_what_the_command_says() {
-    let project = project();
+fn a_page_says_what_the_command_says(place: &Place) {
+    let project = project(place);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     for (path, words) in [
@@ -198,7 +274,8 @@ fn a_page_says_what_the_command_says() {
 
 #[test]
 fn what_does_not_exist_names_what_may_be_meant() {
-    let project = project();
+    let place = Place::file();
+    let project = project(&place);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     let at = |path: &str| dashboard.get(&format!("/{name}/{path}"));
@@ -230,9 +307,8 @@ fn what_does_not_exist_names_what_may_be_meant() {
     }
 }
 
-#[test]
-fn looking_changes_nothing_and_needs_our_own_name() {
-    let project = project();
+fn looking_changes_nothing_and_needs_our_own_name(place: &Place) {
+    let project = project(place);
     let exported = |project: &Project| {
         let words = ["report", "@1", "@2", "@3", "--export", "jsonl"];
         project.run(&words).expect_status(0).stdout
@@ -255,9 +331,8 @@ fn looking_changes_nothing_and_needs_our_own_name() {
     assert_eq!(dashboard.interrupt(), Some(0), "it did what was asked");
 }
 
-#[test]
-fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file() {
-    let project = Project::new();
+fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Place) {
+    let project = Project::new().storing_in(place);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     for page in ["", "sessions", "benchmarks"] {
@@ -279,7 +354,7 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file() {
     dashboard
         .get(&format!("/{name}/@latest"))
         .expect(404, &["holds no sessions yet"]);
-    assert!(!project.path(".speedwell/results.db").exists());
+    assert!(matches!(place, Place::Server(_)) || !place.path().exists());
     // What is measured now is seen without a new start.
     let project = project.with("g/one.fake", "case n=1\n* 1\n");
     project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
@@ -289,8 +364,9 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file() {
 }
 
 /// A project with so many imported sessions of revisions on one branch.
-fn long_project(sessions: u32) -> Project {
-    let project = Project::new().with("g/parse.fake", "case n=1\n* 1\n");
+pub fn long_project(sessions: u32, place: &Place) -> Project {
+    let project = Project::new().storing_in(place);
+    let project = project.with("g/parse.fake", "case n=1\n* 1\n");
     let one = [
         "run",
         "g",
@@ -332,9 +408,8 @@ fn long_project(sessions: u32) -> Project {
     project
 }
 
-#[test]
-fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere() {
-    let project = long_project(120);
+fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &Place) {
+    let project = long_project(120, place);
     let dashboard = Dashboard::of(&project);
     let name = dashboard.project();
     let numbers = |path: &str| -> Vec<i64> {
@@ -360,70 +435,6 @@ fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere() {
     assert_eq!(shown["changes"], changes["changes"]);
 }
 
-#[test]
-fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
-    let project = project();
-    let dashboard = Dashboard::of(&project);
-    let name = dashboard.project();
-    for (width, dark, scripts) in [(1280, false, true), (360, true, true), (360, false, false)] {
-        let screen = Screen {
-            width,
-            dark,
-            scripts,
-        };
-        let Some(mut page) = Page::at(&format!("http://{}/", dashboard.address), screen) else {
-            return;
-        };
-        for path in pages(&name) {
-            let url = format!("http://{}{path}", dashboard.address);
-            page.go(&url);
-            if scripts {
-                let wide = page.value("document.documentElement.scrollWidth");
-                assert!(
-                    wide.as_u64().unwrap() <= u64::from(width),
-                    "{path} is {wide} wide"
-                );
-                let images = page.value("document.querySelectorAll('img, iframe, b b').length");
-                assert_eq!(images, 0, "{path}");
-            }
-        }
-        assert_eq!(page.complaints, [] as [&str; 0]);
-        let own = format!("http://{}/", dashboard.address);
-        let foreign: Vec<&String> = (page.requests.iter())
-            .filter(|request| !request.starts_with(&own))
-            .collect();
-        assert!(foreign.is_empty(), "{foreign:?}");
-    }
-}
-
-#[test]
-fn two_sessions_are_chosen_and_compared_by_keys_alone() {
-    let project = project();
-    let dashboard = Dashboard::of(&project);
-    let name = dashboard.project();
-    let url = format!("http://{}/{name}/sessions", dashboard.address);
-    let Some(mut page) = Page::at(&url, Screen::default()) else {
-        return;
-    };
-    for key in ["j", "x", "j", "x"] {
-        page.press(key, key, 0);
-    }
-    let chosen = "[...document.querySelectorAll('.choice input:checked')].map(e => e.value)";
-    assert_eq!(page.value(chosen), json!(["@3", "@2"]));
-    let loads = page.loads;
-    page.press("c", "c", 0);
-    page.wait_for_load(loads);
-    assert_eq!(page.value("location.search"), "?base=@2&with=@3");
-    let loads = page.loads;
-    page.press("g", "g", 0);
-    page.press("b", "b", 0);
-    page.wait_for_load(loads);
-    let path = format!("/{name}/benchmarks");
-    assert_eq!(page.value("location.pathname"), path.as_str());
-    page.press("/", "/", 0);
-    page.wait_until("document.activeElement.name === 'q'");
-}
-
 /// The next event of a stream: its name and its data.
 fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> (String, String) {
     let mut name = String::new();
@@ -445,11 +456,9 @@ fn measure(recorder: &mut Recorder<'_>, slot: u32) {
     recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
 }
 
-#[test]
-fn a_session_is_watched_from_its_first_slot_to_its_last() {
-    let project = Project::new();
-    let path = project.path(".speedwell/results.db");
-    let mut store = Store::open(&path).unwrap();
+fn a_session_is_watched_from_its_first_slot_to_its_last(place: &Place) {
+    let project = Project::new().storing_in(place);
+    let mut store = place.open();
     let session = blank("watched");
     let mut recorder = store.begin(&session, "{}").unwrap();
     measure(&mut recorder, 0);
@@ -482,4 +491,200 @@ fn a_session_is_watched_from_its_first_slot_to_its_last() {
     assert_eq!(reply.status, 303, "its report stands there now");
     drop(recorder);
     assert_eq!(store.session(1).unwrap().state, State::Complete);
+}
+
+/// However clear the figures are, and however often somebody looks.
+fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
+    let project = Project::new().storing_in(place);
+    let mut store = place.open();
+    let mut recorder = store.begin(&blank("watched"), "{}").unwrap();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let verdicts = || -> Vec<(String, String)> {
+        let live = dashboard.get(&format!("/{name}/sessions/watched/live.json"));
+        let live = live.expect(200, &[]).json();
+        let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        let rows = live["cases"].as_array().unwrap().iter();
+        rows.map(|row| (text(row, "case"), text(row, "verdict")))
+            .collect()
+    };
+    for slot in 0..96 {
+        let mut run = run(slot);
+        // The new variant is a hundred times faster in every case.
+        let level = if slot % 2 == 0 { 1.0 } else { 100.0 };
+        run.samples[0].value = level + f64::from(slot) / 1000.0;
+        recorder.observe(&Event::RunFinished(&run)).unwrap();
+        recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
+        if slot % 24 == 23 {
+            let early: Vec<_> = verdicts()
+                .into_iter()
+                .filter(|(_, v)| !v.is_empty())
+                .collect();
+            assert_eq!(early, [], "after slot {slot}");
+        }
+    }
+    let label = "buffers/fill.js len=1";
+    recorder
+        .observe(&Event::CaseDecided { label, saved: 4 })
+        .unwrap();
+    for (case, verdict) in verdicts() {
+        let expected = if case == label { "better" } else { "" };
+        assert_eq!(verdict, expected, "{case}");
+    }
+}
+
+/// Texts that would be statements, or parts of them, if anybody took them for such.
+const PAYLOADS: [&str; 20] = [
+    "'",
+    "''",
+    "' OR '1'='1",
+    "'; DROP TABLE session; --",
+    "\" OR 1=1 --",
+    "1; DELETE FROM run",
+    "1 OR 1=1",
+    "-1 UNION SELECT digest FROM token",
+    "\\'; SELECT pg_sleep(9); --",
+    "$1",
+    "$$; DROP TABLE run; $$",
+    "{{binary}}",
+    "%",
+    "_",
+    "1e999",
+    "-9223372036854775809",
+    "9223372036854775807",
+    "NULL",
+    "/**/",
+    "\u{202e}\u{fffd}'",
+];
+
+/// Threat T3, for every value that a page takes.
+fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
+    let project = project(place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let rows =
+        || place.number("SELECT (SELECT count(*) FROM session) + (SELECT count(*) FROM run)");
+    let before = rows();
+    let takes: [(&str, &[&str]); 6] = [
+        (
+            "sessions",
+            &[
+                "branch",
+                "revision",
+                "machine",
+                "tag",
+                "state",
+                "variant",
+                "benchmark",
+                "before",
+            ],
+        ),
+        ("trend", &["case", "metric", "variant", "branch", "space"]),
+        (
+            "compare",
+            &["base", "with", "threshold", "method", "correct", "of"],
+        ),
+        ("alerts", &["branch"]),
+        ("search", &["q"]),
+        ("machines", &["q"]),
+    ];
+    let encoded =
+        |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    for payload in PAYLOADS.map(encoded) {
+        for (page, names) in takes {
+            for parameter in names {
+                let path = format!("/{name}/{page}.json?{parameter}={payload}");
+                let reply = dashboard.get(&path);
+                assert!(
+                    [200, 303, 400, 404].contains(&reply.status),
+                    "{path}: {reply:?}"
+                );
+            }
+        }
+        for page in [
+            "@",
+            "sessions/",
+            "benchmarks/",
+            "revisions/",
+            "branches/",
+            "machines/",
+        ] {
+            let path = format!("/{name}/{page}{payload}");
+            let reply = dashboard.get(&path);
+            assert!(
+                [200, 303, 400, 404].contains(&reply.status),
+                "{path}: {reply:?}"
+            );
+        }
+    }
+    assert_eq!(rows(), before);
+}
+
+/// A service that is stopped (SIGTERM) tells those who follow, and ends well.
+#[test]
+fn a_server_that_is_stopped_ends_its_streams() {
+    let dashboard = Dashboard::of(&Project::new());
+    let name = dashboard.project();
+    let events = format!("/{name}/sessions/any/events");
+    let stream = dashboard.send("GET", &events, &dashboard.address);
+    let mut lines = BufReader::new(stream).lines();
+    assert_eq!(next_event(&mut lines).0, "progress");
+    dashboard.signal(rustix::process::Signal::TERM);
+    while next_event(&mut lines).0 != "over" {}
+    assert_eq!(dashboard.wait(), Some(0));
+}
+
+#[test]
+fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
+    let project = Project::new().with("g/one.fake", "case n=1\n* 1\n");
+    let words = ["run", "g", "-r", "3", "--dashboard"];
+    let dashboard = Dashboard::of_command(project.command(&words), &words);
+    let name = dashboard.project();
+    // Whether it is still measured or is over by now: it is there, and the page stays when it is over.
+    loop {
+        let sessions = dashboard.get(&format!("/{name}/sessions.json"));
+        let sessions = sessions.expect(200, &[]).json();
+        if sessions["sessions"][0]["state"] == "complete" {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    dashboard
+        .follow(&format!("/{name}/@latest"))
+        .expect(200, &["g/one.fake"]);
+    assert_eq!(dashboard.interrupt(), Some(0), "what was measured was over");
+    // Where nobody looks, it costs no time.
+    let unseen = project.run(&["run", "g", "-r", "2", "--dashboard", "-q"]);
+    unseen.expect_status(0).expect_stderr(&["the dashboard of"]);
+}
+
+/// Threat T13: what takes too long is refused by what is known before, and comparisons wait for each other, not others for them.
+fn expensive_questions_are_refused_or_wait_and_others_do_not(place: &Place) {
+    let project = project(place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (1..=12)
+            .map(|percent| {
+                let path = format!("/{name}/compare?base=@1&with=@2&threshold={percent}%25");
+                let dashboard = &dashboard;
+                scope.spawn(move || dashboard.get(&path).status)
+            })
+            .collect();
+        for _ in 0..5 {
+            dashboard.get(&format!("/{name}/sessions")).expect(200, &[]);
+        }
+        for status in asked {
+            assert_eq!(status.join().unwrap(), 200);
+        }
+    });
+    assert!(place.change("UPDATE session_case SET runs = 200001 WHERE session = 2") > 0);
+    for page in ["@2", "compare?base=@1&with=@2"] {
+        let reply = dashboard.follow(&format!("/{name}/{page}"));
+        assert!((400..500).contains(&reply.status), "{page}: {reply:?}");
+        assert!(
+            reply.body.contains("runs are too many for a page"),
+            "{page}: {reply:?}"
+        );
+    }
 }

@@ -1,6 +1,8 @@
 //! `/PROJECT/alerts`: what `speedwell history changes --open` says.
 
 use super::{Page, Visit};
+use crate::access::Need;
+use crate::change::judge_form;
 use crate::link::{link_by, link_column};
 use crate::lookups::Course;
 use crate::refusal::Refusal;
@@ -14,7 +16,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         branch: visit.query.get("branch").map(str::to_owned),
         ..Course::default()
     };
-    let history = visit.site.history(&course)?;
+    let history = visit.project.history(&course)?;
     let [branches, _] = visit.store.branches_and_tags()?;
     let branches = branches.into_iter().map(|name| (name.clone(), name));
     let usual = (String::new(), "the usual one".to_owned());
@@ -32,12 +34,34 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         set: Vec::new(),
     };
     let own = visit.href(&format!("alerts{}", visit.query.text()));
+    let open = open_of(&history);
+    let may_judge = visit.caller.may(Need::Judge, Some(&visit.project.name));
+    let changes = (may_judge && !open.is_empty())
+        .then(|| judge_form(visit.href("alerts"), open, course.branch.as_deref()));
     Ok(Page {
+        changes: changes.into_iter().collect(),
         crumbs: vec![Link::new(own, "open changes")],
         filters: Some(filters),
         is_lasting: true,
         ..Page::of(open_changes(visit, &history))
     })
+}
+
+/// The numbers of the open changes, with what each is about.
+fn open_of(history: &History) -> Vec<(String, String)> {
+    let open = history.series.iter().flat_map(|series| {
+        let changes = series
+            .trend
+            .changes
+            .iter()
+            .filter(|change| change.is_open());
+        changes.map(|change| {
+            let number = change.number.to_string();
+            let words = format!("{number}: {}", series.key.case);
+            (number, words)
+        })
+    });
+    open.collect()
 }
 
 /// The open changes, each leading to the course of its case and to the comparison of the two revisions.

@@ -76,7 +76,7 @@ fn unknown(visit: Visit<'_>, name: &str) -> Result<Refusal, Refusal> {
 /// The figures of a benchmark in one session, and how they depend on the parameter with the most values.
 fn of_session(visit: Visit<'_>, session: &Session, name: &str) -> Result<Document, Refusal> {
     let part = session.part(|run| run.case.benchmark == name);
-    let settings = (visit.site.lookups.settings)(&[])?;
+    let settings = (visit.project.lookups.settings)(&[])?;
     let output = visit.output();
     let mut found = report::findings(&analysis::analyse(&part, &settings), &output)?;
     // The page has a headline of its own.

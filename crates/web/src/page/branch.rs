@@ -15,8 +15,13 @@ const USUAL: [&str; 2] = ["main", "master"];
 
 pub fn page(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
+    let filter = SessionFilter {
+        branch: Some(name.to_owned()),
+        ..SessionFilter::default()
+    };
+    let sessions = visit.store.selected(&filter, ROWS)?;
     let [branches, _] = visit.store.branches_and_tags()?;
-    if !branches.iter().any(|branch| branch == name) {
+    if sessions.is_empty() {
         let pages = nearest(name, branches.iter().map(String::as_str)).into_iter();
         let pages = pages.map(|branch| (visit.branch(branch), branch.to_owned()));
         return Err(
@@ -24,11 +29,6 @@ pub fn page(visit: Visit<'_>, name: &str) -> Result<Page, Refusal> {
                 .nearest(pages.collect()),
         );
     }
-    let filter = SessionFilter {
-        branch: Some(name.to_owned()),
-        ..SessionFilter::default()
-    };
-    let sessions = visit.store.selected(&filter, ROWS)?;
     let mut document = Document::new("branch");
     document.push(Block::Headline(format!("branch {name}")));
     document.append(visit.list(&sessions));

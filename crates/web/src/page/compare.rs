@@ -64,7 +64,7 @@ fn check(word: &str) -> Result<(), Refusal> {
 }
 
 fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
-    let lookups = &visit.site.lookups;
+    let lookups = &visit.project.lookups;
     let bad = |error: anyhow::Error| Refusal::of(StatusCode::BAD_REQUEST, &error);
     let options = OPTIONS.map(|name| (name, visit.query.get(name)));
     let options: Vec<(&str, &str)> = options
@@ -136,7 +136,7 @@ fn check_size(visit: Visit<'_>, words: &[String]) -> Result<(), Refusal> {
     for word in words {
         let plain = word.split("::").next().unwrap_or_default();
         let plain = plain.split('[').next().unwrap_or_default();
-        let found = (visit.site.lookups.session)(visit.store, plain);
+        let found = (visit.project.lookups.session)(visit.store, plain);
         let number = found.map_err(|error| Refusal::of(StatusCode::NOT_FOUND, &error))?;
         overviews.extend(visit.store.overview(number)?);
     }
@@ -170,6 +170,7 @@ fn form(visit: Visit<'_>) -> Form {
         value: value(name),
         placeholder: placeholder.to_owned(),
         options: Vec::new(),
+        ..Field::default()
     };
     let options = |first: &str, names: &[&str]| {
         let named = names

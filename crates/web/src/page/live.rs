@@ -69,7 +69,7 @@ fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     let session = visit.store.session(known.number)?;
     let done = visit.store.finished_slots(known.number)?.len();
     let decided = visit.store.decided_cases(known.number)?;
-    let planned = (visit.site.lookups.planned)(visit.store, known.number)?;
+    let planned = (visit.project.lookups.planned)(visit.store, known.number)?;
     let saved: usize = decided.values().sum();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_unix_ms = now.map_or(0, |since| since.as_millis() as i64);
@@ -137,7 +137,7 @@ fn verdicts(
         return Ok(verdicts);
     }
     let part = session.part(|run| decided.contains_key(&run.case.id()));
-    let settings = (visit.site.lookups.settings)(&[])?;
+    let settings = (visit.project.lookups.settings)(&[])?;
     let findings = analysis::analyse(&part, &settings);
     for case in decided.keys() {
         verdicts.insert(case.clone(), "decided".to_owned());

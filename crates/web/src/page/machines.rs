@@ -39,7 +39,7 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
 /// A machine is known from the points of its sessions, which are there once the history was looked at. If that cannot be, the
 /// page shows what is known.
 fn bring_up_to_date(visit: Visit<'_>) {
-    let _ = visit.site.history(&Course::default());
+    let _ = visit.project.history(&Course::default());
 }
 
 /// One of them.

@@ -12,14 +12,18 @@ mod live;
 mod machines;
 mod overview;
 mod project;
+mod pull;
 mod revision;
 mod search;
 mod session;
 mod sessions;
+mod settings;
 mod trend;
 
+use crate::access::Caller;
 use crate::address::{Format, Place};
 use crate::link::{encoded, encoded_path, link_by, link_column};
+use crate::project::Project;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -43,6 +47,8 @@ pub struct Page {
     pub choice: Option<Choice>,
     /// The sessions behind it, by number.
     pub sessions: Vec<i64>,
+    /// What can be changed from here.
+    pub changes: Vec<Form>,
     /// A stream of events that it shows.
     pub events: Option<String>,
     /// Whether it says the same until the store changes.
@@ -61,6 +67,7 @@ impl Page {
             filters: None,
             choice: None,
             sessions: Vec::new(),
+            changes: Vec::new(),
             events: None,
             is_lasting: false,
             status: StatusCode::OK,
@@ -88,6 +95,10 @@ impl From<Page> for Outcome {
 pub struct Visit<'v> {
     /// Where.
     pub site: &'v Site,
+    /// In which project.
+    pub project: &'v Project,
+    /// Who looks.
+    pub caller: &'v Caller,
     /// What is there.
     pub store: &'v Store,
     /// What was chosen.
@@ -112,7 +123,7 @@ impl Visit<'_> {
 
     /// The address of a page of the project, from what stands behind the project's name.
     pub fn href(&self, path: &str) -> String {
-        format!("/{}/{path}", self.site.project)
+        format!("/{}/{path}", self.project.name)
     }
 
     /// The address of a session by its identity.
@@ -202,6 +213,7 @@ pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
         Place::Compare => compare::page(visit),
         Place::Revision(id) => revision::page(visit, id),
         Place::Branch(name) => branch::page(visit, name).map(Outcome::from),
+        Place::Pull(pull) => pull::page(visit, pull).map(Outcome::from),
         Place::Machines => machines::all(visit).map(Outcome::from),
         Place::Machine(number) => machines::one(visit, number).map(Outcome::from),
         Place::Calibration => machines::calibration(visit).map(Outcome::from),
@@ -210,6 +222,7 @@ pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
         Place::SessionLive(id) => live::one(visit, id),
         Place::Events(_) => Err(Refusal::missing("a stream of events has one form only")),
         Place::Search => search::page(visit).map(Outcome::from),
+        Place::Settings => settings::page(visit).map(Outcome::from),
     }
 }
 

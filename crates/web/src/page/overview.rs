@@ -1,11 +1,11 @@
-//! `/`: all projects. Locally there is one.
+//! `/`: the projects that the visitor may read. Locally there is one.
 
 use super::{Page, Visit};
-use crate::link::link_column;
+use crate::link::{link_by, link_column};
 use crate::refusal::Refusal;
+use crate::site::unix_ms;
 use speedwell_report::{ProjectLine, moment, projects};
-use speedwell_results::store::SessionFilter;
-use std::time::{SystemTime, UNIX_EPOCH};
+use speedwell_results::store::{SessionFilter, Store};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -14,34 +14,48 @@ const COUNTED: usize = 1_000;
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
-    let store = visit.store;
+    let mut lines = Vec::new();
+    for (project, _) in visit.site.projects()? {
+        if visit.caller.may_read(&project.name) {
+            lines.push(project.read(|store| line(&project.name, store))?);
+        }
+    }
+    // The tables of a server that only keeps those of its projects hold nothing themselves.
+    if lines.len() > 1 && lines[0].name == visit.site.first.name && lines[0].newest.is_none() {
+        lines.remove(0);
+    }
+    let mut document = projects(&lines);
+    link_column(&mut document, "projects", "project", |name| {
+        Some(format!("/{}/", name.as_str()?))
+    });
+    link_by(&mut document, "projects", ["newest", "project"], |name| {
+        let name = name.as_str()?;
+        let line = lines.iter().find(|line| line.name == name)?;
+        Some(format!("/{name}/@{}", line.newest.as_ref()?.number))
+    });
+    Ok(Page::of(document))
+}
+
+/// What is said of a project.
+fn line(name: &str, store: &Store) -> Result<ProjectLine, Refusal> {
     let sessions = store.selected_numbers(&SessionFilter::default(), COUNTED + 1)?;
-    let line = ProjectLine {
-        name: visit.site.project.clone(),
+    Ok(ProjectLine {
+        name: name.to_owned(),
         newest: match sessions.first() {
             Some(number) => store.overview(*number)?,
             None => None,
         },
         sessions: (sessions.len() <= COUNTED).then_some(sessions.len()),
-        week: week(visit)?,
-    };
-    let mut document = projects(&[line]);
-    link_column(&mut document, "projects", "project", |_| {
-        Some(visit.href(""))
-    });
-    link_column(&mut document, "projects", "newest", |number| {
-        Some(visit.numbered(number.as_i64()?))
-    });
-    Ok(Page::of(document))
+        week: week(store)?,
+    })
 }
 
 /// How many sessions began on each of the last seven days.
-fn week(visit: Visit<'_>) -> Result<Vec<(String, usize)>, Refusal> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_millis() as i64);
+fn week(store: &Store) -> Result<Vec<(String, usize)>, Refusal> {
+    let now = unix_ms();
     let today = now - now.rem_euclid(DAY_MS);
     let days: Vec<i64> = (0..7).rev().map(|back| today - back * DAY_MS).collect();
-    let started = visit.store.started_since(days[0])?;
+    let started = store.started_since(days[0])?;
     let of = |day: &i64| {
         let own = started
             .iter()

@@ -29,10 +29,10 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         .filter(|session| session.state == speedwell_model::State::Running && !session.is_killed)
         .collect();
     // A project without a history has sessions all the same.
-    let history = visit.site.history(&Course::default());
+    let history = visit.project.history(&Course::default());
     let mut document = Document::new("project");
     let words = headline(last, running.len(), history.as_deref().ok());
-    document.push(Block::Headline(format!("{}: {words}", visit.site.project)));
+    document.push(Block::Headline(format!("{}: {words}", visit.project.name)));
     if !running.is_empty() {
         document.push_heading(2, "Being measured");
         let owned: Vec<Overview> = running.into_iter().cloned().collect();

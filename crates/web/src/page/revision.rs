@@ -5,7 +5,7 @@ use crate::refusal::Refusal;
 use speedwell_model::{Origin, short_revision};
 use speedwell_report::html::Link;
 use speedwell_report::{Block, Document, moment};
-use speedwell_results::store::SessionFilter;
+use speedwell_results::store::{Reference, SessionFilter};
 
 /// Sessions of a revision that are listed.
 const ROWS: usize = 50;
@@ -84,12 +84,17 @@ fn links(visit: Visit<'_>, id: &str, origin: Option<&Origin>) -> Result<Vec<Link
     let Some(origin) = origin else {
         return Ok(links);
     };
-    let measured = visit.store.measured_revisions()?;
+    let is_measured = |id: &str| {
+        visit
+            .store
+            .find(&Reference::Revision(id.to_owned()))
+            .is_ok()
+    };
     let mut earlier: Vec<(&str, &String)> = Vec::new();
     earlier.extend(origin.base.iter().map(|base| ("its base", base)));
     earlier.extend(origin.parents.iter().map(|parent| ("its parent", parent)));
     for (words, earlier) in earlier {
-        if measured.contains_key(earlier) && measured.contains_key(id) && earlier != id {
+        if earlier != id && is_measured(earlier) && is_measured(id) {
             links.push(Link::new(
                 visit.compare(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
                 format!("compare with {words}, {}", short_revision(earlier)),

@@ -21,7 +21,7 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     let known = known(visit, id)?;
     check_runs(&[&known])?;
     let session = visit.store.session(known.number)?;
-    let settings = (visit.site.lookups.settings)(&[])?;
+    let settings = (visit.project.lookups.settings)(&[])?;
     let mark = |findings: &mut _| mark_calibrated(findings, [&session], visit.store);
     let output = visit.output();
     let study = StudyChoice::default();
@@ -56,7 +56,7 @@ pub fn known(visit: Visit<'_>, id: &str) -> Result<Overview, Refusal> {
 /// The address of the session that a reference means.
 pub fn elsewhere(visit: Visit<'_>, word: &str) -> Result<Outcome, Refusal> {
     visit.query.check(&[])?;
-    let found = (visit.site.lookups.session)(visit.store, word);
+    let found = (visit.project.lookups.session)(visit.store, word);
     let number = found.map_err(|error| Refusal::of(StatusCode::NOT_FOUND, &error))?;
     let overview = visit.store.overview(number)?;
     let overview = overview.ok_or_else(|| Refusal::missing(format!("'{word}' is gone")))?;

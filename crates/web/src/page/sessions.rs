@@ -13,7 +13,7 @@ const ROWS: usize = 50;
 const COUNTED: usize = 1_000;
 
 /// What can be chosen.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "branch",
     "revision",
     "machine",
@@ -21,6 +21,7 @@ const NAMES: [&str; 8] = [
     "state",
     "variant",
     "benchmark",
+    "pull",
     "before",
 ];
 
@@ -75,6 +76,7 @@ fn filter(visit: Visit<'_>) -> Result<SessionFilter, Refusal> {
         machine: visit.query.number("machine")?,
         benchmark: text("benchmark"),
         variant: text("variant"),
+        pull: text("pull"),
         ..SessionFilter::default()
     })
 }
@@ -112,6 +114,7 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
         value: value(name),
         placeholder: "any".into(),
         options,
+        ..Field::default()
     };
     let fields = vec![
         field("branch", named(branches)),
@@ -121,6 +124,7 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
         field("state", named(states.to_vec())),
         field("variant", Vec::new()),
         field("benchmark", Vec::new()),
+        field("pull", Vec::new()),
     ];
     let set = NAMES.iter().filter(|name| **name != "before");
     let set = set.filter_map(|name| {

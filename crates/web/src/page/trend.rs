@@ -31,7 +31,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         metrics: text("metric").into_iter().collect(),
         is_whole: true,
     };
-    let history = visit.site.history(&course)?;
+    let history = visit.project.history(&course)?;
     let variant = visit.query.get("variant");
     let is_wanted =
         |series: &&SeriesTrend| variant.is_none_or(|variant| series.key.variant == variant);
@@ -113,6 +113,7 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
         value: value(name),
         placeholder: placeholder.to_owned(),
         options,
+        ..Field::default()
     };
     let usual = (String::new(), "the usual one".to_owned());
     let branches = branches.into_iter().map(|name| (name.clone(), name));

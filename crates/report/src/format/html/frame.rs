@@ -35,6 +35,10 @@ pub struct Served {
     pub search: String,
     /// What can be chosen on this page.
     pub filters: Option<Form>,
+    /// What can be changed from this page.
+    pub changes: Vec<Form>,
+    /// How one logs in or out, if that is possible.
+    pub account: Option<Account>,
     /// What is near this page.
     pub links: Vec<Link>,
     /// How rows of a table are chosen for another page.
@@ -76,7 +80,21 @@ impl Link {
     }
 }
 
-/// Fields whose values become the query of an address.
+/// Whether somebody is logged in.
+#[derive(Debug, Clone)]
+pub enum Account {
+    /// Nobody is; there one logs in.
+    Out(Link),
+    /// Somebody is.
+    In {
+        /// Who.
+        name: String,
+        /// Where one logs out.
+        action: String,
+    },
+}
+
+/// Fields whose values become the query of an address, or are sent where they change something.
 #[derive(Debug, Clone, Default)]
 pub struct Form {
     /// Where it leads.
@@ -102,6 +120,8 @@ pub struct Field {
     pub value: String,
     /// What an empty field means.
     pub placeholder: String,
+    /// Whether nobody may read what is typed.
+    pub is_secret: bool,
     /// Values and their words, where only some are possible.
     pub options: Vec<(String, String)>,
 }
@@ -162,7 +182,22 @@ fn bar(frame: &Served) -> String {
             escaped(&frame.search)
         );
     }
+    if let Some(account) = &frame.account {
+        out.push_str(&account_of(account));
+    }
     out + "</div>\n"
+}
+
+fn account_of(account: &Account) -> String {
+    match account {
+        Account::Out(link) => format!("<p class=\"account\">{}</p>\n", anchor(link)),
+        Account::In { name, action } => format!(
+            "<form class=\"account\" action=\"{}\" method=\"post\"><span>{}</span> \
+             <button type=\"submit\">log out</button></form>\n",
+            escaped(action),
+            escaped(name)
+        ),
+    }
 }
 
 fn anchor(link: &Link) -> String {
@@ -197,17 +232,25 @@ pub(super) fn below_title(frame: &Served) -> String {
     if let Some(form) = &frame.filters {
         out.push_str(&filters(form));
     }
+    for form in &frame.changes {
+        out.push_str(&change(form));
+    }
     out
 }
 
-fn filters(form: &Form) -> String {
+/// A form that changes something: always open, and never what an address alone can do.
+fn change(form: &Form) -> String {
     let title = escaped(&form.title);
-    let open = if form.set.is_empty() { "" } else { " open" };
     let mut out = format!(
-        "<details class=\"filters\"{open}>\n<summary>{title}</summary>\n\
-         <form action=\"{}\" method=\"get\" aria-label=\"{title}\">\n",
+        "<section class=\"filters change\">\n<h2>{title}</h2>\n\
+         <form action=\"{}\" method=\"post\" aria-label=\"{title}\">\n",
         escaped(&form.action)
     );
+    write_fields(&mut out, form);
+    out + "</form>\n</section>\n"
+}
+
+fn write_fields(out: &mut String, form: &Form) {
     for field in &form.fields {
         let _ = writeln!(
             out,
@@ -218,9 +261,21 @@ fn filters(form: &Form) -> String {
     }
     let _ = writeln!(
         out,
-        "<button type=\"submit\">{}</button>\n</form>",
+        "<button type=\"submit\">{}</button>",
         escaped(&form.button)
     );
+}
+
+fn filters(form: &Form) -> String {
+    let title = escaped(&form.title);
+    let open = if form.set.is_empty() { "" } else { " open" };
+    let mut out = format!(
+        "<details class=\"filters\"{open}>\n<summary>{title}</summary>\n\
+         <form action=\"{}\" method=\"get\" aria-label=\"{title}\">\n",
+        escaped(&form.action)
+    );
+    write_fields(&mut out, form);
+    out.push_str("</form>\n");
     if !form.set.is_empty() {
         let set = form.set.iter().map(|link| {
             format!(
@@ -236,6 +291,12 @@ fn filters(form: &Form) -> String {
 
 fn control(field: &Field) -> String {
     let (name, value) = (escaped(field.name), escaped(&field.value));
+    if field.options.is_empty() && field.is_secret {
+        return format!(
+            "<input type=\"password\" name=\"{name}\" autocomplete=\"off\" required placeholder=\"{}\">",
+            escaped(&field.placeholder)
+        );
+    }
     if field.options.is_empty() {
         return format!(
             "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\">",
@@ -314,7 +375,7 @@ mod tests {
                         label: HOSTILE.into(),
                         value: HOSTILE.into(),
                         placeholder: HOSTILE.into(),
-                        options: Vec::new(),
+                        ..Field::default()
                     },
                     Field {
                         name: "b",
@@ -324,6 +385,21 @@ mod tests {
                 ],
                 set: vec![link],
             }),
+            account: Some(Account::In {
+                name: HOSTILE.into(),
+                action: HOSTILE.into(),
+            }),
+            changes: vec![Form {
+                action: HOSTILE.into(),
+                title: HOSTILE.into(),
+                fields: vec![Field {
+                    name: "c",
+                    is_secret: true,
+                    placeholder: HOSTILE.into(),
+                    ..Field::default()
+                }],
+                ..Form::default()
+            }],
             choice: Some(Choice {
                 table: "t",
                 action: HOSTILE.into(),

@@ -13,7 +13,7 @@ mod gallery;
 mod table;
 mod writer;
 
-pub use frame::{Assets, Choice, Field, Form, Frame, Link, Served, title};
+pub use frame::{Account, Assets, Choice, Field, Form, Frame, Link, Served, title};
 
 use crate::document::{Block, Document};
 use crate::format::html::writer::{Writer, escape_json, escaped};

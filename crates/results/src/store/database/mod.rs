@@ -16,6 +16,7 @@ mod statement;
 mod value;
 
 pub(super) use error::Error;
+pub use error::Trouble;
 #[cfg(feature = "postgres")]
 pub(super) use postgres::Postgres;
 pub(super) use row::{Column, Row};
@@ -137,6 +138,15 @@ impl Database {
             .ok_or(Error::NoRow)
     }
 
+    /// Has each commit wait for the disk, as those of a server do by themselves.
+    pub fn wait_for_disk(&self) -> Result<(), Error> {
+        match self {
+            Database::Sqlite(file) => file.wait_for_disk(),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Refuses all changes from now on.
     pub fn refuse_changes(&self) -> Result<(), Error> {
         match self {
@@ -167,7 +177,10 @@ impl Database {
     /// Makes that place; a file needs none.
     pub fn make_schema(&self, project: i64) -> Result<(), Error> {
         match self {
-            Database::Sqlite(_) => Ok(()),
+            Database::Sqlite(_) => {
+                let _ = project;
+                Ok(())
+            }
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.make_schema(project),
         }

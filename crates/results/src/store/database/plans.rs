@@ -44,6 +44,44 @@ fn collect(folder: &Path, found: &mut Vec<&'static Statement>) {
     }
 }
 
+/// A statement is a text of the source: nothing is ever put into one but by a placeholder.
+#[test]
+fn no_statement_is_put_together() {
+    fn look(folder: &Path, seen: &mut usize) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                look(&path, seen);
+                continue;
+            }
+            // The back ends translate steps and make schemas, whose names are made of letters and digits by themselves.
+            let is_back_end = path.components().any(|part| part.as_os_str() == "postgres");
+            if path.extension().is_none_or(|kind| kind != "rs")
+                || is_back_end
+                || path.ends_with("plans.rs")
+            {
+                continue;
+            }
+            let source = fs::read_to_string(&path).unwrap();
+            let source = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+            for word in ["SELECT ", "INSERT INTO ", "UPDATE ", "DELETE FROM "] {
+                for (at, _) in source.match_indices(word) {
+                    let quote = source[..at].rfind('"').unwrap_or(0);
+                    let opened = source[..quote].trim_end();
+                    *seen += usize::from(opened.ends_with("sql!("));
+                    assert!(!opened.ends_with("format!("), "{}: {word}", path.display());
+                }
+            }
+        }
+    }
+    let mut seen = 0;
+    look(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"),
+        &mut seen,
+    );
+    assert!(seen > 60, "{seen} statements were seen");
+}
+
 fn is_about_all_points(statement: &Statement) -> bool {
     ABOUT_ALL_POINTS
         .iter()

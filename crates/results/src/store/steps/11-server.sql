@@ -99,6 +99,7 @@ CREATE TABLE setting (                         -- of the server
 
 ALTER TABLE origin ADD COLUMN pull TEXT GENERATED ALWAYS AS (json_extract(detail, '$.pull')) VIRTUAL;
 CREATE INDEX origin_by_pull ON origin (pull, session);
+CREATE INDEX session_by_state ON session (state, number);
 CREATE INDEX session_by_start ON session (started_unix_ms);
 CREATE INDEX session_machine_by_machine ON session_machine (machine, session);
 CREATE INDEX session_case_by_case ON session_case (benchmark_case, session, ended_unix_ms, runs);

@@ -1,0 +1,181 @@
+//! What a server is set to: its projects, its tokens, and who did what. The command line and the page say the same.
+
+use crate::document::{Block, Document};
+use crate::figure::{count, moment, spell};
+use crate::table::{Cell, Column, Columns, Kind};
+use speedwell_results::store::{AuditLine, StoredToken};
+
+/// A project of a server.
+#[derive(Debug, Clone)]
+pub struct ServedProject {
+    /// Its name.
+    pub name: String,
+    /// Whether it is read without a token.
+    pub is_public: bool,
+    /// How many sessions it has.
+    pub sessions: usize,
+    /// The size of its file, if it is one.
+    pub bytes: Option<u64>,
+}
+
+/// What a server is set to.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    /// The version of the program.
+    pub version: &'a str,
+    /// What keeps the results.
+    pub store: &'a str,
+    /// Now, in milliseconds since the Unix epoch.
+    pub now_unix_ms: i64,
+    /// The projects.
+    pub projects: &'a [ServedProject],
+    /// The tokens.
+    pub tokens: &'a [StoredToken],
+    /// The newest lines of the audit, the newest first.
+    pub audit: &'a [AuditLine],
+}
+
+/// All of it.
+pub fn settings(settings: &Settings<'_>) -> Document {
+    let mut document = Document::new("settings");
+    let now = settings.now_unix_ms;
+    let valid = settings.tokens.iter().filter(|token| token.is_valid(now));
+    document.push(Block::Headline(format!(
+        "{}, {} valid, on {}",
+        count(settings.projects.len(), "project", "projects"),
+        count(valid.count(), "token is", "tokens are"),
+        settings.store
+    )));
+    document.push(Block::Paragraph(format!(
+        "Speedwell {}. Tokens are made and revoked by 'speedwell serve token', projects by 'speedwell serve project', on the \
+         machine of the server.",
+        settings.version
+    )));
+    document.push_heading(2, "Projects");
+    document.append(projects_served(settings.projects));
+    document.push_heading(2, "Tokens");
+    document.append(tokens(settings.tokens, now));
+    document.push_heading(2, "Audit");
+    document.append(audit(settings.audit));
+    document
+}
+
+/// The projects of a server.
+pub fn projects_served(projects: &[ServedProject]) -> Document {
+    let mut document = Document::new("projects");
+    let mut columns = Columns::<ServedProject>::new();
+    columns.add(
+        Column::new("project", "project", Kind::Label),
+        |project: &ServedProject| Cell::words(&project.name).linked(format!("/{}/", project.name)),
+    );
+    columns.add(Column::words("read", "read by"), |project| {
+        Cell::words(if project.is_public {
+            "everybody"
+        } else {
+            "tokens"
+        })
+    });
+    columns.add(Column::figure("sessions", "sessions"), |project| {
+        Cell::value(project.sessions).shown(spell(project.sessions as f64, 0))
+    });
+    columns.add(Column::figure("bytes", "file"), |project| {
+        project.bytes.map_or_else(Cell::default, |bytes| {
+            Cell::value(bytes).shown(format!("{:.1} MB", bytes as f64 / 1e6))
+        })
+    });
+    document.push(Block::Table(columns.table("projects", projects)));
+    document
+}
+
+/// The tokens of a server, of which nothing shown is secret.
+pub fn tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
+    let mut document = Document::new("tokens");
+    if tokens.is_empty() {
+        document.push(Block::Paragraph("There is no token yet.".into()));
+        return document;
+    }
+    let time =
+        |at: Option<i64>| at.map_or_else(Cell::default, |at| Cell::value(at).shown(moment(at)));
+    let mut columns = Columns::<StoredToken>::new();
+    columns.add(
+        Column::new("id", "token", Kind::Label),
+        |token: &StoredToken| Cell::words(&token.id),
+    );
+    columns.add(Column::words("name", "name"), |token| {
+        Cell::words(&token.name)
+    });
+    columns.add(Column::words("scopes", "may"), |token| {
+        let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+        Cell::words(names.join(", "))
+    });
+    columns.add(Column::words("project", "in"), |token| {
+        Cell::words(token.project.as_deref().unwrap_or("all projects"))
+    });
+    columns.add(Column::words("branches", "branches"), |token| {
+        listed(&token.branches)
+    });
+    columns.add(Column::words("machines", "machines"), |token| {
+        listed(&token.machines)
+    });
+    columns.add(Column::words("state", "state"), move |token| {
+        Cell::words(if token.is_valid(now_unix_ms) {
+            "valid"
+        } else if token.revoked_unix_ms.is_some() {
+            "revoked"
+        } else {
+            "expired"
+        })
+    });
+    columns.add(
+        Column::words("created_unix_ms", "made (UTC)"),
+        move |token| time(Some(token.created_unix_ms)),
+    );
+    columns.add(
+        Column::words("expires_unix_ms", "expires (UTC)"),
+        move |token| time(token.expires_unix_ms),
+    );
+    columns.add(
+        Column::words("used_unix_ms", "last used (UTC)"),
+        move |token| time(token.used_unix_ms),
+    );
+    document.push(Block::Table(columns.table("tokens", tokens)));
+    document
+}
+
+fn listed(names: &Option<Vec<String>>) -> Cell {
+    names
+        .as_ref()
+        .map_or_else(|| Cell::words("all"), |names| Cell::words(names.join(", ")))
+}
+
+/// Who did what.
+pub fn audit(lines: &[AuditLine]) -> Document {
+    let mut document = Document::new("audit");
+    if lines.is_empty() {
+        document.push(Block::Paragraph("Nothing was changed yet.".into()));
+        return document;
+    }
+    let mut columns = Columns::<AuditLine>::new();
+    columns.add(
+        Column::new("at_unix_ms", "when (UTC)", Kind::Label),
+        |line: &AuditLine| Cell::value(line.at_unix_ms).shown(moment(line.at_unix_ms)),
+    );
+    columns.add(Column::words("who", "who"), |line| Cell::words(&line.who));
+    let texts: [(&'static str, &str, fn(&AuditLine) -> &Option<String>); 4] = [
+        ("token", "token", |line| &line.token),
+        ("address", "from", |line| &line.address),
+        ("project", "project", |line| &line.project),
+        ("subject", "of", |line| &line.subject),
+    ];
+    columns.add(Column::words("what", "did"), |line| Cell::words(&line.what));
+    for (key, header, text) in texts {
+        columns.add(Column::words(key, header), move |line| {
+            text(line).as_ref().map_or_else(Cell::default, Cell::words)
+        });
+    }
+    columns.add(Column::words("result", "result"), |line| {
+        Cell::words(&line.result)
+    });
+    document.push(Block::Table(columns.table("audit", lines)));
+    document
+}

@@ -1,0 +1,98 @@
+//! Comments on pull requests as they were posted, so that what was said stays known after a comment was edited.
+
+use super::Store;
+use super::database::{given, sql};
+
+/// A comment as it was posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostedComment {
+    /// What serves the pull request: `github`, `gitlab`, `gitea`.
+    pub forge: String,
+    /// Owner and name.
+    pub repository: String,
+    /// The number of the pull request.
+    pub pull: String,
+    /// The revision that it is about.
+    pub revision: String,
+    /// When it was posted, in milliseconds since the Unix epoch.
+    pub posted_unix_ms: i64,
+    /// Markdown.
+    pub text: String,
+}
+
+impl Store {
+    /// Keeps a comment.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn keep_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
+        self.change(|file| {
+            file.execute(
+                sql!(
+                    "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
+                     VALUES ($1, $2, $3, $4, $5, $6)"
+                ),
+                given![
+                    &comment.forge,
+                    &comment.repository,
+                    &comment.pull,
+                    &comment.revision,
+                    comment.posted_unix_ms,
+                    &comment.text,
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The comments on a pull request, the newest first.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
+        let sql = sql!(
+            "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
+             WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC"
+        );
+        self.rows(sql, given![pull], |row| {
+            Ok(PostedComment {
+                forge: row.get(0)?,
+                repository: row.get(1)?,
+                pull: row.get(2)?,
+                revision: row.get(3)?,
+                posted_unix_ms: row.get(4)?,
+                text: row.get(5)?,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::back_ends::places;
+
+    #[test]
+    fn what_was_said_before_stays_known() {
+        for place in places() {
+            let mut store = place.open();
+            let first = PostedComment {
+                forge: "gitea".into(),
+                repository: "o/n".into(),
+                pull: "7".into(),
+                revision: "aaaa".into(),
+                posted_unix_ms: 1,
+                text: "**worse**".into(),
+            };
+            let second = PostedComment {
+                posted_unix_ms: 2,
+                text: "it's better".into(),
+                ..first.clone()
+            };
+            store.keep_comment(&first).unwrap();
+            store.keep_comment(&second).unwrap();
+            assert_eq!(store.comments("7").unwrap(), [second, first]);
+            assert_eq!(store.comments("8").unwrap(), []);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a server does while nobody asks: it makes the points that sessions lack, so that no page waits for them.
+
+use speedwell_measure::history::summarise;
+use speedwell_results::store::{SessionFilter, Store};
+use speedwell_serve::Stopper;
+use speedwell_serve::blocking::give_way;
+use speedwell_web::Site;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Sessions that are summarised before somebody else may write.
+const AT_ONCE: usize = 20;
+/// How often new sessions are looked for.
+const LOOKED: Duration = Duration::from_secs(5);
+
+/// Goes on until the server stops. Whatever fails is tried again: pages say what is wrong with a store.
+pub fn keep_up(site: Arc<Site>, stopper: Stopper) {
+    std::thread::spawn(move || {
+        give_way();
+        while !stopper.is_stopped() {
+            let stores = site.stores().unwrap_or_default();
+            let left: usize = stores
+                .iter()
+                .map(|path| summarised(path).unwrap_or(0))
+                .sum();
+            let waits = if left > 0 { Duration::ZERO } else { LOOKED };
+            for _ in 0..waits.as_millis() / 100 {
+                if stopper.is_stopped() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    });
+}
+
+/// Summarises some sessions of a store; gives how many are left. Beside a measurement nothing is done that would disturb it.
+fn summarised(path: &Path) -> anyhow::Result<usize> {
+    if Store::server(path).is_none() && !path.is_file() {
+        return Ok(0);
+    }
+    let viewed = Store::open_to_view(path)?;
+    let running = SessionFilter {
+        state: Some("running".into()),
+        ..SessionFilter::default()
+    };
+    let is_measured = viewed.selected(&running, 1)?;
+    let is_measured = is_measured.iter().any(|session| !session.is_killed);
+    if is_measured || viewed.sessions_without_points()?.is_empty() {
+        return Ok(0);
+    }
+    drop(viewed);
+    summarise(&mut Store::open(path)?, AT_ONCE)
+}

@@ -1,0 +1,95 @@
+//! The dashboard beside a command that measures (`--dashboard`): it begins with it, and ends when nobody looks any more.
+
+use super::served::Ready;
+use crate::options::DashboardArgs;
+use crate::status;
+use speedwell_process as process;
+use speedwell_web::Site;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the last viewer may be away.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How soon a viewer, a line or an interruption is noticed.
+const NOTICED: Duration = Duration::from_millis(100);
+
+/// A dashboard that is served by a thread of its own.
+pub struct Beside {
+    site: Arc<Site>,
+    stopper: speedwell_serve::Stopper,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Beside {
+    /// Serves the store at a path to whoever is on this machine.
+    ///
+    /// # Errors
+    /// The store cannot be read, or no port is free.
+    pub fn start(path: &Path) -> anyhow::Result<Beside> {
+        let args = DashboardArgs {
+            db: Some(path.to_owned()),
+            ..DashboardArgs::default()
+        };
+        let ready = Ready::of(&args)?;
+        ready.tell(false, "while it is measured");
+        let Ready {
+            server,
+            site,
+            stopper,
+            ..
+        } = ready;
+        let serving = std::thread::spawn(move || {
+            if let Err(error) = server.run() {
+                status::warn(&format!("The dashboard has ended: {error}."));
+            }
+        });
+        Ok(Beside {
+            site,
+            stopper,
+            serving: Some(serving),
+        })
+    }
+
+    /// Goes on until Enter or Ctrl-C, or for a minute after the last viewer. Where nobody sits at a terminal and nobody looks,
+    /// it ends at once.
+    pub fn linger(self) {
+        let is_attended = std::io::stdin().is_terminal();
+        if !is_attended && !self.site.was_seen() {
+            return;
+        }
+        status::note(
+            "the dashboard is served on until Enter, or for a minute after the last viewer",
+        );
+        let is_over = Arc::new(AtomicBool::new(false));
+        if is_attended {
+            let is_over = is_over.clone();
+            std::thread::spawn(move || {
+                let _ = std::io::stdin().read_line(&mut String::new());
+                is_over.store(true, Ordering::Relaxed);
+            });
+        }
+        let mut seen = Instant::now();
+        while !is_over.load(Ordering::Relaxed)
+            && !process::interrupted()
+            && seen.elapsed() < PATIENCE
+        {
+            if self.site.viewers() > 0 {
+                seen = Instant::now();
+            }
+            std::thread::sleep(NOTICED);
+        }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(serving) = self.serving.take() {
+            let _ = serving.join();
+        }
+    }
+}

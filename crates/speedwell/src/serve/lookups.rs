@@ -1,0 +1,88 @@
+//! How pages find what commands find: by the words and the defaults of the command line.
+
+use crate::options::{ComparisonArgs, usual_threshold};
+use crate::{operand, source};
+use anyhow::anyhow;
+use clap::{Args, FromArgMatches};
+use regex::Regex;
+use speedwell_analysis::Settings;
+use speedwell_analysis::history::History;
+use speedwell_harness::plan::Plan;
+use speedwell_measure::history::{HistoryRequest, history};
+use speedwell_measure::reference;
+use speedwell_results::store::Store;
+use speedwell_web::{Course, Lookups, Planned, Source};
+use std::path::Path;
+
+/// How pages find what commands find.
+pub const LOOKUPS: Lookups = Lookups {
+    session: |store, word| Ok(reference::find(store, word)?.number),
+    sources,
+    settings,
+    planned,
+    history: course,
+};
+
+/// Sessions whose points are made while somebody waits; the thread in the background makes those of others.
+const AT_ONCE: usize = 200;
+
+fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
+    let operands = operand::parse_stored(words)?;
+    let sources = source::read_stored(&operands, store)?;
+    let named = sources.into_iter().map(|(source, taken_for)| Source {
+        label: source.label,
+        session: source.session,
+        variant: source.variant,
+        taken_for,
+    });
+    Ok(named.collect())
+}
+
+/// The settings that options of these names make, read as on the command line.
+fn settings(options: &[(&str, &str)]) -> anyhow::Result<Settings> {
+    let words = options
+        .iter()
+        .map(|(name, value)| format!("--{name}={value}"));
+    let grammar = clap::Command::new("compare").no_binary_name(true);
+    let read = ComparisonArgs::augment_args(grammar).try_get_matches_from(words);
+    let read = read.and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
+    let args = read.map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        anyhow!("{}", first.trim_start_matches("error: "))
+    })?;
+    Ok(args.settings(&[], None))
+}
+
+fn course(path: &Path, course: &Course) -> anyhow::Result<History> {
+    let mut store = Store::open_to_derive(path)?;
+    let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
+    let request = HistoryRequest {
+        branch: course.branch.clone(),
+        filters: course.case.iter().map(exactly).collect::<Result<_, _>>()?,
+        metrics: course.metrics.clone(),
+        threshold: usual_threshold()?,
+        whole_course: course.is_whole,
+        most_missing: Some(AT_ONCE),
+        ..HistoryRequest::default()
+    };
+    history(&mut store, &request)
+}
+
+fn planned(store: &Store, number: i64) -> anyhow::Result<Planned> {
+    let Some(text) = store.plan(number)? else {
+        return Ok(Planned::default());
+    };
+    // A plan of another version is not known; what was measured of it is.
+    let Ok(plan) = serde_json::from_str::<Plan>(&text) else {
+        return Ok(Planned::default());
+    };
+    Ok(Planned {
+        slots: if plan.is_search {
+            0
+        } else {
+            plan.slots().len()
+        },
+        timeout_ms: plan.sampling.timeout_ms,
+    })
+}

@@ -1,0 +1,110 @@
+//! `speedwell serve`: the dashboard over the store, until Ctrl-C; and what is set for it: tokens and projects.
+//!
+//! Decides on the words that are typed. Where it is served stands in `served.rs`.
+
+#[cfg(feature = "serve")]
+mod background;
+#[cfg(feature = "serve")]
+mod backup;
+#[cfg(feature = "serve")]
+mod beside;
+#[cfg(feature = "serve")]
+mod lookups;
+#[cfg(feature = "serve")]
+mod project;
+#[cfg(feature = "serve")]
+mod prune;
+#[cfg(feature = "serve")]
+mod served;
+#[cfg(feature = "serve")]
+mod token;
+
+use super::Status;
+use super::options::DashboardArgs;
+use clap::{Args, Subcommand};
+use std::path::Path;
+
+/// Show the sessions of the store, their comparisons and their history in a browser
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  speedwell serve
+  speedwell serve --open
+  speedwell serve token add ci --scope push --project core --expires 365d
+  speedwell serve --db postgres://host/db --bind 0.0.0.0:443 --cert c.pem --key k.pem --public-url https://perf.example"
+)]
+pub struct ServeArgs {
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+    #[command(flatten)]
+    dashboard: DashboardArgs,
+}
+
+/// What is set for a server.
+#[derive(Debug, Subcommand)]
+enum ServeCommand {
+    #[cfg(feature = "serve")]
+    Token(token::TokenArgs),
+    #[cfg(feature = "serve")]
+    Project(project::ProjectArgs),
+    #[cfg(feature = "serve")]
+    Backup(backup::BackupArgs),
+    #[cfg(feature = "serve")]
+    Restore(backup::RestoreArgs),
+    #[cfg(feature = "serve")]
+    Prune(prune::PruneArgs),
+}
+
+/// Serves, or does what the words behind it ask for.
+///
+/// # Errors
+/// The store cannot be read, or nothing can be served there.
+#[cfg(feature = "serve")]
+pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
+    match &args.command {
+        None => served::run(&args.dashboard),
+        Some(ServeCommand::Token(args)) => token::run(args),
+        Some(ServeCommand::Project(args)) => project::run(args),
+        Some(ServeCommand::Backup(args)) => backup::back_up(args),
+        Some(ServeCommand::Restore(args)) => backup::restore(args),
+        Some(ServeCommand::Prune(args)) => prune::run(args),
+    }
+}
+
+/// Says that this program has no dashboard.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "serve"))]
+pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
+    let _ = (&args.dashboard, &args.command);
+    anyhow::bail!(
+        "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
+    )
+}
+
+/// Does `work` while a dashboard of the store at that path is served, if one is wished.
+///
+/// # Errors
+/// No dashboard can be served, or what `work` says.
+pub fn beside<T>(
+    path: Option<&Path>,
+    work: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let Some(path) = path else { return work() };
+    #[cfg(feature = "serve")]
+    {
+        let dashboard = beside::Beside::start(path)?;
+        let done = work()?;
+        dashboard.linger();
+        Ok(done)
+    }
+    #[cfg(not(feature = "serve"))]
+    {
+        let _ = path;
+        anyhow::bail!(
+            "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
+        )
+    }
+}

@@ -1,0 +1,102 @@
+//! `speedwell serve project`: what belongs together on a server.
+
+use super::token::{TokenStore, note};
+use crate::options::OutputArgs;
+use crate::{Status, status};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use speedwell_report::{ServedProject, projects_served};
+use speedwell_results::store::{Project, Store};
+use speedwell_web::project_name;
+use std::path::Path;
+
+/// Make projects of a server, and say who may read them
+#[derive(Debug, Args)]
+pub struct ProjectArgs {
+    #[command(subcommand)]
+    command: ProjectCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ProjectCommand {
+    Add(AddArgs),
+    List(ListArgs),
+}
+
+/// Make a project, or change who may read one
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// Up to 64 small letters, digits and hyphens
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Everybody who can reach the server may read it
+    #[arg(long)]
+    public: bool,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// Show the projects
+#[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// Does what the words ask for.
+///
+/// # Errors
+/// The store cannot be written, or a project cannot be called so.
+pub fn run(args: &ProjectArgs) -> anyhow::Result<Status> {
+    match &args.command {
+        ProjectCommand::Add(args) => add(args),
+        ProjectCommand::List(args) => list(args),
+    }
+}
+
+/// The project of that name, which is made where there is none. The one of the tables of the start goes by their name.
+///
+/// # Errors
+/// It cannot be called so, or the store cannot be written.
+pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<Project> {
+    if name != project_name(path) {
+        return store.add_project(name);
+    }
+    store
+        .project("")?
+        .context("the tables have no first project")
+}
+
+fn add(args: &AddArgs) -> anyhow::Result<Status> {
+    let path = args.store.path()?;
+    let mut store = Store::open(&path)?;
+    let project = ensure_project(&mut store, &path, &args.name)?;
+    store.publish(&project.name, args.public)?;
+    note(&mut store, "project add", &args.name)?;
+    let who = if args.public { "everybody" } else { "tokens" };
+    status::note(&format!("the project '{}' is read by {who}", args.name));
+    Ok(Status::DONE)
+}
+
+fn list(args: &ListArgs) -> anyhow::Result<Status> {
+    let path = args.store.path()?;
+    let store = Store::open_to_read(&path)?;
+    let mut projects = Vec::new();
+    for project in store.projects()? {
+        let own = store.path_of(&project)?;
+        let name = match project.number {
+            1 => project_name(&path),
+            _ => project.name,
+        };
+        projects.push(ServedProject {
+            name,
+            is_public: project.is_public,
+            sessions: Store::open_to_read(&own)?.count(None)?,
+            bytes: std::fs::metadata(&own).ok().map(|data| data.len()),
+        });
+    }
+    args.output.print(&projects_served(&projects))?;
+    Ok(Status::DONE)
+}

@@ -1,0 +1,283 @@
+//! The dashboard while it is served: where, to whom, and how its pages find what commands find.
+//!
+//! Pages are in `web`, safety is in `serve`. Start at [`run`].
+
+use super::background;
+use super::lookups::LOOKUPS;
+use crate::options::{DashboardArgs, LogName};
+use crate::{Status, status};
+use anyhow::{Context, anyhow, ensure};
+use speedwell_process as process;
+use speedwell_report::html::Assets as AssetAddresses;
+use speedwell_results::store::Store;
+use speedwell_serve::assets::Assets;
+use speedwell_serve::{Address, Hosts, Listen, Log, Options, Proxy, Server, Stopper, Tls};
+use speedwell_web::{Rules, Site, api, assets, router};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon an interruption is noticed.
+const NOTICED: Duration = Duration::from_millis(100);
+
+/// Serves until it is interrupted, which is how it is meant to end.
+///
+/// # Errors
+/// The store cannot be read, nothing can be served there, or others could reach it without protection.
+pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
+    let ready = Ready::of(args)?;
+    ready.tell(args.open, "until Ctrl-C");
+    background::keep_up(ready.site.clone(), ready.stopper.clone());
+    process::on_interrupt()?;
+    let stopper = ready.stopper.clone();
+    std::thread::spawn(move || {
+        while !process::interrupted() {
+            std::thread::sleep(NOTICED);
+        }
+        stopper.stop();
+    });
+    ready.server.run()?;
+    Ok(Status::DONE)
+}
+
+/// A server that listens already and answers once it runs.
+pub struct Ready {
+    pub server: Server,
+    pub site: Arc<Site>,
+    pub stopper: Stopper,
+    path: PathBuf,
+    /// Where people come in.
+    url: String,
+    /// Where it listens, if that is not there.
+    behind: String,
+}
+
+impl Ready {
+    /// # Errors
+    /// As for [`run`].
+    pub fn of(args: &DashboardArgs) -> anyhow::Result<Ready> {
+        let path = args.path()?;
+        if path.is_file() || Store::server(&path).is_some() {
+            // What is wrong with it is said now, not on every page; an old one is brought up to date.
+            Store::open_to_read(&path)?;
+        }
+        let door = Door::of(args)?;
+        let stopper = Stopper::new();
+        let files = Assets::new(
+            "/static/",
+            assets().map(|(name, text)| (name, text.as_bytes())),
+        );
+        let rules = door.rules(args);
+        let site = Site::new(&path, LOOKUPS, addresses(&files)?, rules, &stopper)?;
+        let site = Arc::new(site);
+        let router = router(site.clone())
+            .merge(api(site.clone())?)
+            .merge(files.router());
+        let options = Options {
+            has_token: door.is_local || has_token(&path)?,
+            stopper: stopper.clone(),
+            ..door.options(args)?
+        };
+        ensure!(
+            options.has_token || args.behind_proxy.is_none(),
+            "others come in through the proxy, so nothing is served there before there is a token\n{}",
+            how_to_add(&path)
+        );
+        let server = Server::bind(options, router).map_err(|error| in_words(&error, &path))?;
+        Ok(Ready {
+            url: door.url(server.addresses()),
+            behind: door.behind(server.addresses()),
+            server,
+            site,
+            stopper,
+            path,
+        })
+    }
+
+    /// Says where it is, and opens it in a browser if that is wished.
+    pub fn tell(&self, opens: bool, until: &str) {
+        let Ready { url, behind, .. } = self;
+        status::note(&format!(
+            "the dashboard of {} is at {url}{behind} {until}",
+            shown(&self.path)
+        ));
+        let with_key = self.site.access.key();
+        let with_key = with_key.map(|key| format!("{url}login?key={key}"));
+        match (with_key, opens) {
+            (Some(address), false) => status::note(&format!(
+                "whoever may also change things opens {address} (it works once)"
+            )),
+            (address, true) => open(address.as_deref().unwrap_or(url), url),
+            (None, false) => {}
+        }
+    }
+}
+
+/// A store as it may be shown: without what stands behind the address of a server.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = match Store::server(path) {
+        Some(address) => address.split('?').next().unwrap_or_default().to_owned(),
+        None => text,
+    };
+    format!("'{text}'")
+}
+
+fn has_token(path: &Path) -> anyhow::Result<bool> {
+    let now = process::unix_ms();
+    let tokens = Store::open_to_read(path)?.tokens()?;
+    Ok(tokens.iter().any(|token| token.is_valid(now)))
+}
+
+fn how_to_add(path: &Path) -> String {
+    let db = shown(path);
+    format!("hint: speedwell serve token add NAME --scope admin --db {db}")
+}
+
+fn in_words(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
+    use speedwell_serve::Error;
+    match error {
+        Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
+        Error::Exposed(_) => anyhow!(
+            "{error}\n{}, then --cert FILE --key FILE or --behind-proxy ADDRESS",
+            how_to_add(path)
+        ),
+        _ => anyhow!("{error}\nhint: choose another address with --bind ADDRESS:PORT"),
+    }
+}
+
+/// Where is listened, and who can come in there.
+struct Door {
+    listen: Listen,
+    /// Whether only programs of this machine can, and none of them brings others.
+    is_local: bool,
+    public: Option<String>,
+}
+
+impl Door {
+    /// # Errors
+    /// Options that do not go together, or an address that is none.
+    fn of(args: &DashboardArgs) -> anyhow::Result<Door> {
+        let listen = match args.bind.as_deref() {
+            None => {
+                let (first, last) = args.ports();
+                Listen::Loopback { first, last }
+            }
+            Some(place) => match place.strip_prefix("unix:") {
+                Some(path) => Listen::Unix(path.into()),
+                None => Listen::Address(place.parse().map_err(|_| {
+                    anyhow!(
+                        "'{place}' is no address to listen at\n\
+                         hint: write it as 0.0.0.0:443, [::]:443 or unix:/run/speedwell.socket"
+                    )
+                })?),
+            },
+        };
+        let reaches_only_here = match &listen {
+            Listen::Address(address) => address.ip().to_canonical().is_loopback(),
+            Listen::Loopback { .. } | Listen::Unix(_) => true,
+        };
+        let is_local = reaches_only_here && args.behind_proxy.is_none();
+        ensure!(
+            is_local || args.public_url.is_some(),
+            "others can only ask for a name that this server knows\n\
+             hint: say under which it is reached: --public-url https://perf.example"
+        );
+        Ok(Door {
+            listen,
+            is_local,
+            public: args.public_url.clone(),
+        })
+    }
+
+    fn rules(&self, args: &DashboardArgs) -> Rules {
+        Rules {
+            reads_freely: self.is_local && !args.private,
+            has_key: self.is_local,
+            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
+        }
+    }
+
+    /// # Errors
+    /// The certificate or its key cannot be read, or an address is none.
+    fn options(&self, args: &DashboardArgs) -> anyhow::Result<Options> {
+        let tls = match (&args.cert, &args.key) {
+            (Some(cert), Some(key)) => Some(Tls::from_files(cert, key)?),
+            _ => None,
+        };
+        let proxy = match args.behind_proxy.as_deref() {
+            None => None,
+            Some("unix") => Some(Proxy::Unix),
+            Some(address) => Some(Proxy::Address(address.parse().map_err(|_| {
+                anyhow!("'{address}' is no address of a proxy\nhint: write it as 10.0.0.7, or 'unix' behind a socket")
+            })?)),
+        };
+        let hosts = match &self.public {
+            Some(url) => Hosts::public(url)?,
+            None => Hosts::local(),
+        };
+        let log = match (args.log, self.is_local) {
+            (Some(LogName::Off), _) | (None, true) => Log::off(),
+            (Some(LogName::Text), _) | (None, false) => Log::stderr(),
+            (Some(LogName::Json), _) => Log::stderr().as_json(),
+        };
+        Ok(Options {
+            listen: vec![self.listen.clone()],
+            hosts,
+            tls,
+            proxy,
+            log,
+            ..Options::default()
+        })
+    }
+
+    /// Where it listens, if that is not where people come in.
+    fn behind(&self, addresses: &[Address]) -> String {
+        match (addresses.first(), &self.public) {
+            (Some(Address::Tcp(address)), Some(_)) => format!(", listening at {address},"),
+            (Some(Address::Unix(path)), Some(_)) => format!(", listening at '{}',", path.display()),
+            _ => String::new(),
+        }
+    }
+
+    /// The address by which people come in, with a slash at its end.
+    fn url(&self, addresses: &[Address]) -> String {
+        if let Some(url) = &self.public {
+            return format!("{}/", url.trim_end_matches('/'));
+        }
+        match addresses.first() {
+            Some(Address::Tcp(address)) => format!("http://{address}/"),
+            Some(Address::Unix(path)) => format!("unix:{}:http://localhost/", path.display()),
+            None => String::new(),
+        }
+    }
+}
+
+fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {
+    let [style, early_script, script] = assets().map(|(name, _)| files.path(name));
+    let known = |path: Option<&str>| {
+        let path = path.context("a file of the pages has no address")?;
+        anyhow::Ok(path.to_owned())
+    };
+    Ok(AssetAddresses {
+        style: known(style)?,
+        early_script: known(early_script)?,
+        script: known(script)?,
+    })
+}
+
+/// Opens an address in the browser of the user, whichever that is; `url` is the same without the key.
+fn open(address: &str, url: &str) {
+    let begun = Command::new("xdg-open")
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if begun.is_err() {
+        status::warn(&format!(
+            "No browser could be opened, because there is no xdg-open; the address is {url}."
+        ));
+    }
+}

@@ -1,0 +1,220 @@
+//! `speedwell serve token`: who may do what on a server.
+
+use super::project::ensure_project;
+use crate::options::{OutputArgs, parse};
+use crate::{Status, status};
+use anyhow::ensure;
+use clap::{Args, Subcommand, ValueEnum};
+use speedwell_process::unix_ms;
+use speedwell_report as report;
+use speedwell_results::store::{AuditLine, Scope, Store, StoredToken};
+use speedwell_serve::token::Token;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Make, list and revoke the tokens of a server
+#[derive(Debug, Args)]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    Add(AddArgs),
+    List(ListArgs),
+    Revoke(RevokeArgs),
+}
+
+/// Make a token; it is printed once and stored nowhere
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// What people call it
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// What it allows: read, push, judge, admin (repeatable)
+    #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',')]
+    scope: Vec<ScopeName>,
+    /// Only in this project, which is made where there is none [default: all]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Only sessions of this branch may be pushed (repeatable) [default: all]
+    #[arg(long, value_name = "NAME")]
+    branch: Vec<String>,
+    /// Only sessions of this machine may be pushed (repeatable) [default: all]
+    #[arg(long, value_name = "NAME")]
+    machine: Vec<String>,
+    /// For how long, such as 365d or 12h [default: until it is revoked]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// Show the tokens, of which nothing shown is secret
+#[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// End a token, and all logins with it
+#[derive(Debug, Args)]
+struct RevokeArgs {
+    /// Its id or its name
+    #[arg(value_name = "TOKEN")]
+    token: String,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// Whose tokens.
+#[derive(Debug, Clone, Args)]
+pub struct TokenStore {
+    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SPEEDWELL_DB",
+        hide_env_values = true,
+        help_heading = "Store"
+    )]
+    pub db: Option<PathBuf>,
+}
+
+impl TokenStore {
+    /// Where the database is, or would be.
+    ///
+    /// # Errors
+    /// There is no current folder.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ScopeName {
+    /// To read
+    Read,
+    /// To push, and to read what was pushed
+    Push,
+    /// To judge changes, and to read
+    Judge,
+    /// Everything
+    Admin,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Scope {
+        match name {
+            ScopeName::Read => Scope::Read,
+            ScopeName::Push => Scope::Push,
+            ScopeName::Judge => Scope::Judge,
+            ScopeName::Admin => Scope::Admin,
+        }
+    }
+}
+
+/// Days, or what a duration is elsewhere.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let days = text
+        .strip_suffix('d')
+        .and_then(|days| days.parse::<u32>().ok());
+    match days {
+        Some(days) if days > 0 => Ok(Duration::from_secs(u64::from(days) * 86_400)),
+        _ => {
+            parse::duration(text).map_err(|why| format!("{why}, nor a number of days such as 365d"))
+        }
+    }
+}
+
+/// Does what the words ask for.
+///
+/// # Errors
+/// The store cannot be written, or there is no such token.
+pub fn run(args: &TokenArgs) -> anyhow::Result<Status> {
+    match &args.command {
+        TokenCommand::Add(args) => add(args),
+        TokenCommand::List(args) => list(args),
+        TokenCommand::Revoke(args) => revoke(args),
+    }
+}
+
+fn add(args: &AddArgs) -> anyhow::Result<Status> {
+    ensure!(!args.name.trim().is_empty(), "a token needs a name");
+    let path = args.store.path()?;
+    let mut store = Store::open(&path)?;
+    let mut scopes: Vec<Scope> = Vec::new();
+    for scope in args.scope.iter().map(|name| Scope::from(*name)) {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    if let Some(project) = &args.project {
+        ensure_project(&mut store, &path, project)?;
+    }
+    let token = Token::new()?;
+    let now = unix_ms();
+    let some = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
+    store.add_token(&StoredToken {
+        id: token.id().to_owned(),
+        digest: token.digest().as_bytes().to_vec(),
+        name: args.name.clone(),
+        scopes,
+        project: args.project.clone(),
+        branches: some(&args.branch),
+        machines: some(&args.machine),
+        created_unix_ms: now,
+        expires_unix_ms: args.expires.map(|lasts| now + lasts.as_millis() as i64),
+        used_unix_ms: None,
+        revoked_unix_ms: None,
+    })?;
+    note(&mut store, "token add", token.id())?;
+    println!("{}", token.expose());
+    status::note("this is the only time that the token is shown; who has it may do what it allows");
+    Ok(Status::DONE)
+}
+
+fn list(args: &ListArgs) -> anyhow::Result<Status> {
+    let store = Store::open_to_read(&args.store.path()?)?;
+    args.output
+        .print(&report::tokens(&store.tokens()?, unix_ms()))?;
+    Ok(Status::DONE)
+}
+
+fn revoke(args: &RevokeArgs) -> anyhow::Result<Status> {
+    let mut store = Store::open(&args.store.path()?)?;
+    for id in store.revoke_tokens(&args.token, unix_ms())? {
+        note(&mut store, "token revoke", &id)?;
+        status::note(&format!("the token {id} is revoked"));
+    }
+    Ok(Status::DONE)
+}
+
+/// Adds to the audit what was done on the machine of the server.
+pub fn note(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
+    store.note_in_audit(&AuditLine {
+        at_unix_ms: unix_ms(),
+        who: "command line".into(),
+        what: what.to_owned(),
+        subject: Some(subject.to_owned()),
+        result: "done".into(),
+        ..AuditLine::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_lives_for_days_or_any_duration() {
+        assert_eq!(lifetime("2d"), Ok(Duration::from_secs(172_800)));
+        assert_eq!(lifetime("12h"), Ok(Duration::from_secs(43_200)));
+        for wrong in ["0d", "d", "-1d", "1w", ""] {
+            assert!(lifetime(wrong).unwrap_err().contains("365d"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Who may do what on a server, by what is asked of the program that is served, on both back ends. The threats that are
+//! numbered here are those of docs/guide/server.md.
+
+use super::back_ends::{Place, on_both};
+use super::dashboard::{Dashboard, Reply};
+use super::project::Project;
+use std::collections::BTreeMap;
+
+on_both! {
+    each_token_opens_its_project_and_no_other
+    the_key_of_the_start_works_once_and_judges_a_change
+    guessing_ends_after_ten_tries_and_tells_nothing
+    pages_of_other_sites_change_nothing
+    people_log_in_with_a_token_and_out_again
+}
+
+/// A server of a team: two projects with a session each, of which one is public, and what is in neither.
+fn team(place: &Place) -> Project {
+    let project = Project::new().storing_in(place);
+    let project = project.with("g/parse.fake", "case n=1\n* 1\n");
+    let add = |name: &str, more: &[&str]| {
+        let words = [&["serve", "project", "add", name][..], more].concat();
+        project.run(&words).expect_status(0);
+    };
+    add("core", &[]);
+    add("open", &["--public"]);
+    project
+}
+
+/// A new token.
+fn token(project: &Project, words: &[&str]) -> String {
+    let words = [&["serve", "token", "add", "t"][..], words].concat();
+    let made = project.run(&words).expect_status(0);
+    made.stdout.trim().to_owned()
+}
+
+/// Pages of a project, a stream of events among them.
+const PAGES: [&str; 14] = [
+    "",
+    "sessions",
+    "@latest",
+    "benchmarks",
+    "trend",
+    "compare",
+    "machines",
+    "calibration",
+    "alerts",
+    "live",
+    "search?q=a",
+    "sessions/any/events",
+    "sessions.json",
+    "nothing",
+];
+
+/// Threat T10: whoever may do something in one project may do nothing in another, whatever the page.
+fn each_token_opens_its_project_and_no_other(place: &Place) {
+    let project = team(place);
+    let tokens: BTreeMap<&str, String> = [
+        ("read core", &["--scope", "read", "--project", "core"][..]),
+        ("push core", &["--scope", "push", "--project", "core"]),
+        ("judge core", &["--scope", "judge", "--project", "core"]),
+        ("admin core", &["--scope", "admin", "--project", "core"]),
+        ("read all", &["--scope", "read"]),
+        ("admin", &["--scope", "admin"]),
+        ("ended", &["--scope", "admin", "--expires", "1ms"]),
+    ]
+    .map(|(name, words)| (name, token(&project, words)))
+    .into();
+    let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
+    let is_let_in = |reply: &Reply| match reply.status {
+        200 | 303 | 404 => true,
+        // Whoever brings what is no token any more is not even answered after a while.
+        401 | 403 | 429 => false,
+        _ => panic!("{reply:?}"),
+    };
+    for (name, token) in &tokens {
+        for of in ["core", "open", "nowhere"] {
+            let may = match (*name, of) {
+                ("ended", _) => false,
+                ("read all" | "admin", _) | (_, "core" | "open") => true,
+                _ => false,
+            };
+            // A stream would not end.
+            for page in PAGES
+                .iter()
+                .filter(|page| may != page.ends_with("events") || !may)
+            {
+                let path = format!("/{of}/{page}");
+                let reply = dashboard.with_token(&path, token);
+                assert_eq!(is_let_in(&reply), may, "{name} at {path}: {reply:?}");
+                assert!(
+                    may || !reply.body.contains("g/parse.fake"),
+                    "{name} at {path}"
+                );
+            }
+            let judged = dashboard.request(
+                "POST",
+                &format!("/{of}/alerts"),
+                &[("Authorization", &format!("Bearer {token}"))],
+                "change=1&judgement=wrong",
+            );
+            let may_judge = matches!(
+                (*name, of),
+                ("judge core" | "admin core", "core") | ("admin", _)
+            );
+            // There is no change, which only those are told who may judge.
+            assert_eq!(
+                judged.status == 404,
+                may_judge,
+                "{name} judges in {of}: {judged:?}"
+            );
+        }
+        let settings = dashboard.with_token("/settings.json", token).status;
+        assert_eq!(settings == 200, *name == "admin", "{name}: {settings}");
+    }
+    who_is_unknown_sees_what_is_public(&dashboard);
+}
+
+/// And is led to where one logs in.
+fn who_is_unknown_sees_what_is_public(dashboard: &Dashboard) {
+    assert_eq!(dashboard.get("/open/").status, 200);
+    assert_eq!(dashboard.get("/core/sessions.json").status, 401);
+    let led = dashboard.request(
+        "GET",
+        "/core/sessions?state=complete",
+        &[("Accept", "text/html")],
+        "",
+    );
+    assert_eq!(
+        (led.status, led.field("location").as_deref()),
+        (303, Some("/login?to=%2Fcore%2Fsessions%3Fstate%3Dcomplete"))
+    );
+    let overview = dashboard.get("/index.json").expect(200, &["open"]);
+    assert!(!overview.body.contains("core"), "{overview:?}");
+}
+
+/// The path and query of the form on a page, and the number that is chosen in it.
+fn judged_in(page: &Reply) -> (String, String) {
+    let form = page
+        .body
+        .split_once("method=\"post\" aria-label=\"Judge a change\"");
+    let (before, after) = form.unwrap_or_else(|| panic!("no form in {page:?}"));
+    let action = before.rsplit_once("action=\"").unwrap().1;
+    let number = after.split_once("<option value=\"").unwrap().1;
+    let until_quote = |text: &str| text.split_once('"').unwrap().0.to_owned();
+    (until_quote(action), until_quote(number))
+}
+
+/// What is sent back of a cookie.
+fn cookie(reply: &Reply) -> String {
+    let set = reply
+        .field("set-cookie")
+        .unwrap_or_else(|| panic!("no cookie in {reply:?}"));
+    assert!(
+        set.contains("HttpOnly") && set.contains("SameSite=Strict"),
+        "{set}"
+    );
+    set.split(';').next().unwrap().to_owned()
+}
+
+fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
+    let project = super::serve::long_project(120, place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let alerts = format!("/{name}/alerts");
+    // Reading is free on this machine; changing is not.
+    let read = dashboard.get(&alerts).expect(200, &["▼ worse"]);
+    assert!(!read.body.contains("Judge a change"));
+    let refused = dashboard.request("POST", &alerts, &[], "change=1&judgement=wrong");
+    assert_eq!(refused.status, 401, "{refused:?}");
+    let welcome = dashboard.get(&dashboard.key);
+    assert_eq!(welcome.status, 303, "{welcome:?}");
+    let cookie = cookie(&welcome);
+    assert_eq!(dashboard.get(&dashboard.key).status, 401, "it works once");
+    let ours = [
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+    ];
+    let page = dashboard.request("GET", &alerts, &ours, "");
+    let (action, number) = judged_in(&page);
+    let wrong = dashboard.request(
+        "POST",
+        &action,
+        &ours,
+        &format!("change={number}&judgement=no"),
+    );
+    wrong.expect(400, &["open, accepted, wrong or fixed"]);
+    let form = format!("change={number}&judgement=accepted&note=worth+it");
+    let done = dashboard.request("POST", &action, &ours, &form);
+    assert_eq!(
+        (done.status, done.field("location")),
+        (303, Some(alerts.clone()))
+    );
+    let page = dashboard.request("GET", &alerts, &ours, "");
+    assert!(!page.body.contains("▼ worse"), "{page:?}");
+    let said = project
+        .run(&["history", "changes", "--format", "json"])
+        .json();
+    let change = &said["changes"][0];
+    assert_eq!(
+        (&change["judged"], &change["note"]),
+        (&"accepted".into(), &"worth it".into()),
+        "{change}"
+    );
+    let settings = dashboard.request("GET", "/settings.json", &ours, "").json();
+    let audit = settings["audit"].as_array().unwrap();
+    let lines: Vec<String> = audit
+        .iter()
+        .map(|line| format!("{} {} {}", line["who"], line["what"], line["result"]).replace('"', ""))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "start key judge done",
+            " login refused",
+            "start key login done",
+            " judge refused"
+        ]
+    );
+}
+
+/// Threat T6: whoever guesses is not answered any more, be the guess right, and learns nothing before.
+fn guessing_ends_after_ten_tries_and_tells_nothing(place: &Place) {
+    let project = team(place);
+    let right = token(&project, &["--scope", "read"]);
+    let other = token(&project, &["--scope", "read"]);
+    // The id of one with the secret of the other has the form of a token only with its checksum, so it is no token.
+    let mixed = format!("{}{}", &right[..16], &other[16..]);
+    let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
+    assert_eq!(dashboard.with_token("/core/", &right).status, 200);
+    let mut words = Vec::new();
+    for guess in [&mixed, "spw_x", ""].iter().cycle().take(10) {
+        let reply = dashboard.with_token("/core/", guess);
+        assert_eq!(reply.status, 401, "{reply:?}");
+        words.push(reply.body);
+    }
+    words.dedup();
+    assert_eq!(
+        words.len(),
+        1,
+        "whatever is wrong, the words are the same: {words:?}"
+    );
+    for token in [&mixed, &right] {
+        let reply = dashboard.with_token("/core/", token);
+        assert_eq!(reply.status, 429, "{reply:?}");
+        assert!(reply.field("retry-after").is_some(), "{reply:?}");
+    }
+    let form = dashboard.request("POST", "/login", &[], &format!("token={right}"));
+    assert_eq!(form.status, 429, "{form:?}");
+    // Who brings nothing is not kept out.
+    assert_eq!(dashboard.get("/open/").status, 200);
+}
+
+/// Threats T8 and T9: a page of another site, and another name for this server.
+fn pages_of_other_sites_change_nothing(place: &Place) {
+    let project = Project::new().storing_in(place);
+    let project = project.with("g/parse.fake", "case n=1\n* 1\n");
+    project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let alerts = format!("/{name}/alerts");
+    let cookie = cookie(&dashboard.get(&dashboard.key));
+    let own = format!("http://{}", dashboard.address);
+    let form = "change=1&judgement=wrong";
+    for (what, fields) in [
+        (
+            "a form",
+            [
+                ("Origin", "http://evil.example"),
+                ("Sec-Fetch-Site", "cross-site"),
+            ],
+        ),
+        (
+            "an old browser's form",
+            [("Origin", "http://evil.example"), ("Accept", "*/*")],
+        ),
+        (
+            "a sandboxed frame",
+            [("Origin", "null"), ("Sec-Fetch-Site", "cross-site")],
+        ),
+        (
+            "a neighbour's port",
+            [
+                ("Origin", "http://127.0.0.1:1"),
+                ("Sec-Fetch-Site", "same-site"),
+            ],
+        ),
+        ("no origin", [("Accept", "*/*"), ("Accept-Language", "en")]),
+    ] {
+        let fields = [&fields[..], &[("Cookie", &cookie)]].concat();
+        for path in [alerts.as_str(), "/logout", "/login"] {
+            let reply = dashboard.request("POST", path, &fields, form);
+            assert_eq!(reply.status, 403, "{what} at {path}: {reply:?}");
+        }
+    }
+    let ours = [("Cookie", cookie.as_str()), ("Origin", own.as_str())];
+    let reply = dashboard.request("POST", &alerts, &ours, form);
+    assert_eq!(
+        reply.status, 404,
+        "our own form is read, and there is no change 1: {reply:?}"
+    );
+    let events = format!("/{name}/sessions/any/events");
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost:1", ""] {
+        for path in [
+            &events,
+            &alerts,
+            "/login",
+            "/health",
+            "/health/ready",
+            "/metrics",
+        ] {
+            let reply = dashboard.request("GET", path, &[("Host", host)], "");
+            assert_eq!(reply.status, 421, "{host} at {path}: {reply:?}");
+        }
+    }
+    dashboard.get("/health/ready").expect(200, &["ready"]);
+    let metrics = dashboard
+        .get("/metrics")
+        .expect(200, &["speedwell_answers_total{status=\"4xx\"}"]);
+    assert!(
+        metrics.body.contains(&format!(
+            "speedwell_sessions_newest{{project=\"{name}\"}} 1"
+        )),
+        "{metrics:?}"
+    );
+}
+
+const PROXIED: [&str; 6] = [
+    "--bind",
+    "127.0.0.1:0",
+    "--behind-proxy",
+    "127.0.0.1",
+    "--public-url",
+    "https://perf.example",
+];
+
+/// As behind a proxy that has TLS.
+fn people_log_in_with_a_token_and_out_again(place: &Place) {
+    let project = team(place);
+    let words = [&["serve"][..], &PROXIED].concat();
+    project
+        .run(&words)
+        .expect_status(2)
+        .expect_stderr(&["before there is a token", "speedwell serve token add"]);
+    let token = token(&project, &["--scope", "judge", "--project", "core"]);
+    let dashboard = Dashboard::with(&project, &PROXIED);
+    assert_eq!(dashboard.key, "", "others come in here, so there is no key");
+    let by_proxy = [
+        ("Host", "perf.example"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-For", "203.0.113.7"),
+    ];
+    let proxied = |method: &str, path: &str, more: &[(&str, &str)], form: &str| {
+        dashboard.request(method, path, &[&by_proxy, more].concat(), form)
+    };
+    let status = |more: &[(&str, &str)]| proxied("GET", "/core/", more, "").status;
+    assert_eq!(status(&[]), 401);
+    let ours = ("Origin", "https://perf.example");
+    let form = format!("token={token}");
+    let login = proxied("POST", "/login?to=%2Fcore%2F", &[ours], &form);
+    assert_eq!(
+        (login.status, login.field("location").as_deref()),
+        (303, Some("/core/"))
+    );
+    let cookie = cookie(&login);
+    assert!(cookie.starts_with("__Host-speedwell="), "{cookie}");
+    let cookie = ("Cookie", cookie.as_str());
+    proxied("GET", "/core/", &[cookie], "").expect(200, &["log out"]);
+    assert_eq!(proxied("GET", "/settings", &[cookie], "").status, 403);
+    // A way out of our site is none of ours.
+    let away = proxied("POST", "/login?to=%2F%2Fevil.example", &[ours], &form);
+    assert_eq!(away.field("location").as_deref(), Some("/"));
+    let again = self::cookie(&away);
+    assert_eq!(proxied("POST", "/logout", &[cookie, ours], "").status, 303);
+    assert_eq!(status(&[cookie]), 401);
+    // The other login ends with its token.
+    assert_eq!(status(&[("Cookie", &again)]), 200);
+    project
+        .run(&["serve", "token", "revoke", "t"])
+        .expect_status(0);
+    assert_eq!(status(&[("Cookie", &again)]), 401);
+    let listed = project
+        .run(&["serve", "token", "list", "--format", "json"])
+        .json();
+    assert_eq!(listed["tokens"][0]["state"], "revoked");
+    assert!(
+        !listed.to_string().contains(&token),
+        "the token itself is stored nowhere"
+    );
+}
+
+/// Threat T12: however a token or the key comes in, it is in no line of the log, nor in the store.
+#[test]
+fn no_secret_is_in_the_log_or_in_the_store() {
+    let place = Place::file();
+    let project = team(&place);
+    let token = token(&project, &["--scope", "admin"]);
+    let dashboard = Dashboard::with(&project, &["--port", "0", "--log", "text"]);
+    let key = dashboard.key.clone();
+    assert_eq!(dashboard.get(&key).status, 303);
+    assert_eq!(dashboard.with_token("/core/", &token).status, 200);
+    dashboard.get(&format!("/core/{token}"));
+    dashboard.get(&format!("/core/sessions?branch={token}"));
+    let form = format!("token={token}");
+    let cookie = cookie(&dashboard.request("POST", "/login", &[], &form));
+    let known = dashboard.request("GET", "/settings", &[("Cookie", &cookie)], "");
+    assert_eq!(known.status, 200);
+    let log = dashboard.log();
+    assert!(log.contains(" GET /core/ 200 "), "{log}");
+    let store = std::fs::read(place.path()).unwrap();
+    let store = String::from_utf8_lossy(&store);
+    for (what, secret) in [
+        ("the token", token.as_str()),
+        ("the secret of the token", &token[16..59]),
+        ("the key", key.split_once('=').unwrap().1),
+        ("the cookie", cookie.split_once('=').unwrap().1),
+    ] {
+        assert!(!log.contains(secret), "{what} in {log}");
+        assert!(
+            !known.body.contains(secret),
+            "{what} on the page of settings"
+        );
+        assert!(!store.contains(secret), "{what} in the store");
+    }
+}
+
+#[test]
+fn others_are_not_served_without_tls_and_a_token() {
+    let project = Project::new();
+    let serve = |options: &[&str]| {
+        project
+            .run(&[&["serve"], options].concat())
+            .expect_status(2)
+    };
+    serve(&["--bind", "0.0.0.0:0"]).expect_stderr(&["--public-url https://perf.example"]);
+    let public = [
+        "--bind",
+        "0.0.0.0:0",
+        "--public-url",
+        "https://perf.example",
+    ];
+    serve(&public).expect_stderr(&["without TLS", "before there is a token"]);
+    token(&project, &["--scope", "read"]);
+    serve(&public).expect_stderr(&["nothing is served there without TLS"]);
+    serve(&["--bind", "everywhere"]).expect_stderr(&["is no address to listen at", "unix:"]);
+    serve(&["--bind", "127.0.0.1:0", "--behind-proxy", "here"]).expect_stderr(&["--public-url"]);
+}

@@ -1,0 +1,291 @@
+//! The dashboard in a real browser: on narrow and wide screens, light and dark, with and without scripts, by keys alone, and
+//! for those who do not see it.
+
+use super::back_ends::Place;
+use super::browser::{Page, Screen};
+use super::dashboard::Dashboard;
+use super::serve::{long_project, pages, project};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Every screen.
+fn screens() -> Vec<Screen> {
+    let mut all = Vec::new();
+    for width in [1280, 360] {
+        for dark in [false, true] {
+            for scripts in [true, false] {
+                all.push(Screen {
+                    width,
+                    dark,
+                    scripts,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Somebody who may do everything.
+fn log_in(page: &mut Page, dashboard: &Dashboard, key: &str) {
+    page.go(&format!("http://{}{key}", dashboard.address));
+}
+
+/// Pages that only those see who have logged in, and the one where they do.
+fn more_pages() -> [String; 2] {
+    ["/settings".to_owned(), "/login".to_owned()]
+}
+
+#[test]
+fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
+    let place = Place::file();
+    let project = project(&place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let own = format!("http://{}/", dashboard.address);
+    for screen in screens() {
+        let Some(mut page) = Page::at(&own, screen) else {
+            return;
+        };
+        for path in pages(&name).into_iter().chain(more_pages()) {
+            page.go(&format!("http://{}{path}", dashboard.address));
+            let (wide, _) = page.size();
+            assert!(wide <= u64::from(screen.width), "{path} is {wide} wide");
+            if screen.scripts {
+                let images = page.value("document.querySelectorAll('img, iframe, b b').length");
+                assert_eq!(images, 0, "{path}");
+            }
+        }
+        // Whoever may not see the settings is told so, which the browser complains of.
+        page.complaints
+            .retain(|complaint| !complaint.contains("401"));
+        assert_eq!(page.complaints, [] as [&str; 0]);
+        let foreign: Vec<&String> = (page.requests.iter())
+            .filter(|request| !request.starts_with(&own))
+            .collect();
+        assert!(foreign.is_empty(), "{foreign:?}");
+    }
+}
+
+/// The text of a page without what scripts add to it.
+const TEXT: &str = "[...document.querySelectorAll('main h1, main h2, main td, main th, main p, main li')]\
+    .map(e => e.textContent.trim()).filter(t => t).join('\\n')";
+
+/// axe-core, if it is installed.
+fn axe() -> Option<String> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")))?;
+    let file = "speedwell/test-tools/axe/node_modules/axe-core/axe.min.js";
+    let found = std::fs::read_to_string(cache.join(file)).ok();
+    if found.is_none() {
+        eprintln!("skipped: axe-core is not installed (scripts/install-test-tools)");
+    }
+    found
+}
+
+/// Names, contrasts and structure by the rules of axe-core (WCAG 2.2 A and AA, and its best practices): both themes, both
+/// widths. Every page by the first visitor, and those that only the second sees.
+#[test]
+fn no_page_breaks_a_rule_of_accessibility() {
+    let Some(axe) = axe() else { return };
+    let place = Place::file();
+    let project = project(&place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let own = format!("http://{}/", dashboard.address);
+    let mut broken = Vec::new();
+    for (width, dark) in [(1280, false), (360, true)] {
+        let screen = Screen {
+            width,
+            dark,
+            scripts: true,
+        };
+        let Some(mut page) = Page::at(&own, screen) else {
+            return;
+        };
+        if !dark {
+            log_in(&mut page, &dashboard, &dashboard.key);
+        }
+        for path in pages(&name).into_iter().chain(more_pages()) {
+            page.go(&format!("http://{}{path}", dashboard.address));
+            page.value(&format!("{axe}; undefined"));
+            let found = page.value(
+                "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.flatMap(v => \
+                 v.nodes.slice(0, 3).map(n => v.id + ' at ' + n.target.join(' ') + ': ' + n.failureSummary)))",
+            );
+            for violation in found.as_array().unwrap() {
+                broken.push(format!("{width} {dark} {path}: {violation}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn every_key_does_what_the_list_of_keys_says() {
+    let place = Place::file();
+    let project = project(&place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let url = format!("http://{}/{name}/sessions", dashboard.address);
+    let Some(mut page) = Page::at(&url, Screen::default()) else {
+        return;
+    };
+    for (key, place) in [
+        ("s", "sessions"),
+        ("t", "trend"),
+        ("c", "compare"),
+        ("a", "alerts"),
+        ("m", "machines"),
+        ("l", "live"),
+        ("b", "benchmarks"),
+    ] {
+        if place == "live" {
+            // It is followed as long as it is shown.
+            continue;
+        }
+        let loads = page.loads;
+        page.press("g", "g", 0);
+        page.press(key, key, 0);
+        page.wait_for_load(loads);
+        let path = format!("/{name}/{place}");
+        assert_eq!(page.value("location.pathname"), path.as_str(), "g {key}");
+    }
+    page.press("?", "?", 0);
+    page.wait_until("document.querySelector('dialog').open");
+    page.press("Escape", "", 27);
+    page.wait_until("!document.querySelector('dialog[open]')");
+    page.go(&url);
+    for key in ["j", "j", "k"] {
+        page.press(key, key, 0);
+    }
+    let loads = page.loads;
+    page.press("Enter", "\r", 13);
+    page.wait_for_load(loads);
+    let there = page.value("location.pathname").as_str().unwrap().to_owned();
+    assert!(there.starts_with(&format!("/{name}/sessions/")), "{there}");
+}
+
+#[test]
+fn the_way_back_leads_to_the_filters_as_they_were() {
+    let place = Place::file();
+    let project = project(&place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let filtered = format!("http://{}/{name}/sessions?branch=main", dashboard.address);
+    let Some(mut page) = Page::at(&filtered, Screen::default()) else {
+        return;
+    };
+    let before = page.value(TEXT);
+    page.go(&format!("http://{}/{name}/machines", dashboard.address));
+    let loads = page.loads;
+    page.value("void history.back()");
+    // A page may come out of the browser's memory, which is no load.
+    page.wait_until(&format!("location.href === {}", json!(filtered)));
+    let _ = loads;
+    page.wait_until("document.readyState === 'complete'");
+    assert_eq!(
+        page.value("document.querySelector('[name=branch]').value"),
+        "main"
+    );
+    assert_eq!(page.value(TEXT), before);
+}
+
+/// What is worth a picture.
+const PICTURED: [&str; 24] = [
+    "/",
+    "/login",
+    "/settings",
+    "/P/",
+    "/P/sessions",
+    "/P/@latest",
+    "/P/@1",
+    "/P/benchmarks",
+    "/P/benchmarks/g/parse.fake",
+    "/P/trend",
+    "/P/trend?case=g%2Fparse.fake+n%3D1",
+    "/P/compare",
+    "/P/compare?base=@120&with=@121",
+    "/P/compare?base=@121",
+    "/P/revisions/feed",
+    "/P/branches/main",
+    "/P/machines",
+    "/P/machines/1",
+    "/P/calibration",
+    "/P/alerts",
+    "/P/live",
+    "/P/search?q=parse",
+    "/P/nothing",
+    "/P/pulls/7",
+];
+
+/// All pages as pictures, for people: `scripts/look-at-dashboard FOLDER`.
+#[test]
+#[ignore = "it makes pictures for people: scripts/look-at-dashboard FOLDER"]
+fn every_page_is_taken_as_a_picture() {
+    let folder = PathBuf::from(std::env::var_os("SPEEDWELL_PICTURES").expect("a folder"));
+    let place = Place::file();
+    let project = long_project(120, &place);
+    let project = project.with(
+        "bench/strings/decode.fake",
+        "case len=16\nold 100 101 99\nnew 120 121 119\ncase len=64\n* 7 8 7\n",
+    );
+    let words = "run bench --variant old= --variant new= --runs 8 --branch main --revision feed -q";
+    let words: Vec<&str> = words.split(' ').collect();
+    project.run(&words).expect_status(0);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let cookie = dashboard.get(&dashboard.key).field("set-cookie").unwrap();
+    let (cookie, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+    let own = format!("http://{}/", dashboard.address);
+    for screen in screens() {
+        let Some(mut page) = Page::at(&own, screen) else {
+            return;
+        };
+        page.send(
+            "Network.setCookie",
+            json!({"url": own, "name": cookie, "value": value, "httpOnly": true}),
+        );
+        for path in PICTURED {
+            let path = path.replacen("/P/", &format!("/{name}/"), 1);
+            page.go(&format!("http://{}{path}", dashboard.address));
+            let (_, height) = page.size();
+            let letters = path
+                .replace(&name, "P")
+                .replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            let theme = if screen.dark { "dark" } else { "light" };
+            let scripts = if screen.scripts { "script" } else { "plain" };
+            let file = format!("{letters}-{}-{theme}-{scripts}.png", screen.width);
+            let picture = page.picture(screen.width, height.min(4000));
+            std::fs::write(folder.join(file), picture).unwrap();
+        }
+    }
+}
+
+#[test]
+fn two_sessions_are_chosen_and_compared_by_keys_alone() {
+    let place = Place::file();
+    let project = project(&place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let url = format!("http://{}/{name}/sessions", dashboard.address);
+    let Some(mut page) = Page::at(&url, Screen::default()) else {
+        return;
+    };
+    for key in ["j", "x", "j", "x"] {
+        page.press(key, key, 0);
+    }
+    let chosen = "[...document.querySelectorAll('.choice input:checked')].map(e => e.value)";
+    assert_eq!(page.value(chosen), json!(["@3", "@2"]));
+    let loads = page.loads;
+    page.press("c", "c", 0);
+    page.wait_for_load(loads);
+    assert_eq!(page.value("location.search"), "?base=@2&with=@3");
+    let loads = page.loads;
+    page.press("g", "g", 0);
+    page.press("b", "b", 0);
+    page.wait_for_load(loads);
+    let path = format!("/{name}/benchmarks");
+    assert_eq!(page.value("location.pathname"), path.as_str());
+    page.press("/", "/", 0);
+    page.wait_until("document.activeElement.name === 'q'");
+}

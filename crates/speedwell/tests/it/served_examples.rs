@@ -1,0 +1,102 @@
+//! The examples by which a server is set up: what they say to Speedwell is what it understands, and the programs that read
+//! them do.
+
+use super::project::repository;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+fn example(name: &str) -> String {
+    let path = repository().join("examples/server").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The options that `speedwell serve` has.
+fn options() -> BTreeSet<String> {
+    let grammar = speedwell::grammar();
+    let serve = grammar.find_subcommand("serve").unwrap().clone();
+    let mut serve = serve;
+    serve.build();
+    let long = serve.get_arguments().filter_map(|option| option.get_long());
+    long.map(|name| format!("--{name}")).collect()
+}
+
+/// Options that stand in a text, which are all for `speedwell serve`.
+#[track_caller]
+fn check_options<'t>(words: impl Iterator<Item = &'t str>, at_least: usize) {
+    let known = options();
+    let mut seen = 0;
+    for word in words.filter(|word| word.starts_with("--")) {
+        let name = word.split('=').next().unwrap();
+        assert!(known.contains(name), "'speedwell serve' has no {name}");
+        seen += 1;
+    }
+    assert!(seen >= at_least, "{seen} options were seen");
+}
+
+#[test]
+fn the_service_of_systemd_is_understood() {
+    let text = example("speedwell.service");
+    let command = text.split_once("ExecStart=").unwrap().1;
+    let command = command.split_once("\n#").unwrap().0;
+    check_options(command.split_whitespace(), 6);
+    // The program need not be installed here for the rest to be checked.
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("speedwell.service");
+    fs::write(&unit, text.replace("/usr/local/bin/speedwell", "/bin/true")).unwrap();
+    let verified = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&unit)
+        .output();
+    let Ok(verified) = verified else {
+        eprintln!("skipped: there is no systemd-analyze");
+        return;
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    let own: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("speedwell.service"))
+        .collect();
+    // Where systemd does not run, the user of the service is not looked for.
+    assert!(own.is_empty(), "{own:#?}");
+}
+
+#[test]
+fn the_services_of_compose_are_what_they_say() {
+    let file: serde_yaml_ng::Value = serde_yaml_ng::from_str(&example("compose.yaml")).unwrap();
+    let command = file["services"]["speedwell"]["command"]
+        .as_sequence()
+        .unwrap();
+    let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(words[0], "serve");
+    check_options(words.iter().copied(), 3);
+    let environment = &file["services"]["speedwell"]["environment"];
+    let db = environment["SPEEDWELL_DB"].as_str().unwrap();
+    assert!(
+        !db.contains(':') || db.matches(':').count() == 1,
+        "no password stands in {db}"
+    );
+    // Every variable that must be given is in the file that is copied.
+    let given = example("perf.example.env");
+    for needed in ["PUBLIC_URL", "PROXY_ADDRESS", "PGPASSWORD"] {
+        assert!(
+            given
+                .lines()
+                .any(|line| line.starts_with(&format!("{needed}="))),
+            "{needed}"
+        );
+        assert!(
+            example("compose.yaml").contains(&format!("${{{needed}")),
+            "{needed}"
+        );
+    }
+    let proxy = &file["services"]["proxy"];
+    assert!(
+        proxy["ports"].as_sequence().is_some(),
+        "only the proxy can be reached"
+    );
+    assert!(
+        file["services"]["speedwell"]["ports"].is_null()
+            && file["services"]["database"]["ports"].is_null()
+    );
+}

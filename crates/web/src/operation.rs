@@ -1,0 +1,125 @@
+//! What those who run a server ask of it: whether it can answer, and how much it has done.
+
+use crate::access::{Caller, Need};
+use crate::refusal::Refusal;
+use crate::site::Site;
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A store that answers later than this is not ready.
+const READY: Duration = Duration::from_secs(1);
+
+/// The answer, if that is what is asked.
+pub fn answer(site: &Site, caller: &Caller, uri: &Uri) -> Option<Response<Body>> {
+    match uri.path() {
+        "/health/ready" => Some(ready(site)),
+        "/metrics" => Some(
+            match caller.ensure_may(Need::Read, Some(&site.first.name)) {
+                Ok(()) => {
+                    metrics(site).unwrap_or_else(|refusal| text(refusal.status, refusal.words))
+                }
+                Err(refusal) => text(refusal.status, refusal.what),
+            },
+        ),
+        _ => None,
+    }
+}
+
+/// Whether the store answers within a second.
+fn ready(site: &Site) -> Response<Body> {
+    let begun = Instant::now();
+    let asked = site.first.read(|store| Ok(store.data_version()?));
+    match asked {
+        Ok(_) if begun.elapsed() <= READY => text(StatusCode::OK, "ready".into()),
+        Ok(_) => text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the store took longer than a second".into(),
+        ),
+        Err(refusal) => text(StatusCode::SERVICE_UNAVAILABLE, refusal.words),
+    }
+}
+
+/// Figures in the text format of Prometheus (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+fn metrics(site: &Site) -> Result<Response<Body>, Refusal> {
+    let mut out = String::new();
+    let mut metric = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(
+            out,
+            "# HELP speedwell_{name} {help}\n# TYPE speedwell_{name} {kind}"
+        );
+        for (labels, value) in rows {
+            let _ = writeln!(out, "speedwell_{name}{labels} {value}");
+        }
+    };
+    let one = |value: f64| vec![(String::new(), value)];
+    let up = site.begun.elapsed().as_secs_f64();
+    metric(
+        "up_seconds",
+        "gauge",
+        "Since the start of the server.",
+        &one(up),
+    );
+    let answers = site
+        .answers
+        .iter()
+        .enumerate()
+        .skip(1)
+        .map(|(class, count)| {
+            let labels = format!("{{status=\"{class}xx\"}}");
+            (labels, count.load(Ordering::Relaxed) as f64)
+        });
+    let answers: Vec<_> = answers.collect();
+    metric("answers_total", "counter", "Answers of pages.", &answers);
+    let projects = site.projects()?;
+    let label = |name: &str| format!("{{project=\"{name}\"}}");
+    let mut sessions = Vec::new();
+    let mut viewers = Vec::new();
+    for (project, _) in &projects {
+        let newest = project.read(|store| Ok(store.newest_number()?))?;
+        sessions.push((label(&project.name), newest as f64));
+        viewers.push((label(&project.name), project.live.viewers() as f64));
+    }
+    let help = "Number of the newest session.";
+    metric("sessions_newest", "gauge", help, &sessions);
+    metric(
+        "viewers",
+        "gauge",
+        "Streams of events that are followed.",
+        &viewers,
+    );
+    if let Some(bytes) = resident_bytes() {
+        metric(
+            "resident_bytes",
+            "gauge",
+            "Memory of the server.",
+            &one(bytes),
+        );
+    }
+    if let Ok(data) = std::fs::metadata(site.first.path()) {
+        let bytes = one(data.len() as f64);
+        metric("store_bytes", "gauge", "Size of the results file.", &bytes);
+    }
+    Ok(text(StatusCode::OK, out))
+}
+
+/// Memory that the process has in use (proc(5), statm).
+fn resident_bytes() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024.0)
+}
+
+fn text(status: StatusCode, words: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(words.trim_end().to_owned() + "\n"));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

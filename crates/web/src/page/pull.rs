@@ -1,0 +1,89 @@
+//! `/PROJECT/pulls/NUMBER`: what was measured of a pull request, and what was said there.
+
+use super::{Page, Visit};
+use crate::refusal::Refusal;
+use speedwell_report::html::Link;
+use speedwell_report::{Block, Document, moment};
+use speedwell_results::store::SessionFilter;
+
+/// Sessions of a pull request that are listed.
+const ROWS: usize = 50;
+
+pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
+    visit.query.check(&[])?;
+    let filter = SessionFilter {
+        pull: Some(pull.to_owned()),
+        ..SessionFilter::default()
+    };
+    let sessions = visit.store.selected(&filter, ROWS)?;
+    let comments = visit.store.comments(pull)?;
+    if sessions.is_empty() && comments.is_empty() {
+        return Err(
+            Refusal::missing(format!("nothing was measured of a pull request '{pull}'"))
+                .hint("sessions know theirs where a job of GitHub, GitLab or Gitea measured them")
+                .nearest(vec![(visit.href("sessions"), "sessions".into())]),
+        );
+    }
+    let mut document = Document::new("pull");
+    document.push(Block::Headline(format!("pull request {pull}")));
+    if !sessions.is_empty() {
+        document.append(visit.list(&sessions));
+    }
+    for (place, comment) in comments.iter().enumerate() {
+        let when = moment(comment.posted_unix_ms);
+        document.push_heading(
+            2,
+            match place {
+                0 => format!("The comment, as posted {when} (UTC)"),
+                _ => format!("Before, posted {when} (UTC)"),
+            },
+        );
+        document.push(Block::Facts(vec![
+            (
+                "On".into(),
+                format!("{} of {}", comment.repository, comment.forge),
+            ),
+            ("About".into(), comment.revision.clone()),
+        ]));
+        // The hidden lines by which it is found again say nothing to people.
+        let lines = comment
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("<!--"));
+        let text: Vec<&str> = lines.collect();
+        document.push(Block::Verbatim {
+            label: "Markdown".into(),
+            text: text.join("\n"),
+        });
+    }
+    let mut links = Vec::new();
+    let head = sessions.iter().find_map(|session| session.origin.as_ref());
+    if let Some(origin) = head {
+        if let Some(base) = &origin.base {
+            links.push(Link::new(
+                visit.compare(
+                    &format!("@rev:{base}"),
+                    &format!("@rev:{}", origin.revision),
+                ),
+                "compare with its base",
+            ));
+        }
+        links.push(Link::new(
+            visit.revision(&origin.revision),
+            "its newest revision",
+        ));
+    }
+    Ok(Page {
+        crumbs: vec![
+            Link::new(visit.href("sessions"), "sessions"),
+            Link::new(
+                visit.href(&format!("pulls/{pull}")),
+                format!("pull request {pull}"),
+            ),
+        ],
+        links,
+        choice: (sessions.len() > 1).then(|| visit.choice()).flatten(),
+        sessions: sessions.iter().map(|session| session.number).collect(),
+        ..Page::of(document)
+    })
+}
