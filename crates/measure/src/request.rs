@@ -287,6 +287,8 @@ impl PlanRequest {
             pin: self.pin.clone(),
             shared: false,
             is_search: false,
+            strata: 1,
+            part: None,
         }
     }
 

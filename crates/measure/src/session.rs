@@ -234,6 +234,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),
+        machines: Vec::new(),
     }
 }
 

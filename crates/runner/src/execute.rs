@@ -339,6 +339,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             // What was no process of its own cannot have been disturbed.
             surroundings: attempt.usage.map(|_| surroundings),
             disturbed: None,
+            machine: None,
             samples: seen.samples,
             notes: seen.notes,
             load: seen.load,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
     Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run, Sample, Session,
-    State, Surroundings, Usage, Value, Variant,
+    SessionMachine, State, Surroundings, Usage, Value, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
-        version: VERSION,
+        version: version_of(session),
         id: session.id.clone(),
         started_unix_ms: session.started_unix_ms,
         state: session.state,
@@ -45,6 +45,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         runs: Some(session.runs.len()),
         failures: Some(session.failures.len()),
         profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
+        machines: session.machines.clone(),
     })?;
     serde_json::from_str::<HeaderLine>(&header)
         .with_context(|| format!("cannot write the header of the session: {header}"))?;
@@ -87,6 +88,7 @@ fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         usage: run.usage,
         surroundings: run.surroundings,
         disturbed: run.disturbed.as_deref().map(Cow::Borrowed),
+        machine: run.machine,
         samples: run
             .samples
             .iter()
@@ -219,6 +221,7 @@ impl Reading {
             runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
             failures: Vec::new(),
             profiles: Vec::new(),
+            machines: header.machines,
         });
         Ok(())
     }
@@ -258,6 +261,7 @@ impl Reading {
             usage: line.usage,
             surroundings: line.surroundings,
             disturbed: line.disturbed.map(Cow::into_owned),
+            machine: line.machine,
             samples: line
                 .samples
                 .into_iter()
@@ -303,8 +307,13 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     })
 }
 
-/// The version written here, and the highest that is read.
-const VERSION: u64 = 1;
+/// The highest version that is read.
+const VERSION: u64 = 2;
+
+/// The version that a session is written in. A reader of version 1 would take the runs of all machines for those of one.
+fn version_of(session: &Session) -> u64 {
+    if session.machines.len() > 1 { 2 } else { 1 }
+}
 
 /// The kinds of lines. Exactly one of the keys is present.
 #[derive(Default, Serialize, Deserialize)]
@@ -348,6 +357,9 @@ struct HeaderLine {
     pub failures: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<usize>,
+    /// What it was measured on, where that was not the machine of the program that wrote it down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<SessionMachine>,
 }
 
 /// One run.
@@ -377,6 +389,9 @@ struct RunLine<'a> {
     /// The rule by which the run was put aside.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Cow<'a, str>>,
+    /// Place in the header's `machines`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<u32>,
     #[serde(borrow)]
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
