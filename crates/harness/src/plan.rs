@@ -151,7 +151,7 @@ impl Plan {
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
-            Some(part) => 0..part.stratum + 1,
+            Some(part) => 0..part.parcel.stratum + 1,
             None => 0..self.strata,
         };
         let mut begin = Begin::default();
@@ -189,7 +189,8 @@ impl Plan {
         slots: &mut Vec<Slot>,
     ) -> Begin {
         let blocks = self.builds_of_blocks();
-        let per_job: usize = blocks.iter().map(|builds| builds.len()).sum::<usize>() * self.variants.len();
+        let per_job: usize =
+            blocks.iter().map(|builds| builds.len()).sum::<usize>() * self.variants.len();
         let end = Begin {
             index: begin.index + (per_job * jobs.len()) as u32,
             block: begin.block + blocks.len() as u32,

@@ -427,6 +427,8 @@ pub struct Resumed {
     pub number: i64,
     /// Its finished slots.
     pub done: BTreeSet<u32>,
+    /// Those of them that failed.
+    pub failed: BTreeSet<u32>,
     /// Its runs.
     pub runs: Vec<Run>,
 }

@@ -81,6 +81,7 @@ pub fn carry_out(
     let mut recorder = match resumed {
         Some(earlier) => {
             (orders.done, orders.earlier) = (earlier.done, earlier.runs);
+            orders.failed = earlier.failed;
             store.resume(earlier.number)?
         }
         None => store.begin(

@@ -151,7 +151,12 @@ mod tests {
         assert!(second.iter().all(|slot| (3..6).contains(&slot.block)));
         let order = |slots: &[Slot]| slots.iter().map(|slot| slot.variant).collect::<Vec<_>>();
         assert_ne!(order(first), order(second));
-        assert!(slots.iter().zip(0..).all(|(slot, index)| slot.index == index));
+        assert!(
+            slots
+                .iter()
+                .zip(0..)
+                .all(|(slot, index)| slot.index == index)
+        );
         // Runs of a case and variant are counted on.
         let ordinals = second.iter().map(|slot| slot.ordinal);
         assert_eq!(ordinals.min(), Some(6));
@@ -167,33 +172,54 @@ mod tests {
         let part = whole.part(&moved).unwrap();
         let last = whole.slots().last().unwrap().index;
         assert_eq!(part.slots().len(), 8);
-        assert!(part.slots().iter().all(|slot| slot.index > 2 * last && slot.block >= 4));
+        assert!(
+            part.slots()
+                .iter()
+                .all(|slot| slot.index > 2 * last && slot.block >= 4)
+        );
     }
 
     #[test]
     fn a_part_survives_being_written_down() {
         let whole = plan(3, &["a", "b"], 4, Order::Blocks);
-        let part = whole.part(&Parcel { jobs: vec![0, 2], stratum: 0 }).unwrap();
+        let part = whole
+            .part(&Parcel {
+                jobs: vec![0, 2],
+                stratum: 0,
+            })
+            .unwrap();
         let text = serde_json::to_string(&part).unwrap();
         let back: Plan = serde_json::from_str(&text).unwrap();
         assert_eq!(back.slots(), part.slots());
         let stored = serde_json::to_string(&whole).unwrap();
-        assert!(!stored.contains("strata") && !stored.contains("part"), "as before: {stored}");
+        assert!(
+            !stored.contains("strata") && !stored.contains("part"),
+            "as before: {stored}"
+        );
     }
 
     #[test]
     fn what_cannot_be_divided_says_so() {
         let whole = plan(3, &["a", "b"], 4, Order::Blocks);
         let refusal = |plan: &Plan, jobs: &[u32]| {
-            let parcel = Parcel { jobs: jobs.to_vec(), stratum: 0 };
+            let parcel = Parcel {
+                jobs: jobs.to_vec(),
+                stratum: 0,
+            };
             plan.part(&parcel).unwrap_err().to_string()
         };
         assert_eq!(refusal(&whole, &[7]), "the plan has no case 7");
         assert_eq!(refusal(&whole, &[]), "a parcel needs a case");
         assert!(refusal(&whole, &[1, 0]).contains("not in order"));
-        let search = Plan { is_search: true, ..whole.clone() };
+        let search = Plan {
+            is_search: true,
+            ..whole.clone()
+        };
         assert!(refusal(&search, &[0]).contains("a search"));
-        let shared = Plan { shared: true, ..whole };
+        let shared = Plan {
+            shared: true,
+            ..whole
+        };
         assert!(refusal(&shared, &[0]).contains("share a process"));
     }
 }

@@ -26,7 +26,11 @@ impl Prefixes {
         let inside = self.0.iter().find_map(|(from, to)| {
             let inside = path.strip_prefix(from).ok()?;
             let is_itself = inside.as_os_str().is_empty();
-            Some(if is_itself { to.clone() } else { to.join(inside) })
+            Some(if is_itself {
+                to.clone()
+            } else {
+                to.join(inside)
+            })
         });
         inside.unwrap_or_else(|| path.to_owned())
     }
@@ -42,7 +46,9 @@ impl Prefixes {
         }
         let moved = self.moved(Path::new(path));
         // What is not UTF-8 is no word.
-        moved.to_str().map_or_else(|| word.to_owned(), |moved| format!("{before}{moved}"))
+        moved
+            .to_str()
+            .map_or_else(|| word.to_owned(), |moved| format!("{before}{moved}"))
     }
 }
 
@@ -123,7 +129,10 @@ mod tests {
         assert_eq!(moved("/home/a/bench"), "/b/bench");
         assert_eq!(moved("/home/a/benchmark/x.js"), "/b/home/benchmark/x.js");
         assert_eq!(moved("/home/ab/x.js"), "/home/ab/x.js");
-        assert_eq!(table.moved_word("--require=/home/a/x.js"), "--require=/b/home/x.js");
+        assert_eq!(
+            table.moved_word("--require=/home/a/x.js"),
+            "--require=/b/home/x.js"
+        );
         assert_eq!(table.moved_word("home/a"), "home/a");
         assert_eq!(table.moved_word("n=5"), "n=5");
     }
@@ -132,7 +141,8 @@ mod tests {
     fn every_path_of_a_plan_moves_and_comes_back() {
         let mut random = Shuffle::new(11);
         for _ in 0..200 {
-            let word = |random: &mut Shuffle| ["a", "ab", "b b", "ü", "x.js"][random.block(5, 1)[0]];
+            let word =
+                |random: &mut Shuffle| ["a", "ab", "b b", "ü", "x.js"][random.block(5, 1)[0]];
             let path = |random: &mut Shuffle| {
                 let parts = 1 + random.block(4, 1)[0];
                 let words = (0..parts).map(|_| word(random));
@@ -147,7 +157,8 @@ mod tests {
             }
             plan.variants[0].program = Some(path(&mut random));
             plan.variants[1].program = Some("node".into());
-            plan.variants[1].environment = vec![("HOME".into(), path(&mut random).display().to_string())];
+            plan.variants[1].environment =
+                vec![("HOME".into(), path(&mut random).display().to_string())];
             // Places there are distinct, and nothing here is called like them.
             let folders: Vec<PathBuf> = (0..3).map(|_| path(&mut random)).collect();
             let there = |place: usize| PathBuf::from(format!("/bundle/{place}"));

@@ -75,7 +75,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
+pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
     Ok(RunLine {
         benchmark: Cow::Borrowed(&run.case.benchmark),
         parameters: parameters(&run.case),
@@ -164,7 +164,12 @@ struct Reading {
     /// What the header of the last session announced, and its line.
     announced: [Option<usize>; 3],
     header_line: usize,
-    /// Names and cases met so far: all runs share them.
+    shared: Shared,
+}
+
+/// Names and cases met so far: all runs share them.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
     names: HashSet<Arc<str>>,
     cases: HashMap<String, Vec<Arc<Case>>>,
 }
@@ -176,7 +181,7 @@ impl Reading {
             self.end_session()?;
             return self.header(text, number, &kind, line.version);
         }
-        let run = line.run.map(|run| self.run(run));
+        let run = line.run.map(|run| self.shared.run(run));
         let Some(session) = self.sessions.last_mut() else {
             bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
         };
@@ -232,6 +237,18 @@ impl Reading {
             return Ok(());
         };
         let [runs, failures, profiles] = self.announced;
+        let machines = session.machines.len() as u32;
+        if let Some(run) = session
+            .runs
+            .iter()
+            .find(|run| run.machine.is_some_and(|place| place >= machines))
+        {
+            bail!(
+                "line {}: the session has {machines} machines, and the run of slot {} is of none of them",
+                self.header_line,
+                run.slot
+            );
+        }
         for (what, announced, found) in [
             ("runs", runs, session.runs.len()),
             ("failures", failures, session.failures.len()),
@@ -247,8 +264,11 @@ impl Reading {
         }
         Ok(())
     }
+}
 
-    fn run(&mut self, line: RunLine<'_>) -> Run {
+impl Shared {
+    /// The run of a line.
+    pub fn run(&mut self, line: RunLine<'_>) -> Run {
         let case = Case::new(line.benchmark, line.parameters.into_owned());
         Run {
             case: self.case(case),
@@ -364,7 +384,7 @@ struct HeaderLine {
 
 /// One run.
 #[derive(Serialize, Deserialize)]
-struct RunLine<'a> {
+pub(crate) struct RunLine<'a> {
     #[serde(borrow)]
     pub benchmark: Cow<'a, str>,
     /// Name and value of every parameter, in the order in which the benchmark reports them.
@@ -417,7 +437,7 @@ struct ProfileLine<'a> {
 
 /// One sample of a run.
 #[derive(Serialize, Deserialize)]
-struct SampleLine<'a> {
+pub(crate) struct SampleLine<'a> {
     #[serde(borrow)]
     pub metric: Cow<'a, str>,
     pub value: Number,
@@ -430,7 +450,7 @@ struct SampleLine<'a> {
 /// A number that need not be finite: JSON has no word for those, so they are written as the
 /// strings that JavaScript prints.
 #[derive(Clone, Copy)]
-struct Number(pub f64);
+pub(crate) struct Number(pub f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
