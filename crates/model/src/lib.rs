@@ -14,6 +14,7 @@ mod failure;
 mod layout;
 pub mod load_run;
 pub mod load_spec;
+mod machine;
 mod metric;
 mod origin;
 pub mod performed;
@@ -31,11 +32,10 @@ pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use layout::Layout;
+pub use machine::{Machine, Pulse, SessionMachine};
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
-pub use point::{
-    Landmark, Machine, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints,
-};
+pub use point::{Landmark, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{
     Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,

@@ -1,6 +1,6 @@
 //! What sessions say of the same thing over time: one [`Point`] for each session and [`SeriesKey`], on a line of revisions.
 
-use crate::{Metric, Purpose, State};
+use crate::{Machine, Metric, Purpose, State};
 use serde::{Deserialize, Serialize};
 
 /// What is measured again and again. The machine is not part of it: all machines of a case are searched together.
@@ -113,28 +113,6 @@ pub struct Landmark {
     pub revision: String,
     /// The number of the session, where it is about one.
     pub session: Option<i64>,
-}
-
-/// What tells a machine from others over time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
-    /// Tells it from all others.
-    pub id: String,
-    /// The name of the host.
-    pub name: Option<String>,
-    /// What people call it.
-    pub label: Option<String>,
-    /// Processor and number of processors.
-    pub class: Option<String>,
-}
-
-impl Machine {
-    /// What it is called in reports.
-    pub fn title(&self) -> &str {
-        let names = [&self.label, &self.name, &self.class];
-        let known = names.into_iter().find_map(Option::as_deref);
-        known.unwrap_or("unknown machine")
-    }
 }
 
 /// A session in the history of its project.

@@ -1,0 +1,143 @@
+//! What an engine is asked for, the same for all of them: five verbs. What a machine is told, what it sends back and what
+//! becomes of it is decided elsewhere.
+
+mod local;
+
+pub use local::Local;
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout};
+
+/// Who gives machines.
+#[derive(Debug)]
+pub enum Engine {
+    /// This machine under one or more names, without anybody in between.
+    Local(Local),
+}
+
+/// A machine as its fleet knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetMachine {
+    /// Its name: the host for ssh, the node for Slurm.
+    pub name: String,
+    /// Names that it shares with others.
+    pub labels: Vec<String>,
+    /// Whether it can be had.
+    pub state: MachineState,
+    /// The folder there that is ours.
+    pub folder: PathBuf,
+    /// The program to use there in the place of the bundle's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
+}
+
+/// Whether a machine can be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "state", content = "reason")]
+pub enum MachineState {
+    /// At once, as far as the engine knows.
+    Free,
+    /// When others have ended.
+    Busy,
+    /// Not, and why.
+    Unfit(String),
+}
+
+/// Tasks for one machine, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    /// The machine's name.
+    pub machine: String,
+    /// The folder of the session there: the program is `bin/speedwell` in it.
+    pub folder: PathBuf,
+    /// What is to be done.
+    pub tasks: Vec<Task>,
+}
+
+/// One attempt at one parcel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Its number in the session: no two attempts share one.
+    pub number: u32,
+    /// What the worker is told, as one line of JSON. Where a folder is shared it is in `orders/NUMBER.json` there as well.
+    pub order: String,
+}
+
+/// What the engine calls work that it accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JobId(pub String);
+
+/// Work that an engine accepted.
+#[derive(Debug)]
+pub struct Submitted {
+    /// What the engine calls it.
+    pub job: JobId,
+    /// The lines of its spools as they are written, where the worker is at the other end of a line; else they are read from
+    /// the machine's folder.
+    pub lines: Option<ChildStdout>,
+}
+
+/// What an engine says of work. It is a hint: what is done is what spools say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// It has not begun, and why.
+    Waiting(String),
+    /// It has.
+    Running,
+    /// It is over: by itself, or for this reason.
+    Ended(Option<String>),
+}
+
+impl Engine {
+    /// Every machine of the fleet.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub fn machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+        match self {
+            Engine::Local(local) => Ok(local.machines()),
+        }
+    }
+
+    /// Has a worker begin with `work`, or puts it in the machine's queue.
+    ///
+    /// # Errors
+    /// The engine refuses, or the machine cannot be reached.
+    pub fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
+        match self {
+            Engine::Local(local) => local.submit(work),
+        }
+    }
+
+    /// What has become of jobs, in their order. One question for all of them.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub fn state(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
+        match self {
+            Engine::Local(local) => Ok(jobs.iter().map(|job| local.state(job)).collect()),
+        }
+    }
+
+    /// Ends jobs, whether they have begun or not. One that is over already is left alone.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+        match self {
+            Engine::Local(local) => local.cancel(jobs),
+        }
+    }
+
+    /// Opens a line to a machine: `words` started there, with its three streams at this end. The first word is a program,
+    /// none of them reaches a shell as anything but itself.
+    ///
+    /// # Errors
+    /// The machine is not of this fleet, or nothing can be started.
+    pub fn reach(&mut self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
+        match self {
+            Engine::Local(local) => local.reach(machine, words),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! This machine as a fleet: its workers are processes beside us. For trying out a session on several machines, and for tests
+//! of everything but the way to the machines: under several names there is still one machine, whose lock lets its workers
+//! measure one after the other.
+
+use super::{FleetMachine, JobId, JobState, Submitted, Work};
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+
+/// Workers as processes of this machine.
+#[derive(Debug, Default)]
+pub struct Local {
+    machines: Vec<FleetMachine>,
+    jobs: BTreeMap<JobId, Child>,
+    begun: u32,
+}
+
+impl Local {
+    /// Names for this machine, each with a folder of its own.
+    pub fn new(machines: Vec<FleetMachine>) -> Local {
+        Local {
+            machines,
+            jobs: BTreeMap::new(),
+            begun: 0,
+        }
+    }
+
+    pub(super) fn machines(&self) -> Vec<FleetMachine> {
+        self.machines.clone()
+    }
+
+    pub(super) fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
+        self.ensure_known(&work.machine)?;
+        let program = work.folder.join("bin/speedwell");
+        let tasks = work.tasks.iter().map(|task| task.number.to_string());
+        let child = Command::new(&program)
+            .arg("perform-parcel")
+            .arg(&work.folder)
+            .args(tasks)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start '{}'", program.display()))?;
+        let job = JobId(self.begun.to_string());
+        self.begun += 1;
+        self.jobs.insert(job.clone(), child);
+        Ok(Submitted { job, lines: None })
+    }
+
+    pub(super) fn state(&mut self, job: &JobId) -> JobState {
+        let Some(child) = self.jobs.get_mut(job) else {
+            return JobState::Ended(Some("no such job".to_owned()));
+        };
+        match child.try_wait() {
+            Ok(None) => JobState::Running,
+            Ok(Some(status)) if status.success() => JobState::Ended(None),
+            Ok(Some(status)) => JobState::Ended(Some(format!("the worker ended: {status}"))),
+            Err(error) => JobState::Ended(Some(format!("the worker is lost: {error}"))),
+        }
+    }
+
+    pub(super) fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+        for job in jobs {
+            let Some(child) = self.jobs.get_mut(job) else {
+                continue;
+            };
+            if child.try_wait()?.is_none() {
+                child.kill()?;
+                child.wait()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reach(&self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
+        self.ensure_known(machine)?;
+        let (program, words) = words.split_first().context("there is nothing to start")?;
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn();
+        child.with_context(|| format!("cannot start '{program}'"))
+    }
+
+    fn ensure_known(&self, machine: &str) -> anyhow::Result<()> {
+        let is_known = self.machines.iter().any(|known| known.name == machine);
+        anyhow::ensure!(is_known, "there is no machine '{machine}'");
+        Ok(())
+    }
+}
+
+impl Drop for Local {
+    /// No worker outlives its coordinator.
+    fn drop(&mut self) {
+        for child in self.jobs.values_mut() {
+            if !matches!(child.try_wait(), Ok(Some(_))) {
+                // It may have ended in between.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use crate::{Engine, FleetMachine, JobState, Local, MachineState, Task, Work};
+    use std::io::{Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// A fleet of one machine called 'here', whose folder holds a program that does `script` in the place of Speedwell.
+    fn fleet(folder: &Path, script: &str) -> Engine {
+        std::fs::create_dir(folder.join("bin")).unwrap();
+        let program = folder.join("bin/speedwell");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        Engine::Local(Local::new(vec![FleetMachine {
+            name: "here".into(),
+            labels: vec!["lab".into()],
+            state: MachineState::Free,
+            folder: folder.into(),
+            binary: None,
+        }]))
+    }
+
+    fn work(folder: &Path, machine: &str) -> Work {
+        let task = |number| Task {
+            number,
+            order: "{}".into(),
+        };
+        Work {
+            machine: machine.into(),
+            folder: folder.into(),
+            tasks: vec![task(4), task(7)],
+        }
+    }
+
+    /// The state of the job as soon as it is over.
+    fn end_of(engine: &mut Engine, job: &crate::JobId) -> JobState {
+        loop {
+            let state = engine.state(std::slice::from_ref(job)).unwrap().remove(0);
+            if state != JobState::Running {
+                return state;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_worker_is_started_with_the_folder_and_its_tasks() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = fleet(folder.path(), r#"echo "$@" > "$2/words""#);
+        let submitted = engine.submit(&work(folder.path(), "here")).unwrap();
+        assert_eq!(end_of(&mut engine, &submitted.job), JobState::Ended(None));
+        let words = std::fs::read_to_string(folder.path().join("words")).unwrap();
+        let expected = format!("perform-parcel {} 4 7\n", folder.path().display());
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_worker_that_fails_or_is_cancelled_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = fleet(folder.path(), r#"[ "$3" = 4 ] && exec sleep 600"#);
+        let job = engine.submit(&work(folder.path(), "here")).unwrap().job;
+        let state = engine.state(std::slice::from_ref(&job)).unwrap();
+        assert_eq!(state, [JobState::Running]);
+        engine.cancel(std::slice::from_ref(&job)).unwrap();
+        let JobState::Ended(Some(reason)) = end_of(&mut engine, &job) else {
+            panic!("it ended by itself");
+        };
+        assert!(reason.contains("signal: 9"), "{reason}");
+        engine.cancel(&[job]).unwrap();
+    }
+
+    #[test]
+    fn a_line_has_what_is_said_at_both_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = fleet(folder.path(), "");
+        let mut line = engine.reach("here", &["tr", "a-z", "A-Z"]).unwrap();
+        line.stdin
+            .take()
+            .unwrap()
+            .write_all(b"ready $(id)")
+            .unwrap();
+        let mut answer = String::new();
+        line.stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut answer)
+            .unwrap();
+        line.wait().unwrap();
+        assert_eq!(answer, "READY $(ID)");
+    }
+
+    #[test]
+    fn only_machines_of_the_fleet_get_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = fleet(folder.path(), "");
+        let refused = engine.submit(&work(folder.path(), "there")).unwrap_err();
+        assert_eq!(refused.to_string(), "there is no machine 'there'");
+        assert_eq!(engine.machines().unwrap()[0].name, "here");
+    }
+}

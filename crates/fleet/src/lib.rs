@@ -1,0 +1,11 @@
+//! Several machines for one session: which there are, how they are reached, and how work is put on them.
+//!
+//! An [`Engine`] gives machines and lines to them; what is measured there is a parcel, which a worker
+//! (`speedwell perform-parcel`) carries out. This floor knows plans, but neither runner, store nor terminal. Start at
+//! [`engine`].
+
+pub mod engine;
+
+pub use engine::{
+    Engine, FleetMachine, JobId, JobState, Local, MachineState, Submitted, Task, Work,
+};
