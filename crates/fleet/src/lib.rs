@@ -4,8 +4,13 @@
 //! (`speedwell perform-parcel`) carries out. This floor knows plans, but neither runner, store nor terminal. Start at
 //! [`engine`].
 
+pub mod clock;
 pub mod engine;
+mod identity;
+mod lock;
 
 pub use engine::{
-    Engine, FleetMachine, JobId, JobState, Local, MachineState, Submitted, Task, Work,
+    Engine, FleetMachine, JobId, JobState, Local, MachineState, Slurm, Ssh, Submitted, Task, Work,
 };
+pub use identity::Identity;
+pub use lock::MachineLock;
