@@ -220,12 +220,22 @@ pub fn send(
     }
 }
 
-/// The other end of [`send`]: takes what is missing and lays it out in a folder.
+/// The other end of [`send`]: takes what is missing and lays it out in a folder; `then` is done before it is said to be ready,
+/// with the folders of the session and the bundle.
 ///
 /// # Errors
 /// The line is cut. What is refused is said there.
-pub fn receive(folder: &Path, from: &mut dyn BufRead, to: &mut dyn Write) -> anyhow::Result<()> {
-    let answer = match take(folder, from, to) {
+pub fn receive(
+    folder: &Path,
+    from: &mut dyn BufRead,
+    to: &mut dyn Write,
+    then: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let taken = take(folder, from, to).and_then(|(session, bundle)| {
+        then(&session, &bundle)?;
+        Ok((session, bundle))
+    });
+    let answer = match taken {
         Ok((session, bundle)) => Answer::Ready(session, bundle),
         Err(error) => Answer::Refused(format!("{error:#}")),
     };
@@ -314,7 +324,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut to = there.try_clone().unwrap();
-                receive(folder, &mut BufReader::new(&there), &mut to).unwrap();
+                receive(folder, &mut BufReader::new(&there), &mut to, &|_, _| Ok(())).unwrap();
             });
             let mut counted = Counted(here.try_clone().unwrap(), 0);
             let done = send(bundle, "0-a", &mut counted, &mut BufReader::new(&here));
@@ -404,7 +414,7 @@ mod tests {
             line.push('\n');
             line.push_str(content);
             let mut answers = Vec::new();
-            receive(&inner, &mut line.as_bytes(), &mut answers).unwrap();
+            receive(&inner, &mut line.as_bytes(), &mut answers, &|_, _| Ok(())).unwrap();
             let answers = String::from_utf8(answers).unwrap();
             let last = answers.lines().last().unwrap().to_owned();
             match serde_json::from_str(&last).unwrap() {
@@ -453,6 +463,7 @@ mod tests {
             folder.path(),
             &mut "{\"session\":\"0\"".as_bytes(),
             &mut answers,
+            &|_, _| Ok(()),
         )
         .unwrap();
         let mut text = String::new();

@@ -44,6 +44,8 @@ pub(super) struct Coordinator<'a, 's, 'l> {
     pub streams: Vec<Stream>,
     /// The number of the next task.
     pub tasks: u32,
+    /// How many attempts at each parcel failed since we are here.
+    pub tries: Vec<u32>,
 }
 
 /// A machine of the session, at the place that it has there.
@@ -110,7 +112,9 @@ impl Coordinator<'_, '_, '_> {
             let waiting = |parcel: &StoredParcel| {
                 parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
             };
-            let places = (0..).zip(&self.parcels).filter(|(_, parcel)| waiting(parcel));
+            let places = (0..)
+                .zip(&self.parcels)
+                .filter(|(_, parcel)| waiting(parcel));
             let places: Vec<u32> = places.map(|(place, _)| place).collect();
             if !places.is_empty() {
                 self.submit_to(machine, &places)?;
@@ -215,9 +219,8 @@ impl Coordinator<'_, '_, '_> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
             for (whose, line) in self.streams[stream].lines() {
-                let own = |attempt: &Attempt| {
-                    (attempt.origin.parcel, attempt.origin.attempt) == whose
-                };
+                let own =
+                    |attempt: &Attempt| (attempt.origin.parcel, attempt.origin.attempt) == whose;
                 if let Some(at) = self.attempts.iter().position(own) {
                     self.feed(at, &line)?;
                     has_news = true;
@@ -252,7 +255,9 @@ impl Coordinator<'_, '_, '_> {
                     return Ok(());
                 }
                 self.attempts[at].has_begun = true;
-                self.merger.set_machine(origin.machine, &header.machine)?;
+                let alone = self.machines.len() == 1;
+                self.merger
+                    .set_machine(origin.machine, &header.machine, alone)?;
                 let parcel = &mut self.parcels[origin.parcel as usize];
                 parcel.state = ParcelState::Running;
                 self.merger.set_parcel(origin.parcel, parcel)?;
@@ -271,14 +276,15 @@ impl Coordinator<'_, '_, '_> {
                     ))?,
                 }
             }
-            Delivered::Decided { job, after, saved, .. } => {
+            Delivered::Decided { job, after, saved } => {
                 let Some(known) = self.plan.jobs.get(job as usize) else {
                     return Ok(());
                 };
                 let label = known.label.clone();
                 if self.merger.decide(origin, (job, after), &label, saved)? {
                     let label = &label;
-                    self.listener.observe(&Event::CaseDecided { label, saved })?;
+                    self.listener
+                        .observe(&Event::CaseDecided { label, saved })?;
                 }
             }
             Delivered::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
@@ -327,7 +333,9 @@ impl Coordinator<'_, '_, '_> {
         };
         let mut has_news = false;
         for (job, state) in jobs.iter().zip(states) {
-            let JobState::Ended(reason) = state else { continue };
+            let JobState::Ended(reason) = state else {
+                continue;
+            };
             // What it wrote last may not have been read.
             has_news |= self.collect()?;
             let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
@@ -369,7 +377,8 @@ impl Coordinator<'_, '_, '_> {
         if blocks == 0 {
             self.machines[machine].failures += 1;
         }
-        if parcel.attempt + 1 >= MOST_ATTEMPTS {
+        self.tries[place as usize] += 1;
+        if self.tries[place as usize] >= MOST_ATTEMPTS {
             return self.lose(place, &format!("{name}: {reason}"));
         }
         let other = self.other_machine(machine);
@@ -380,7 +389,9 @@ impl Coordinator<'_, '_, '_> {
             Some(other) if goes => self.move_to(place, other, &name, reason)?,
             _ => {
                 let attempt = parcel.attempt + 1;
-                self.warn(&format!("{name}: {reason}; what is left of its work begins again (attempt {attempt})"))?;
+                self.warn(&format!(
+                    "{name}: {reason}; what is left of its work begins again (attempt {attempt})"
+                ))?;
             }
         }
         let parcel = &self.parcels[place as usize];
@@ -390,10 +401,14 @@ impl Coordinator<'_, '_, '_> {
     /// The machine with the least to do among those that give something.
     fn other_machine(&self, but: usize) -> Option<u32> {
         let load = |machine: usize| {
-            let own = self.parcels.iter().filter(|parcel| parcel.machine as usize == machine);
+            let own = self
+                .parcels
+                .iter()
+                .filter(|parcel| parcel.machine as usize == machine);
             own.filter(|parcel| !is_over(parcel.state)).count()
         };
-        let fit = (0..self.machines.len()).filter(|&at| at != but && self.machines[at].failures < 2);
+        let fit =
+            (0..self.machines.len()).filter(|&at| at != but && self.machines[at].failures < 2);
         fit.min_by_key(|&at| load(at)).map(|at| at as u32)
     }
 
@@ -504,7 +519,10 @@ fn slots_of(plan: &Plan, parcel: &StoredParcel) -> anyhow::Result<Slots> {
     let part = plan.part(&parcel_of(parcel))?;
     let expected = part.slots().into_iter().map(|slot| {
         let variant = plan.variants[slot.variant].name.clone();
-        (slot.index, (part.place_in_whole(slot.job), slot.block, variant))
+        (
+            slot.index,
+            (part.place_in_whole(slot.job), slot.block, variant),
+        )
     });
     Ok(expected.collect())
 }

@@ -25,14 +25,12 @@ pub enum Delivered {
     Header(Box<Header>),
     /// A whole block.
     Block(Block),
-    /// After that block, the case needs no more runs.
+    /// The case needs no more runs.
     Decided {
         /// Place of the case in the plan.
         job: u32,
-        /// Its last block.
-        after: u32,
-        /// Its id.
-        case: String,
+        /// Its last block of this attempt; none where it is decided by what earlier attempts brought.
+        after: Option<u32>,
         /// The planned runs that it is spared.
         saved: usize,
     },
@@ -118,7 +116,6 @@ impl SpoolReader {
                 return Some(Delivered::Decided {
                     job: line.job,
                     after: line.after,
-                    case: line.case.into_owned(),
                     saved: line.saved,
                 });
             }

@@ -11,7 +11,7 @@ use super::recorder::Recorder;
 use super::session_writer::SessionWriter;
 use crate::spool::Block;
 use anyhow::bail;
-use speedwell_model::{Failure, Run, Session, SessionMachine};
+use speedwell_model::{Environment, Failure, Run, Session, SessionMachine};
 
 /// Where a block comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,23 +221,25 @@ impl Merger<'_> {
         })
     }
 
-    /// Notes that a case needs no more runs, as the attempt says that brought its block `after`; whether it was the one that is
-    /// here.
+    /// Notes that a case needs no more runs, as an attempt says, if that brought its block `after`, or was told of all that is
+    /// here; whether it did.
     ///
     /// # Errors
     /// The file fails.
     pub fn decide(
         &mut self,
         origin: BlockOrigin,
-        (job, after): (u32, u32),
+        (job, after): (u32, Option<u32>),
         label: &str,
         saved: usize,
     ) -> anyhow::Result<bool> {
-        let known = self
-            .recorder
-            .write(|writer, file| origin_of(writer, file, job, after))?;
-        if known != Some(origin) {
-            return Ok(false);
+        if let Some(after) = after {
+            let known = self
+                .recorder
+                .write(|writer, file| origin_of(writer, file, job, after))?;
+            if known != Some(origin) {
+                return Ok(false);
+            }
         }
         self.recorder.decide(label, saved)?;
         Ok(true)
@@ -275,12 +277,36 @@ impl Merger<'_> {
         })
     }
 
-    /// Enters what a machine said of itself.
+    /// Enters what a machine said of itself. If it is the only one, its circumstances are those of the session, whose programs
+    /// are known already.
     ///
     /// # Errors
     /// The file fails.
-    pub fn set_machine(&mut self, place: u32, machine: &SessionMachine) -> anyhow::Result<()> {
-        (self.recorder).write(|writer, file| writer.machine(file, place, machine))
+    pub fn set_machine(
+        &mut self,
+        place: u32,
+        machine: &SessionMachine,
+        is_only: bool,
+    ) -> anyhow::Result<()> {
+        self.recorder.write(|writer, file| {
+            writer.machine(file, place, machine)?;
+            if !is_only {
+                return Ok(());
+            }
+            let known = sql!("SELECT environment FROM session WHERE number = $1");
+            let known: String = file.one(known, given![writer.session()])?;
+            let known: Environment = from_json(&known)?;
+            let environment = Environment {
+                programs: known.programs,
+                machine: known.machine,
+                ..machine.environment.clone()
+            };
+            file.execute(
+                sql!("UPDATE session SET environment = $1 WHERE number = $2"),
+                given![&serde_json::to_string(&environment)?, writer.session()],
+            )?;
+            Ok(())
+        })
     }
 
     /// Sets the runs of slots aside, because their case was begun anew on another machine: they stay, and no analysis sees
