@@ -12,6 +12,9 @@ use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// What is in it.
+pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
+
 /// The longest list of files that is read, in bytes.
 const LONGEST_LIST: u64 = 64 << 20;
 
@@ -27,8 +30,15 @@ impl Depot {
     /// # Errors
     /// It cannot be made, or belongs to somebody else.
     pub fn open(folder: &Path) -> anyhow::Result<Depot> {
-        for own in ["", "objects", "bundles", "sessions"] {
+        make_private(folder)?;
+        for own in FOLDERS {
             make_private(&folder.join(own))?;
+        }
+        // Git need not look into it, where it lies in somebody's checkout.
+        let ignore = folder.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(&ignore, "*\n")
+                .with_context(|| format!("cannot write '{}'", ignore.display()))?;
         }
         let folder = folder.to_owned();
         Ok(Depot { folder })
@@ -134,13 +144,14 @@ impl Depot {
         let mut builder = DirBuilder::new();
         let above = path.parent().unwrap_or(folder);
         builder.recursive(true).mode(0o700).create(above)?;
+        let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+        // Programs are large, and nothing writes into one.
+        if entry.is_program && fs::hard_link(&object, &path).is_ok() {
+            return Ok(set_mode(0o700)?);
+        }
         // A copy: what a benchmark writes into its files must not reach the object.
         fs::copy(&object, &path)?;
-        let mode = if entry.is_program { 0o700 } else { 0o600 };
-        Ok(fs::set_permissions(
-            &path,
-            fs::Permissions::from_mode(mode),
-        )?)
+        Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
     /// Removes what belongs to a session.

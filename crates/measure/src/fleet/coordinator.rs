@@ -68,6 +68,8 @@ pub(super) struct Attempt {
     reader: SpoolReader,
     source: Source,
     has_begun: bool,
+    /// Whether an earlier coordinator made it: that it ends says nothing of its machine.
+    is_taken_up: bool,
     blocks: u32,
     /// Why it is over, once it is.
     over: Option<Over>,
@@ -141,27 +143,33 @@ impl Coordinator<'_, '_, '_> {
             work.tasks.push(Task { number, order });
         }
         let submitted = self.engine.submit(&work)?;
-        let stream = submitted.lines.map(|lines| {
-            self.streams.push(Stream::new(lines));
-            self.streams.len() - 1
-        });
+        let lines = submitted.lines.map(Stream::new);
+        let has_line = lines.is_some();
+        self.streams.extend(lines);
         for &place in places {
             let parcel = &mut self.parcels[place as usize];
             parcel.state = ParcelState::Sent;
             parcel.engine_id = Some(submitted.job.0.clone());
             self.merger.set_parcel(place, parcel)?;
             let parcel = self.parcels[place as usize].clone();
-            let source = match stream {
-                Some(stream) => Source::Stream(stream),
-                None => Source::file(spool_of(&work.folder, place, parcel.attempt)),
+            let source = if has_line {
+                Source::Stream
+            } else {
+                Source::file(spool_of(&work.folder, place, parcel.attempt))
             };
-            self.follow(place, submitted.job.clone(), source)?;
+            self.follow(place, submitted.job.clone(), source, false)?;
         }
         Ok(())
     }
 
     /// Begins to read the spool of the last attempt at a parcel.
-    pub fn follow(&mut self, place: u32, job: JobId, source: Source) -> anyhow::Result<()> {
+    pub fn follow(
+        &mut self,
+        place: u32,
+        job: JobId,
+        source: Source,
+        is_taken_up: bool,
+    ) -> anyhow::Result<()> {
         let parcel = &self.parcels[place as usize];
         let reader = SpoolReader::new(slots_of(self.plan, parcel)?);
         self.attempts.push(Attempt {
@@ -175,6 +183,7 @@ impl Coordinator<'_, '_, '_> {
             reader,
             source,
             has_begun: false,
+            is_taken_up,
             blocks: 0,
             over: None,
         });
@@ -354,15 +363,24 @@ impl Coordinator<'_, '_, '_> {
             .into_iter()
             .partition(|attempt: &Attempt| attempt.over.is_some());
         self.attempts = open;
+        // All that was in the hands of a worker ends with it, and counts once.
+        let mut counted: BTreeSet<JobId> = BTreeSet::new();
         for attempt in over {
             let place = attempt.place;
+            let gave_nothing = attempt.blocks == 0
+                && !attempt.is_taken_up
+                && matches!(attempt.over, Some(Over::Short(_)))
+                && counted.insert(attempt.job.clone());
+            if gave_nothing {
+                self.machines[attempt.origin.machine as usize].failures += 1;
+            }
             match attempt.over {
                 Some(Over::Whole) => {
                     self.parcels[place as usize].state = ParcelState::Done;
                     let parcel = &self.parcels[place as usize];
                     self.merger.set_parcel(place, parcel)?;
                 }
-                Some(Over::Short(reason)) => self.try_again(place, attempt.blocks, &reason)?,
+                Some(Over::Short(reason)) => self.try_again(place, &reason)?,
                 None => {}
             }
         }
@@ -370,13 +388,10 @@ impl Coordinator<'_, '_, '_> {
     }
 
     /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
-    fn try_again(&mut self, place: u32, blocks: u32, reason: &str) -> anyhow::Result<()> {
+    fn try_again(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
         let parcel = self.parcels[place as usize].clone();
         let machine = parcel.machine as usize;
         let name = self.machines[machine].known.name.clone();
-        if blocks == 0 {
-            self.machines[machine].failures += 1;
-        }
         self.tries[place as usize] += 1;
         if self.tries[place as usize] >= MOST_ATTEMPTS {
             return self.lose(place, &format!("{name}: {reason}"));
@@ -386,7 +401,10 @@ impl Coordinator<'_, '_, '_> {
         self.parcels[place as usize].attempt += 1;
         self.parcels[place as usize].state = ParcelState::Waiting;
         match other {
-            Some(other) if goes => self.move_to(place, other, &name, reason)?,
+            Some(other) if goes => {
+                self.tries[place as usize] = 0;
+                self.move_to(place, other, &name, reason)?;
+            }
             _ => {
                 let attempt = parcel.attempt + 1;
                 self.warn(&format!(

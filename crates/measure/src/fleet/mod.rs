@@ -22,7 +22,7 @@ use speedwell_fleet::{Engine, FleetMachine, JobId, MachineState, place};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{Event, Length, Observer, Runs, SessionMachine, Stopping};
 use speedwell_process as process;
-use speedwell_results::store::{Merger, ParcelState, Store, StoredParcel};
+use speedwell_results::store::{ParcelState, Store, StoredParcel};
 use speedwell_runner::Ended;
 use speedwell_suite::fleet::FleetFile;
 use speedwell_suite::labels::Labels;
@@ -115,7 +115,7 @@ pub fn carry_out(
     let mut coordinator = Coordinator {
         engine: &mut engine,
         merger: &mut merger,
-        listener,
+        listener: &mut *listener,
         plan: &plan,
         settings: &request.settings,
         session: id,
@@ -132,7 +132,7 @@ pub fn carry_out(
     listener.observe(&Event::Finished {
         interrupted: !is_whole,
     })?;
-    drop::<Merger<'_>>(merger);
+    drop(merger);
     process::forget_interrupt();
     Ok(MeasuredSession {
         session: store.session(number)?,
@@ -164,7 +164,7 @@ fn take_up(coordinator: &mut Coordinator<'_, '_, '_>) -> anyhow::Result<()> {
         };
         // Of a line that is cut nothing comes any more: its attempt ends at once.
         let file = spool_of(&machine.folder, place, parcel.attempt);
-        coordinator.follow(place, JobId(job), Source::file(file))?;
+        coordinator.follow(place, JobId(job), Source::file(file), true)?;
     }
     Ok(())
 }

@@ -42,7 +42,17 @@ pub(super) fn here(
 /// The line is cut.
 pub fn receive(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
-    depot::receive(folder, &mut input.lock(), &mut output.lock(), &link_program)
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let then = |session: &Path, bundle: &Path| {
+        // A program that was sent lies in our folder; another one is that which the fleet names for this machine.
+        let folder = folder.canonicalize()?;
+        if own.starts_with(folder) {
+            link_program(session, bundle)
+        } else {
+            link_other(&own, session)
+        }
+    };
+    depot::receive(folder, &mut input.lock(), &mut output.lock(), &then)
 }
 
 /// Sends everything over a line; gives the folders of the session and the bundle there.
@@ -96,12 +106,21 @@ fn send_program(
 
 /// What a machine starts in a session: the program that its fleet names, or that of the bundle.
 fn set_program(machine: &FleetMachine, folder: &Path, bundle: &Path) -> anyhow::Result<()> {
-    let Some(binary) = &machine.binary else {
-        return link_program(folder, bundle);
-    };
+    match &machine.binary {
+        Some(binary) => link_other(binary, folder),
+        None => link_program(folder, bundle),
+    }
+}
+
+fn link_other(program: &Path, folder: &Path) -> anyhow::Result<()> {
     let place = folder.join(PROGRAM);
-    if !place.exists() {
-        std::os::unix::fs::symlink(binary, &place)
+    let is_there = place.exists();
+    ensure!(
+        !is_there || place.canonicalize().ok() == program.canonicalize().ok(),
+        "machines that share a folder use one program\nhint: give the one with 'binary' a 'folder' of its own"
+    );
+    if !is_there {
+        std::os::unix::fs::symlink(program, &place)
             .with_context(|| format!("cannot make '{}'", place.display()))?;
     }
     Ok(())
