@@ -4,6 +4,7 @@
 use crate::builds::LayoutSpread;
 use crate::disturbed::Exposure;
 use crate::validity::Finding;
+use serde::{Deserialize, Serialize};
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
 use std::sync::Arc;
 
@@ -58,7 +59,8 @@ pub struct CaseSummary {
 }
 
 /// How the p value and the interval were obtained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Stratified-permutation rank test; the default for blocked sessions.
     Rank,
@@ -73,7 +75,8 @@ pub enum Method {
 }
 
 /// How p values of many cases are adjusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Correction {
     /// Benjamini-Hochberg: controls the false discovery rate.
     BenjaminiHochberg,

@@ -1,5 +1,6 @@
 //! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
 
+use crate::fleet::FleetRequest;
 use crate::layout;
 use anyhow::{Context, bail};
 use speedwell_analysis::scaling::Rules;
@@ -167,6 +168,8 @@ pub struct SessionRequest {
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+    /// The machines that measure it, if this one does not.
+    pub fleet: Option<FleetRequest>,
 }
 
 impl SessionRequest {
@@ -289,6 +292,8 @@ impl PlanRequest {
             pin: self.pin.clone(),
             shared: false,
             is_search: false,
+            strata: 1,
+            part: None,
         }
     }
 
@@ -427,6 +432,8 @@ pub struct Resumed {
     pub number: i64,
     /// Its finished slots.
     pub done: BTreeSet<u32>,
+    /// Those of them that failed.
+    pub failed: BTreeSet<u32>,
     /// Its runs.
     pub runs: Vec<Run>,
 }

@@ -55,9 +55,14 @@ pub fn resumed(
             bail!("'{}' of session @{number} is gone", gone.display());
         }
     }
-    let runs = store.session(number)?.runs;
-    let done = store.finished_slots(number)?;
-    let resumed = Some(Resumed { number, done, runs });
+    let session = store.session(number)?;
+    let failures = session.failures.iter();
+    let resumed = Some(Resumed {
+        number,
+        done: store.finished_slots(number)?,
+        failed: failures.filter_map(|failure| failure.slot).collect(),
+        runs: session.runs,
+    });
     Ok(Plans {
         plan,
         suite: Suite::default(),
@@ -67,7 +72,7 @@ pub fn resumed(
 
 /// Gives jobs the text of their definition file, as it was when the session began. Plans of earlier versions do
 /// not hold it, so that the file is read, once.
-fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
+pub(crate) fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
     let keep = |source: DefinitionFile| Arc::new(suite::Definition::new(source));
     let known = plan.design.definitions.iter().cloned().map(keep);
     let mut known: Vec<Arc<suite::Definition>> = known.collect();

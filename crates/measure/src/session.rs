@@ -2,7 +2,9 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, instructions, layout, pairs, teller, warn};
+use super::{
+    Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn,
+};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
@@ -54,6 +56,9 @@ pub fn measure(
             instructions::prepare(&mut plans.plan)?;
         }
     }
+    if let Some(fleet) = &request.fleet {
+        return fleet::carry_out(plans, fleet, request, store, listener);
+    }
     build_packages(&plans.plan, listener)?;
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
@@ -82,6 +87,7 @@ pub fn carry_out(
     let mut recorder = match resumed {
         Some(earlier) => {
             (orders.done, orders.earlier) = (earlier.done, earlier.runs);
+            orders.failed = earlier.failed;
             store.resume(earlier.number)?
         }
         None => store.begin(
@@ -251,6 +257,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         failures: suite.failures,
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
     }
 }
 
@@ -314,14 +321,14 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
 }
 
 /// The analysis as judge of when a case is decided.
-struct Decider {
+pub(crate) struct Decider {
     rule: analysis::StopRule,
     /// The rule that finds the steady part of every run, where its time is wanted as a metric.
     steady: Option<SteadyRule>,
 }
 
 impl Decider {
-    fn new(plan: &Plan, settings: &Settings) -> Decider {
+    pub fn new(plan: &Plan, settings: &Settings) -> Decider {
         Decider {
             rule: match plan.sampling.precision {
                 Some(share) => analysis::StopRule::precision(share, &plan.design, settings),

@@ -3,7 +3,7 @@
 
 use crate::{
     Bisection, Calibration, Environment, Failure, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, Variant,
+    Series, SessionMachine, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -63,6 +63,10 @@ pub struct Session {
     /// How often the machine took a thing for different from itself, if the session was measured to find that out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// What it was measured on, where that was not the machine of the program that wrote it down: [`Run::machine`] is a
+    /// place in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<SessionMachine>,
 }
 
 impl Session {
@@ -85,6 +89,7 @@ impl Session {
             failures: Vec::new(),
             profiles: Vec::new(),
             calibration: None,
+            machines: self.machines.clone(),
         }
     }
 

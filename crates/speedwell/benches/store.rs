@@ -95,6 +95,7 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
             ..Surroundings::default()
         }),
         disturbed: None,
+        machine: None,
         samples: (0..samples).map(sample).collect(),
         notes: Vec::new(),
         load: None,
@@ -135,6 +136,7 @@ fn session() -> Session {
         failures: Vec::new(),
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
     }
 }
 

@@ -63,6 +63,20 @@ pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
+/// The fewest values whose interval of the mean ([`mean_t`]) is at most half as wide as that of `count` values with the same
+/// scatter; `count` of 2 or more.
+pub fn values_to_halve(count: usize, confidence: f64) -> usize {
+    let width = |count: usize| {
+        let t = student_t::upper_quantile(0.5 * (1.0 - confidence), count.max(2) as f64 - 1.0);
+        t / (count.max(2) as f64).sqrt()
+    };
+    let wanted = 0.5 * width(count);
+    // Student's factor falls with the count, so that four times as many are always enough.
+    (count..4 * count.max(2))
+        .find(|&more| width(more) <= wanted)
+        .unwrap_or(4 * count.max(2))
+}
+
 /// Interval of the median between two order statistics, from the exact binomial distribution.
 ///
 /// The narrowest symmetric pair whose coverage is at least `confidence` for any continuous
@@ -133,6 +147,16 @@ mod tests {
     use super::*;
 
     /// R 4.2.2: `t.test(c(5.1, 4.9, 5.6, 5.8, 6.0, 5.2))$conf.int`, printed with 17 digits.
+    #[test]
+    fn fewer_than_four_times_as_many_values_halve_the_interval_of_a_few() {
+        // By R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2 to 6 values.
+        assert_eq!(values_to_halve(3, 0.95), 5);
+        assert_eq!(values_to_halve(2, 0.95), 3);
+        // The more there are, the nearer to four times.
+        let many = values_to_halve(1000, 0.95);
+        assert!((3990..=4000).contains(&many), "{many}");
+    }
+
     #[test]
     fn mean_interval_equals_that_of_r() {
         let interval = mean_t(&[5.1, 4.9, 5.6, 5.8, 6.0, 5.2], 0.95).unwrap();

@@ -59,7 +59,7 @@ pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Compone
     let mean_within = within_squares / f64::from(within_df);
     let tail = 0.5 * (1.0 - confidence);
     let end = |tail: f64| {
-        let f = f_upper_quantile(tail, between_df, within_df);
+        let f = f_upper_quantile(tail, f64::from(between_df), f64::from(within_df));
         let chi_squared = chi_squared_upper_quantile(tail, between_df);
         ((between_squares - f64::from(between_df) * f * mean_within) / (size * chi_squared))
             .max(0.0)

@@ -9,6 +9,8 @@
 pub mod adapter;
 pub mod experiment;
 pub mod expression;
+pub mod fleet;
+pub mod labels;
 mod part;
 mod placeholders;
 pub mod project;

@@ -54,6 +54,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         runs: Vec::new(),
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
         failures: Vec::new(),
     }
 }
@@ -76,6 +77,7 @@ pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(
         usage: None,
         surroundings: None,
         disturbed: None,
+        machine: None,
         samples: figures.iter().map(sample).collect(),
         notes: Vec::new(),
         load: None,

@@ -2,11 +2,16 @@
 //! becomes of it is decided elsewhere.
 
 mod local;
+mod slurm;
+mod ssh;
 
 pub use local::Local;
+pub use slurm::Slurm;
+pub use ssh::Ssh;
 
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
 
 /// Who gives machines.
@@ -14,7 +19,14 @@ use std::process::{Child, ChildStdout};
 pub enum Engine {
     /// This machine under one or more names, without anybody in between.
     Local(Local),
+    /// A line to each by OpenSSH.
+    Ssh(Ssh),
+    /// The queue of Slurm.
+    Slurm(Slurm),
 }
+
+/// Our folder on machines of which the file says nothing.
+const USUAL_FOLDER: &str = "/var/tmp/speedwell";
 
 /// A machine as its fleet knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +102,20 @@ pub enum JobState {
 }
 
 impl Engine {
+    /// The engine that a file describes.
+    pub fn of_file(file: &FleetFile) -> Engine {
+        let folder = file.folder.clone();
+        let folder = folder.unwrap_or_else(|| PathBuf::from(USUAL_FOLDER));
+        match file.engine {
+            EngineKind::Slurm => {
+                let (options, named) = (file.slurm.clone(), file.machines.clone());
+                Engine::Slurm(Slurm::new(options, folder, named))
+            }
+            EngineKind::Ssh => Engine::Ssh(Ssh::new(named(file, &folder), file.ssh_config.clone())),
+            EngineKind::Local => Engine::Local(Local::new(named(file, &folder))),
+        }
+    }
+
     /// Every machine of the fleet.
     ///
     /// # Errors
@@ -97,6 +123,8 @@ impl Engine {
     pub fn machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
         match self {
             Engine::Local(local) => Ok(local.machines()),
+            Engine::Ssh(ssh) => Ok(ssh.machines()),
+            Engine::Slurm(slurm) => slurm.machines(),
         }
     }
 
@@ -107,6 +135,8 @@ impl Engine {
     pub fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
         match self {
             Engine::Local(local) => local.submit(work),
+            Engine::Ssh(ssh) => ssh.submit(work),
+            Engine::Slurm(slurm) => slurm.submit(work),
         }
     }
 
@@ -117,6 +147,8 @@ impl Engine {
     pub fn state(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
         match self {
             Engine::Local(local) => Ok(jobs.iter().map(|job| local.state(job)).collect()),
+            Engine::Ssh(ssh) => Ok(jobs.iter().map(|job| ssh.state(job)).collect()),
+            Engine::Slurm(slurm) => slurm.state(jobs),
         }
     }
 
@@ -127,6 +159,8 @@ impl Engine {
     pub fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
         match self {
             Engine::Local(local) => local.cancel(jobs),
+            Engine::Ssh(ssh) => ssh.cancel(jobs),
+            Engine::Slurm(slurm) => slurm.cancel(jobs),
         }
     }
 
@@ -138,6 +172,20 @@ impl Engine {
     pub fn reach(&mut self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
         match self {
             Engine::Local(local) => local.reach(machine, words),
+            Engine::Ssh(ssh) => ssh.reach(machine, words),
+            Engine::Slurm(slurm) => slurm.reach(machine, words),
         }
     }
+}
+
+/// The machines that a file names; `folder` is ours on those of which it says nothing else.
+fn named(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
+    let machine = |entry: &MachineEntry| FleetMachine {
+        name: entry.name.clone(),
+        labels: entry.labels.clone(),
+        state: MachineState::Free,
+        folder: entry.folder.clone().unwrap_or_else(|| folder.to_owned()),
+        binary: entry.binary.clone(),
+    };
+    file.machines.iter().map(machine).collect()
 }

@@ -96,6 +96,7 @@ impl Imported {
             usage: None,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples: process.samples,
             notes: process.notes,
             load: None,
@@ -219,6 +220,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         failures: Vec::new(),
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
     }
 }
 
@@ -247,6 +249,7 @@ pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Se
         failures: Vec::new(),
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
         variants: vec![Variant::plain(VARIANT)],
         state: State::Imported,
         command: vec!["merge".to_owned(), label.to_owned()],

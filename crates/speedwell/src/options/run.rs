@@ -2,8 +2,8 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OriginArgs, OutputArgs, SamplingArgs,
-    SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
+    SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use crate::push::Owing;
@@ -51,6 +51,8 @@ pub struct RunArgs {
     /// Show it in a browser while it is measured, and until Enter or a minute after the last viewer
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
     pub dashboard: bool,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     #[command(flatten)]
     pub comparison: ComparisonArgs,
     #[command(flatten)]
@@ -107,6 +109,7 @@ impl RunArgs {
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,
+            fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
@@ -133,6 +136,8 @@ pub struct Task {
     pub execution: ExecutionArgs,
     /// Whether experiments are profiled.
     pub profile: bool,
+    /// The machines that measure.
+    pub fleet: FleetArgs,
     /// The study that is shown.
     pub study: StudyArgs,
     /// How results look.

@@ -38,6 +38,7 @@ pub fn blank(id: &str) -> Session {
         failures: Vec::new(),
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
     }
 }
 
@@ -55,6 +56,7 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
         usage: None,
         surroundings: None,
         disturbed: None,
+        machine: None,
         samples: vec![Sample {
             metric: metric.into(),
             value,

@@ -95,6 +95,8 @@ fn an_option_says_the_same_everywhere() {
             "push" => &["list"],
             // It has no verdicts.
             "bisect" => &["threshold"],
+            // A comment is put on a pull request.
+            "comment" => &["on"],
             // Its store is a file.
             "serve" => &["db"],
             _ => &[],

@@ -1,5 +1,5 @@
 //! The distributions of mean squares: chi-squared for whole degrees of freedom, whose tail is a finite sum, and Fisher's F, the
-//! ratio of two independent ones.
+//! ratio of two independent ones, for real degrees of freedom.
 
 use super::{decreasing_root, student_t::continued_fraction};
 
@@ -37,14 +37,14 @@ pub fn chi_squared_upper_quantile(tail: f64, df: u32) -> f64 {
 
 /// Probability that a ratio of mean squares with `above` and `below` degrees of freedom exceeds `f`; NaN without degrees
 /// of freedom. It is the incomplete beta function (Abramowitz and Stegun 26.6.2).
-pub fn f_upper_tail(f: f64, above: u32, below: u32) -> f64 {
-    if above == 0 || below == 0 || f.is_nan() {
+pub fn f_upper_tail(f: f64, above: f64, below: f64) -> f64 {
+    if !(above > 0.0 && below > 0.0) || f.is_nan() {
         return f64::NAN;
     }
     if f <= 0.0 {
         return 1.0;
     }
-    let (a, b) = (0.5 * f64::from(below), 0.5 * f64::from(above));
+    let (a, b) = (0.5 * below, 0.5 * above);
     let ratio = f * b / a;
     let (x, y) = (1.0 / (1.0 + ratio), ratio / (1.0 + ratio));
     let ln_front =
@@ -57,8 +57,8 @@ pub fn f_upper_tail(f: f64, above: u32, below: u32) -> f64 {
 }
 
 /// The f that is exceeded with probability `tail` (R: `qf(1 - tail, above, below)`); NaN for a tail outside 0..1.
-pub fn f_upper_quantile(tail: f64, above: u32, below: u32) -> f64 {
-    if above == 0 || below == 0 || !(tail > 0.0 && tail < 1.0) {
+pub fn f_upper_quantile(tail: f64, above: f64, below: f64) -> f64 {
+    if !(above > 0.0 && below > 0.0 && tail > 0.0 && tail < 1.0) {
         return f64::NAN;
     }
     decreasing_root(0.0, 1.0, |f| f_upper_tail(f, above, below) - tail)

@@ -50,7 +50,7 @@ fn quantiles_of_mean_squares_agree_with_r() {
         let [tail, quantile] = [columns[1], columns[4]].map(|text| text.parse::<f64>().unwrap());
         let [above, below] = [columns[2], columns[3]].map(|text| text.parse::<u32>().unwrap());
         let found = match columns[0] {
-            "f" => f_upper_quantile(tail, above, below),
+            "f" => f_upper_quantile(tail, f64::from(above), f64::from(below)),
             _ => chi_squared_upper_quantile(tail, above),
         };
         assert_close(found, quantile, 1e-9, line);

@@ -19,6 +19,7 @@ mod stratified_properties;
 mod trend_golden;
 mod trend_simulated;
 mod usl_r;
+mod welch_anova_r;
 mod welch_r;
 
 /// A file of the golden folder.

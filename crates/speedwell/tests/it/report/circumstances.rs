@@ -85,6 +85,7 @@ pub fn session() -> Session {
         failures: failures(),
         profiles: Vec::new(),
         calibration: None,
+        machines: Vec::new(),
     }
 }
 

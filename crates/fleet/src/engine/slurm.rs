@@ -1,0 +1,442 @@
+//! Machines that Slurm gives, whole: a job is alone on its node. Its programs are used as a person would, and its states are
+//! hints; what is done is what the spools say.
+//!
+//! Nothing that a definition says becomes an option or text of a script: the script is constant, and its words are a folder
+//! that [`speedwell_suite::fleet`] has checked, and numbers. Jobs are batch jobs, because a step that was started from here
+//! would go on without us and be nobody's. Start at [`Slurm::submit`]; [`of_queue`] says what a queue's rows mean.
+
+use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
+use anyhow::{Context, Result, bail, ensure};
+use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// What a job does: `$1` is the session's folder, `$2` the number of its first task.
+const SCRIPT: &str = "#!/bin/sh\n\
+    exec \"$1\"/bin/speedwell perform-parcel \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
+/// Indexes of an array where Slurm does not say how many it takes: what it takes unless it is told otherwise.
+const USUAL_ARRAY: u32 = 1001;
+
+/// The queue of Slurm.
+#[derive(Debug)]
+pub struct Slurm {
+    options: SlurmOptions,
+    folder: PathBuf,
+    named: Vec<MachineEntry>,
+    /// The configuration of Slurm, where it is not the usual one.
+    conf: Option<PathBuf>,
+    /// Indexes of an array are below this, once it is known.
+    array_limit: Option<u32>,
+}
+
+impl Slurm {
+    /// The nodes of a partition. `folder` is seen by all of them, and `named` adds labels to some.
+    pub fn new(options: SlurmOptions, folder: PathBuf, named: Vec<MachineEntry>) -> Slurm {
+        Slurm {
+            options,
+            folder,
+            named,
+            conf: None,
+            array_limit: None,
+        }
+    }
+
+    /// The same, by the configuration in this file.
+    pub fn with_conf(self, conf: PathBuf) -> Slurm {
+        Slurm {
+            conf: Some(conf),
+            ..self
+        }
+    }
+
+    pub(super) fn machines(&self) -> Result<Vec<FleetMachine>> {
+        // A reason may hold anything, so it comes last.
+        let mut sinfo = self.program("sinfo");
+        sinfo.args(["-h", "-N", "-o", "%N|%T|%f|%E"]);
+        sinfo.args(self.options.partition.iter().flat_map(|name| ["-p", name]));
+        let mut machines: Vec<FleetMachine> = Vec::new();
+        for line in said(&mut sinfo)?.lines() {
+            let mut columns = line.splitn(4, '|');
+            let mut next = || columns.next().unwrap_or_default().trim().to_owned();
+            let (name, state, features, reason) = (next(), next(), next(), next());
+            // A node is listed once for each partition.
+            if machines.iter().any(|known| known.name == name) {
+                continue;
+            }
+            let own = self.named.iter().find(|entry| entry.name == name);
+            let mut labels = own.map(|entry| entry.labels.clone()).unwrap_or_default();
+            let features = features.split(',').filter(|feature| *feature != "(null)");
+            labels.extend(
+                features
+                    .filter(|feature| !feature.is_empty())
+                    .map(str::to_owned),
+            );
+            let folder = own.and_then(|entry| entry.folder.clone());
+            machines.push(FleetMachine {
+                state: state_of(&state, &reason),
+                labels,
+                folder: folder.unwrap_or_else(|| self.folder.clone()),
+                binary: own.and_then(|entry| entry.binary.clone()),
+                name,
+            });
+        }
+        Ok(machines)
+    }
+
+    pub(super) fn submit(&mut self, work: &Work) -> Result<Submitted> {
+        let limit = self.array_limit()?;
+        let mut jobs: Vec<String> = Vec::new();
+        let numbers: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
+        for (first, indexes) in arrays(&numbers, limit) {
+            let submitted = self.array(work, first, &indexes);
+            match submitted {
+                Ok(id) => jobs.push(id),
+                Err(error) => {
+                    // A part of the work must not run while its whole counts as refused.
+                    let _ = self.cancel(&[JobId(jobs.join(","))]);
+                    return Err(error);
+                }
+            }
+        }
+        let job = JobId(jobs.join(","));
+        Ok(Submitted { job, lines: None })
+    }
+
+    /// Submits one array.
+    fn array(&self, work: &Work, first: u32, indexes: &[u32]) -> Result<String> {
+        let indexes: Vec<String> = indexes.iter().map(u32::to_string).collect();
+        let mut sbatch = self.program("sbatch");
+        sbatch.args(["--parsable", "--job-name=speedwell", "--no-requeue"]);
+        sbatch.args(["--output=/dev/null", "--chdir=/"]);
+        // One after the other: they share a machine.
+        sbatch.arg(format!("--array={}%1", indexes.join(",")));
+        sbatch.args(self.exclusive(&work.machine));
+        sbatch.args(self.wishes());
+        sbatch
+            .arg("/dev/stdin")
+            .arg(&work.folder)
+            .arg(first.to_string());
+        let answer = answer(&mut sbatch, SCRIPT)?;
+        let id = answer.trim().split(';').next().unwrap_or_default();
+        let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+        ensure!(
+            is_number,
+            "sbatch answers '{}' in the place of a job's number",
+            answer.trim()
+        );
+        Ok(id.to_owned())
+    }
+
+    /// The whole of one machine. Nothing of our own environment goes along: the job has that of a login there.
+    fn exclusive(&self, machine: &str) -> [String; 4] {
+        [
+            "--exclusive".to_owned(),
+            "--mem=0".to_owned(),
+            "--export=NONE".to_owned(),
+            format!("--nodelist={machine}"),
+        ]
+    }
+
+    /// What the fleet's file asks for.
+    fn wishes(&self) -> Vec<String> {
+        let SlurmOptions {
+            partition,
+            account,
+            reservation,
+            time,
+            cpu_freq,
+            core_spec,
+        } = &self.options;
+        let option = |name: &str, value: &Option<String>| {
+            value.as_ref().map(|value| format!("--{name}={value}"))
+        };
+        let minutes = time.map(|time| (time.as_secs().div_ceil(60)).to_string());
+        let cores = core_spec.map(|cores| cores.to_string());
+        [
+            option("partition", partition),
+            option("account", account),
+            option("reservation", reservation),
+            option("time", &minutes),
+            option("cpu-freq", cpu_freq),
+            option("core-spec", &cores),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// One question for all jobs.
+    pub(super) fn state(&self, jobs: &[JobId]) -> Result<Vec<JobState>> {
+        let mut squeue = self.program("squeue");
+        squeue.args(["-h", "--me", "-t", "all", "-o", "%F|%T|%r"]);
+        let rows = said(&mut squeue)?;
+        Ok(jobs.iter().map(|job| of_queue(job, &rows)).collect())
+    }
+
+    pub(super) fn cancel(&self, jobs: &[JobId]) -> Result<()> {
+        let ids: Vec<&str> = jobs.iter().flat_map(ids).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        match said(self.program("scancel").args(&ids)) {
+            // It is over, and forgotten already.
+            Err(error) if error.to_string().contains("Invalid job id") => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    pub(super) fn reach(&self, machine: &str, words: &[&str]) -> Result<Child> {
+        let program = words.first().context("there is nothing to start")?;
+        ensure!(!program.starts_with('-'), "'{program}' is no program");
+        let mut srun = self.program("srun");
+        srun.args([
+            "--quiet",
+            "--job-name=speedwell",
+            "--nodes=1",
+            "--ntasks=1",
+            "--chdir=/",
+        ]);
+        srun.args(self.exclusive(machine))
+            .args(self.wishes())
+            .args(words);
+        srun.stdin(Stdio::piped()).stdout(Stdio::piped());
+        srun.stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start 'srun'")
+    }
+
+    fn array_limit(&mut self) -> Result<u32> {
+        if let Some(limit) = self.array_limit {
+            return Ok(limit);
+        }
+        let config = said(self.program("scontrol").args(["show", "config"]))?;
+        let limit = config.lines().find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
+        });
+        let limit = limit.unwrap_or(USUAL_ARRAY).max(1);
+        self.array_limit = Some(limit);
+        Ok(limit)
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        if let Some(conf) = &self.conf {
+            command.env("SLURM_CONF", conf);
+        }
+        // Its programs take options from variables as well, and only ours are meant.
+        let is_option = |name: &str| {
+            ["SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_"]
+                .iter()
+                .any(|own| name.starts_with(own))
+        };
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(is_option) {
+                command.env_remove(name);
+            }
+        }
+        // Reasons are shown as they are, and must be of one language.
+        command.env("LC_ALL", "C").current_dir("/");
+        command
+    }
+}
+
+/// Numbers of tasks as arrays, each with what its indexes are counted from: an index is below `limit`.
+fn arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut arrays: Vec<(u32, Vec<u32>)> = Vec::new();
+    for number in numbers {
+        match arrays.last_mut() {
+            Some((first, indexes)) if number - *first < limit => indexes.push(number - *first),
+            _ => arrays.push((number, vec![0])),
+        }
+    }
+    arrays
+}
+
+/// The arrays of a job.
+fn ids(job: &JobId) -> impl Iterator<Item = &str> {
+    job.0.split(',').filter(|id| !id.is_empty())
+}
+
+/// What the rows of a queue (`ARRAY|STATE|REASON`) say of a job. One that is not there is over: Slurm forgets jobs some minutes
+/// after their end.
+fn of_queue(job: &JobId, rows: &str) -> JobState {
+    let mut waiting = None;
+    let mut failed = None;
+    for row in rows.lines() {
+        let mut columns = row.splitn(3, '|').map(str::trim);
+        let mut next = || columns.next().unwrap_or_default();
+        let (id, state, reason) = (next(), next(), next());
+        if !ids(job).any(|own| own == id) {
+            continue;
+        }
+        match state {
+            "RUNNING" | "COMPLETING" | "CONFIGURING" | "STAGE_OUT" | "SIGNALING" => {
+                return JobState::Running;
+            }
+            "PENDING" | "SUSPENDED" | "STOPPED" | "REQUEUED" | "RESIZING" | "REQUEUE_HOLD" => {
+                // The limit of one task at a time says nothing: the one before it is what is waited for.
+                if waiting.is_none() || reason != "JobArrayTaskLimit" {
+                    waiting = Some(reason.to_owned());
+                }
+            }
+            "COMPLETED" => {}
+            _ => {
+                let known = ["None", "(null)", ""].contains(&reason);
+                failed = Some(if known {
+                    state.to_owned()
+                } else {
+                    format!("{state} ({reason})")
+                });
+            }
+        }
+    }
+    match waiting {
+        Some(reason) => JobState::Waiting(reason),
+        None => JobState::Ended(failed),
+    }
+}
+
+/// What `sinfo` says of a node: `idle`, `allocated*`, `drained`, with a sign for what is the matter besides.
+fn state_of(state: &str, reason: &str) -> MachineState {
+    let word = state.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
+    let does_not_answer = state.ends_with('*');
+    match word {
+        _ if does_not_answer => MachineState::Unfit("it does not answer".to_owned()),
+        "idle" => MachineState::Free,
+        "allocated" | "mixed" | "completing" | "reserved" => MachineState::Busy,
+        _ if reason.is_empty() || reason == "none" => MachineState::Unfit(word.to_owned()),
+        _ => MachineState::Unfit(format!("{word}: {reason}")),
+    }
+}
+
+/// What a program prints.
+///
+/// # Errors
+/// It fails; the message is its own.
+fn said(command: &mut Command) -> Result<String> {
+    answer(command, "")
+}
+
+/// What a program prints when it is given `input`.
+fn answer(command: &mut Command, input: &str) -> Result<String> {
+    let program = Path::new(command.get_program()).display().to_string();
+    let child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.with_context(|| {
+        format!("cannot start '{program}'\nhint: the programs of Slurm have to be here, too")
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not read has failed, and says why.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let mut lines = complaint
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let last = lines.next_back().unwrap_or("no reason is given");
+    let words = last
+        .strip_prefix(&format!("{program}: error: "))
+        .unwrap_or(last);
+    bail!("{program}: {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_become_arrays_whose_indexes_slurm_takes() {
+        assert_eq!(arrays(&[4, 7, 5], 1001), [(4, vec![0, 1, 3])]);
+        assert_eq!(
+            arrays(&[1_000_000, 3, 4, 5], 2),
+            [(3, vec![0, 1]), (5, vec![0]), (1_000_000, vec![0])]
+        );
+        assert_eq!(arrays(&[], 10), []);
+        let all: Vec<u32> = (0..2500).collect();
+        let parts = arrays(&all, 1001);
+        assert_eq!(
+            parts.iter().map(|(first, _)| *first).collect::<Vec<_>>(),
+            [0, 1001, 2002]
+        );
+        let again: Vec<u32> = (parts.iter())
+            .flat_map(|(first, indexes)| indexes.iter().map(move |index| first + index))
+            .collect();
+        assert_eq!(again, all);
+    }
+
+    #[test]
+    fn the_queue_says_why_nothing_comes() {
+        let state = |id: &str, rows: &str| of_queue(&JobId(id.to_owned()), rows);
+        let waiting = |why: &str| JobState::Waiting(why.to_owned());
+        let ended = |why: &str| JobState::Ended(Some(why.to_owned()));
+        assert_eq!(
+            state("7", "6|RUNNING|None\n7|PENDING|Resources"),
+            waiting("Resources")
+        );
+        assert_eq!(
+            state("7", "7|RUNNING|None\n7|PENDING|JobArrayTaskLimit"),
+            JobState::Running
+        );
+        assert_eq!(
+            state(
+                "7,9",
+                "7|COMPLETED|None\n9|PENDING|JobArrayTaskLimit\n9|PENDING|Resources"
+            ),
+            waiting("Resources")
+        );
+        assert_eq!(state("7", "7|COMPLETED|None"), JobState::Ended(None));
+        assert_eq!(
+            state("7", "7|NODE_FAIL|NodeDown"),
+            ended("NODE_FAIL (NodeDown)")
+        );
+        assert_eq!(
+            state("7", "7|TIMEOUT|None\n7|COMPLETED|None"),
+            ended("TIMEOUT")
+        );
+        assert_eq!(
+            state("7", "77|RUNNING|None"),
+            JobState::Ended(None),
+            "it is forgotten"
+        );
+    }
+
+    #[test]
+    fn nodes_are_free_busy_or_unfit_for_a_reason() {
+        let unfit = |why: &str| MachineState::Unfit(why.to_owned());
+        assert_eq!(state_of("idle", "none"), MachineState::Free);
+        assert_eq!(state_of("allocated", "none"), MachineState::Busy);
+        assert_eq!(state_of("mixed", "none"), MachineState::Busy);
+        assert_eq!(state_of("idle*", "none"), unfit("it does not answer"));
+        assert_eq!(
+            state_of("drained", "new fans | soon"),
+            unfit("drained: new fans | soon")
+        );
+        assert_eq!(state_of("down", "none"), unfit("down"));
+    }
+
+    #[test]
+    fn what_the_file_asks_for_becomes_options() {
+        let options = SlurmOptions {
+            partition: Some("bench".into()),
+            time: Some(std::time::Duration::from_secs(90)),
+            core_spec: Some(1),
+            ..SlurmOptions::default()
+        };
+        let slurm = Slurm::new(options, "/shared".into(), Vec::new());
+        assert_eq!(
+            slurm.wishes(),
+            ["--partition=bench", "--time=2", "--core-spec=1"]
+        );
+    }
+}

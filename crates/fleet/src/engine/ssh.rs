@@ -1,0 +1,261 @@
+//! Machines without a scheduler, each at the end of a line by OpenSSH's client. `~/.ssh/config` decides user, port, key and jump
+//! host; that a host is the one it was is checked there, too.
+//!
+//! The line is the worker's lease: it reads what it is to do from its input, and ends when that ends, so that no worker outlives
+//! its coordinator. What is said to a remote shell are words of the program and folders that [`speedwell_suite::fleet`] has
+//! checked, in quotes; everything else goes through the line. Start at [`Ssh::submit`].
+
+use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
+use anyhow::{Context, Result, bail};
+use speedwell_model::quote;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Options of every line. Nothing is asked of a person, nothing is forwarded, and a machine that does not answer for 15 s is
+/// given up.
+const OPTIONS: [&str; 11] = [
+    "-T",
+    "-a",
+    "-x",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+];
+/// What ssh ends with where the line itself failed.
+const NO_LINE: i32 = 255;
+/// What is kept of what a line complains of.
+const COMPLAINT_BYTES: usize = 4096;
+/// How long a worker gets to end by itself when its lease has ended.
+const GRACE: Duration = Duration::from_secs(2);
+/// Asks whether a worker has the machine, without disturbing it: `$1` is the fleet's folder there.
+const PROBE: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
+[ ! -e "$lock" ] || flock -n "$lock" true || { echo busy; exit; }; done; echo free"#;
+
+/// Lines to machines.
+#[derive(Debug)]
+pub struct Ssh {
+    config: Option<PathBuf>,
+    machines: Vec<FleetMachine>,
+    jobs: BTreeMap<JobId, Job>,
+    begun: u32,
+}
+
+/// A worker at the other end of a line.
+#[derive(Debug)]
+struct Job {
+    line: Child,
+    /// The lease; nothing once it has ended.
+    lease: Option<ChildStdin>,
+    complaint: Complaint,
+}
+
+/// What a line complains of, as it comes.
+type Complaint = Arc<Mutex<Vec<u8>>>;
+
+impl Ssh {
+    /// Lines to these machines; `config` takes the place of `~/.ssh/config`.
+    pub fn new(machines: Vec<FleetMachine>, config: Option<PathBuf>) -> Ssh {
+        Ssh {
+            config,
+            machines,
+            jobs: BTreeMap::new(),
+            begun: 0,
+        }
+    }
+
+    /// Asks all machines at once.
+    pub(super) fn machines(&self) -> Vec<FleetMachine> {
+        let ask = |machine: &FleetMachine| FleetMachine {
+            state: self.ask(machine),
+            ..machine.clone()
+        };
+        thread::scope(|scope| {
+            let asked: Vec<_> = (self.machines.iter())
+                .map(|machine| (machine, scope.spawn(move || ask(machine))))
+                .collect();
+            let answer = |(machine, asked): (&FleetMachine, thread::ScopedJoinHandle<'_, _>)| {
+                asked.join().unwrap_or_else(|_| machine.clone())
+            };
+            asked.into_iter().map(answer).collect()
+        })
+    }
+
+    fn ask(&self, machine: &FleetMachine) -> MachineState {
+        let folder = machine.folder.to_string_lossy();
+        let mut line = self.line(&machine.name, &["sh", "-c", PROBE, "probe", &folder]);
+        let output = match line.stdin(Stdio::null()).output() {
+            Ok(output) => output,
+            Err(error) => return MachineState::Unfit(format!("ssh cannot be started: {error}")),
+        };
+        match output.stdout.trim_ascii() {
+            b"free" if output.status.success() => MachineState::Free,
+            b"busy" if output.status.success() => MachineState::Busy,
+            _ => MachineState::Unfit(reason(&machine.name, &output.stderr)),
+        }
+    }
+
+    pub(super) fn submit(&mut self, work: &Work) -> Result<Submitted> {
+        self.ensure_known(&work.machine)?;
+        let folder = work.folder.to_string_lossy();
+        let program = format!("{folder}/bin/speedwell");
+        let words = [program.as_str(), "perform-parcel", &folder, "-"];
+        let mut child = self.line(&work.machine, &words);
+        let mut child = (child.stdin(Stdio::piped()).stdout(Stdio::piped()))
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start 'ssh'")?;
+        let complaint = gather(&mut child);
+        let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
+        if let Some(lease) = &mut lease {
+            let orders = work.tasks.iter().map(|task| format!("{}\n", task.order));
+            // A line that failed says by its end why it cannot be written to.
+            let _ = lease.write_all(orders.collect::<String>().as_bytes());
+            let _ = lease.flush();
+        }
+        let job = JobId(self.begun.to_string());
+        self.begun += 1;
+        let entry = Job {
+            line: child,
+            lease,
+            complaint,
+        };
+        self.jobs.insert(job.clone(), entry);
+        Ok(Submitted { job, lines })
+    }
+
+    pub(super) fn state(&mut self, id: &JobId) -> JobState {
+        let Some(job) = self.jobs.get_mut(id) else {
+            return JobState::Ended(Some("no such job".to_owned()));
+        };
+        match job.line.try_wait() {
+            Ok(None) => JobState::Running,
+            Ok(Some(status)) if status.success() => JobState::Ended(None),
+            Ok(Some(status)) => {
+                let said = job.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+                let said = last_line(&said);
+                JobState::Ended(Some(match status.code() {
+                    Some(NO_LINE) => format!("the line is cut: {said}"),
+                    _ if said.is_empty() => format!("the worker ended: {status}"),
+                    _ => format!("the worker ended: {status}: {said}"),
+                }))
+            }
+            Err(error) => JobState::Ended(Some(format!("the line is lost: {error}"))),
+        }
+    }
+
+    /// Takes the leases of all jobs, and cuts the lines that stay.
+    pub(super) fn cancel(&mut self, jobs: &[JobId]) -> Result<()> {
+        for id in jobs {
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.lease = None;
+            }
+        }
+        let until = Instant::now() + GRACE;
+        for id in jobs {
+            let Some(job) = self.jobs.get_mut(id) else {
+                continue;
+            };
+            while job.line.try_wait()?.is_none() {
+                if Instant::now() >= until {
+                    job.line.kill()?;
+                    job.line.wait()?;
+                    break;
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reach(&self, machine: &str, words: &[&str]) -> Result<Child> {
+        self.ensure_known(machine)?;
+        let mut line = self.line(machine, words);
+        line.stdin(Stdio::piped()).stdout(Stdio::piped());
+        line.stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start 'ssh'")
+    }
+
+    /// A line to a machine; the words are quoted for the shell that sshd starts there.
+    fn line(&self, machine: &str, words: &[&str]) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.args(OPTIONS);
+        if let Some(config) = &self.config {
+            ssh.arg("-F").arg(config);
+        }
+        // What ssh says is looked at, so it has to be in one language.
+        ssh.arg("--")
+            .arg(machine)
+            .args(words.iter().map(|word| quote(word)));
+        ssh.env("LC_ALL", "C");
+        ssh
+    }
+
+    fn ensure_known(&self, machine: &str) -> Result<()> {
+        if !self.machines.iter().any(|known| known.name == machine) {
+            bail!("there is no machine '{machine}'");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ssh {
+    /// No worker outlives its coordinator: their leases end with us, in whatever way we end.
+    fn drop(&mut self) {
+        let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
+        // A line that cannot be ended now ends with this process.
+        let _ = self.cancel(&jobs);
+    }
+}
+
+/// Reads what a line complains of, in a thread that ends with the line.
+fn gather(child: &mut Child) -> Complaint {
+    let complaint = Complaint::default();
+    if let Some(mut stderr) = child.stderr.take() {
+        let complaint = Arc::clone(&complaint);
+        thread::spawn(move || {
+            let mut buffer = [0; 1024];
+            while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+                let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&buffer[..count]);
+                let surplus = kept.len().saturating_sub(COMPLAINT_BYTES);
+                kept.drain(..surplus);
+            }
+        });
+    }
+    complaint
+}
+
+/// The last line that is not empty.
+fn last_line(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.next_back().unwrap_or_default().to_owned()
+}
+
+/// Why a machine does not answer, with what can be done about it.
+fn reason(machine: &str, said: &[u8]) -> String {
+    let said = last_line(said);
+    if said.contains("Host key verification failed") {
+        return format!("its host key is not known: compare it once by 'ssh {machine}'");
+    }
+    if said.contains("Permission denied") {
+        return format!(
+            "no key lets us in without a question, as 'ssh -o BatchMode=yes {machine} true' shows"
+        );
+    }
+    if said.is_empty() {
+        return "it does not answer".to_owned();
+    }
+    said
+}

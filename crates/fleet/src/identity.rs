@@ -1,0 +1,156 @@
+//! Which machine this is: the same answer after a reboot or under another host name, and another one on every other machine.
+//! Start at [`Identity::of`].
+
+use ring::digest;
+use speedwell_model::Environment;
+use std::fs;
+use std::path::Path;
+
+/// What goes before the machine's own number, so that what is told of it is good for nothing else (machine-id(5) asks that the
+/// number itself stays where it is).
+const SALT: &str = "speedwell-machine";
+/// Digits of an identity.
+const DIGITS: usize = 16;
+
+/// Which machine it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// 16 hexadecimal digits.
+    pub id: String,
+    /// The name of the host.
+    pub host: String,
+    /// Processor model, processors, memory in GiB and architecture: machines of one class are a population.
+    pub class: String,
+    /// Why the identity may change, or be that of another machine as well.
+    pub remark: Option<String>,
+}
+
+impl Identity {
+    /// That of the machine whose files are below `root` (`/`), whose circumstances are known.
+    pub fn of(root: &Path, environment: &Environment) -> Identity {
+        let read = |file: &str| {
+            let text = fs::read_to_string(root.join(file)).unwrap_or_default();
+            let number = text.trim().to_ascii_lowercase();
+            let is_number =
+                number.len() >= DIGITS && number.bytes().any(|byte| byte != b'0' && byte != b'-');
+            is_number.then_some(number)
+        };
+        let host = environment
+            .host
+            .clone()
+            .unwrap_or_else(|| "unknown".to_owned());
+        let own = read("etc/machine-id").or_else(|| read("sys/class/dmi/id/product_uuid"));
+        let remark = own.is_none().then(|| {
+            "The machine has no number of its own (machine-id(5)): it is known by the name of its host.".to_owned()
+        });
+        Identity {
+            id: id_of(own.as_deref().unwrap_or(&host)),
+            class: class_of(environment),
+            host,
+            remark,
+        }
+    }
+}
+
+fn id_of(number: &str) -> String {
+    let salted = [SALT, number].concat();
+    let digest = digest::digest(&digest::SHA256, salted.as_bytes());
+    let digits: String = digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    digits[..DIGITS].to_owned()
+}
+
+/// `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`, as far as it is known.
+fn class_of(environment: &Environment) -> String {
+    const GIB: u64 = 1 << 30;
+    let cpus = environment.cpus.map(|cpus| match cpus {
+        1 => "1 processor".to_owned(),
+        _ => format!("{cpus} processors"),
+    });
+    // What firmware and kernel keep for themselves differs a little from boot to boot.
+    let memory = environment
+        .memory_bytes
+        .map(|bytes| format!("{} GiB", (bytes + GIB / 2) / GIB));
+    let parts = [
+        environment.cpu.clone(),
+        cpus,
+        memory,
+        Some(std::env::consts::ARCH.to_owned()),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .collect::<Vec<String>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(host: &str) -> Environment {
+        Environment {
+            host: Some(host.to_owned()),
+            cpu: Some("EPYC".to_owned()),
+            cpus: Some(2),
+            memory_bytes: Some(24_680_000_000),
+            ..Environment::default()
+        }
+    }
+
+    fn identity(files: &[(&str, &str)], host: &str) -> Identity {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            let file = root.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        Identity::of(root.path(), &environment(host))
+    }
+
+    #[test]
+    fn a_machine_keeps_its_identity_under_another_name_and_nobody_learns_its_number() {
+        let number = "0123456789abcdef0123456789abcdef";
+        let one = identity(&[("etc/machine-id", &format!("{number}\n"))], "a");
+        let renamed = identity(&[("etc/machine-id", number)], "b");
+        assert_eq!(one.id, renamed.id);
+        // printf speedwell-machine0123456789abcdef0123456789abcdef | sha256sum
+        assert_eq!(one.id, "838c5430ab4b505d");
+        assert!(!number.contains(&one.id) && one.remark.is_none());
+        assert_eq!(
+            one.class,
+            format!("EPYC, 2 processors, 23 GiB, {}", std::env::consts::ARCH)
+        );
+        let other = identity(
+            &[("etc/machine-id", "0123456789abcdef0123456789abcdee")],
+            "a",
+        );
+        assert_ne!(one.id, other.id);
+    }
+
+    #[test]
+    fn without_a_number_the_firmware_or_the_host_says_which_machine_it_is() {
+        let uuid = (
+            "sys/class/dmi/id/product_uuid",
+            "4C4C4544-0042-3510-8052-B4C04F564433\n",
+        );
+        let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
+        assert_eq!(firmware.remark, identity(&[uuid], "b").remark);
+        assert_eq!(firmware.id, identity(&[uuid], "b").id);
+        // Some firmware has nothing but zeros.
+        let zeros = (
+            "sys/class/dmi/id/product_uuid",
+            "00000000-0000-0000-0000-000000000000",
+        );
+        let host = identity(&[zeros], "a");
+        assert_eq!(host.id, identity(&[], "a").id);
+        assert_ne!(host.id, identity(&[], "b").id);
+        assert!(
+            host.remark
+                .is_some_and(|remark| remark.contains("name of its host"))
+        );
+    }
+}

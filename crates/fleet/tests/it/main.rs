@@ -1,0 +1,79 @@
+//! Engines with real machines: Slurm and sshd on this host, each started by the test and gone with it. What is not installed is
+//! skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may panic, its helper functions too"
+)]
+
+mod slurm;
+mod ssh;
+
+use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, MachineState, Task, Work};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a machine may take for anything, however busy it is.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder of a session whose program does `script` in the place of Speedwell.
+fn session(folder: &Path, script: &str) -> PathBuf {
+    let session = folder.join("session");
+    std::fs::create_dir_all(session.join("bin")).unwrap();
+    let program = session.join("bin/speedwell");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    session
+}
+
+fn work(machine: &str, folder: &Path, tasks: &[u32]) -> Work {
+    let task = |&number: &u32| Task {
+        number,
+        order: format!("{{\"task\":{number}}}"),
+    };
+    Work {
+        machine: machine.into(),
+        folder: folder.into(),
+        tasks: tasks.iter().map(task).collect(),
+    }
+}
+
+/// Asks for the state of a job until it is one that is waited for.
+#[track_caller]
+fn wait_for(engine: &mut Engine, job: &JobId, wanted: impl Fn(&JobState) -> bool) -> JobState {
+    let begun = Instant::now();
+    loop {
+        let state = engine.state(std::slice::from_ref(job)).unwrap().remove(0);
+        if wanted(&state) {
+            return state;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it stays {state:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn is_over(state: &JobState) -> bool {
+    matches!(state, JobState::Ended(_))
+}
+
+/// Waits until a file has that text.
+#[track_caller]
+fn wait_for_text(file: &Path, wanted: &str) {
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if text == wanted {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{}: {text}", file.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn names_and_states(machines: &[FleetMachine]) -> Vec<(&str, &MachineState)> {
+    machines
+        .iter()
+        .map(|machine| (machine.name.as_str(), &machine.state))
+        .collect()
+}

@@ -1,0 +1,134 @@
+//! The engine of ssh with an sshd on this host.
+
+use crate::{is_over, names_and_states, session, wait_for, wait_for_text, work};
+use speedwell_fixtures::lab::{HOSTS, Sshd};
+use speedwell_fleet::{Engine, FleetMachine, JobState, MachineState, Ssh};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Command;
+
+fn machine(name: &str, folder: &Path) -> FleetMachine {
+    FleetMachine {
+        name: name.into(),
+        labels: vec!["lab".into()],
+        state: MachineState::Free,
+        folder: folder.into(),
+        binary: None,
+    }
+}
+
+/// A server, and the engine for its hosts and one that is not there.
+fn lab() -> Option<(Sshd, Engine)> {
+    let sshd = Sshd::start();
+    let sshd = sshd.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    let names = HOSTS.iter().chain(&["127.0.0.2"]);
+    let machines = names.map(|name| machine(name, &sshd.folder())).collect();
+    let engine = Engine::Ssh(Ssh::new(machines, Some(sshd.config())));
+    Some((sshd, engine))
+}
+
+#[test]
+fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
+    let Some((sshd, mut engine)) = lab() else {
+        return;
+    };
+    let script = r#"read one; read two; echo "$one $two $3"; echo gone >&2; exit 4"#;
+    let folder = session(&sshd.folder(), script);
+    let mut submitted = engine.submit(&work("m2", &folder, &[7, 9])).unwrap();
+    let mut lines = String::new();
+    submitted
+        .lines
+        .take()
+        .unwrap()
+        .read_to_string(&mut lines)
+        .unwrap();
+    assert_eq!(lines, "{\"task\":7} {\"task\":9} -\n");
+    let ended = wait_for(&mut engine, &submitted.job, is_over);
+    assert_eq!(
+        ended,
+        JobState::Ended(Some("the worker ended: exit status: 4: gone".into()))
+    );
+    // Words of a line are what they are, whatever a shell would make of them.
+    let mut line = engine.reach("m1", &["tr", "a-z", "A-Z$('"]).unwrap();
+    line.stdin.take().unwrap().write_all(b"ready").unwrap();
+    let mut said = String::new();
+    line.stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(said, "READY");
+    assert!(line.wait().unwrap().success());
+}
+
+#[test]
+fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
+    let Some((sshd, mut engine)) = lab() else {
+        return;
+    };
+    let script = r#"echo $$ >"$2/worker"; cat >/dev/null; echo ended >"$2/ended"; exit 1"#;
+    let folder = session(&sshd.folder(), script);
+    let job = engine.submit(&work("m1", &folder, &[1])).unwrap().job;
+    let begun =
+        || std::fs::read_to_string(folder.join("worker")).is_ok_and(|text| text.ends_with('\n'));
+    wait_for(&mut engine, &job, |state| {
+        *state == JobState::Running && begun()
+    });
+    engine.cancel(std::slice::from_ref(&job)).unwrap();
+    wait_for_text(&folder.join("ended"), "ended\n");
+    assert!(is_over(&engine.state(&[job]).unwrap()[0]));
+    // The same when the coordinator is killed: its end of the line is closed by the kernel.
+    std::fs::remove_file(folder.join("ended")).unwrap();
+    std::fs::remove_file(folder.join("worker")).unwrap();
+    let job = engine.submit(&work("m3", &folder, &[1])).unwrap().job;
+    wait_for(&mut engine, &job, |state| {
+        *state == JobState::Running && begun()
+    });
+    drop(engine);
+    wait_for_text(&folder.join("ended"), "ended\n");
+}
+
+#[test]
+fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
+    let Some((sshd, mut engine)) = lab() else {
+        return;
+    };
+    let lock = sshd.folder().join("speedwell.lock");
+    let states = |engine: &mut Engine| {
+        let machines = engine.machines().unwrap();
+        let states = names_and_states(&machines);
+        states
+            .iter()
+            .map(|(_, state)| (*state).clone())
+            .collect::<Vec<_>>()
+    };
+    let all = states(&mut engine);
+    assert_eq!(
+        all[..3],
+        [MachineState::Free, MachineState::Free, MachineState::Free]
+    );
+    // Nobody listens on port 22 of that address, or it is a host that we do not know.
+    assert!(matches!(&all[3], MachineState::Unfit(_)), "{all:?}");
+    let mut holder = Command::new("flock");
+    holder.arg(&lock).args(["sh", "-c", "echo held; cat"]);
+    let holder = holder
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped());
+    let mut holder = holder.spawn().unwrap();
+    let mut held = [0; 5];
+    holder.stdout.take().unwrap().read_exact(&mut held).unwrap();
+    assert_eq!(states(&mut engine)[0], MachineState::Busy);
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(states(&mut engine)[0], MachineState::Free);
+    // A key that changed is never accepted.
+    let known = sshd.config().with_file_name("known");
+    std::fs::write(&known, "").unwrap();
+    let MachineState::Unfit(why) = &states(&mut engine)[0] else {
+        panic!("an unknown host was believed");
+    };
+    assert_eq!(
+        why,
+        "its host key is not known: compare it once by 'ssh m1'"
+    );
+}

@@ -1,0 +1,365 @@
+//! The file of a fleet, `fleet.toml`: which machines there are, what they are called, and who gives them.
+//!
+//! It decides what the file may say and where it lies; whether a machine answers is known elsewhere. Nothing in it can become
+//! an option of another program or text of a shell. Start at [`FleetFile::find`].
+
+use super::labels::is_name;
+use super::part::{Part, nearest_of};
+use super::tree;
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use speedwell_model::parse_duration;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+/// What the file is called.
+pub const NAME: &str = "fleet.toml";
+
+/// Who gives machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineKind {
+    /// A line to each by OpenSSH.
+    Ssh,
+    /// The queue of Slurm.
+    Slurm,
+    /// This machine under several names, one after the other: for trying out a fleet.
+    Local,
+}
+
+/// A fleet as its file describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetFile {
+    /// The file.
+    pub file: PathBuf,
+    /// Who gives machines.
+    pub engine: EngineKind,
+    /// A folder that all machines and this one see as the same.
+    pub folder: Option<PathBuf>,
+    /// Options of Slurm.
+    pub slurm: SlurmOptions,
+    /// What is read in the place of `~/.ssh/config`.
+    pub ssh_config: Option<PathBuf>,
+    /// Machines that are named.
+    pub machines: Vec<MachineEntry>,
+}
+
+/// What Slurm is asked for beside a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlurmOptions {
+    /// The partition.
+    pub partition: Option<String>,
+    /// The account that pays.
+    pub account: Option<String>,
+    /// The reservation.
+    pub reservation: Option<String>,
+    /// The longest time of one job.
+    pub time: Option<Duration>,
+    /// Frequencies of processors, as `--cpu-freq` takes them.
+    pub cpu_freq: Option<String>,
+    /// Cores that are left to the system.
+    pub core_spec: Option<u16>,
+}
+
+/// One `[[machine]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineEntry {
+    /// The host for ssh, the node for Slurm.
+    pub name: String,
+    /// Names that it shares with others.
+    pub labels: Vec<String>,
+    /// The folder there that is ours.
+    pub folder: Option<PathBuf>,
+    /// The program to use there, where the one that is sent cannot run.
+    pub binary: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FleetKeys {
+    engine: EngineKind,
+    folder: Option<String>,
+    partition: Option<String>,
+    account: Option<String>,
+    reservation: Option<String>,
+    time: Option<String>,
+    cpu_freq: Option<String>,
+    core_spec: Option<u16>,
+    ssh_config: Option<PathBuf>,
+    #[serde(default)]
+    machine: Vec<MachineKeys>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MachineKeys {
+    name: String,
+    #[serde(default)]
+    labels: Vec<String>,
+    folder: Option<String>,
+    binary: Option<String>,
+}
+
+/// Keys that only Slurm has.
+const OF_SLURM: [&str; 6] = [
+    "partition",
+    "account",
+    "reservation",
+    "time",
+    "cpu_freq",
+    "core_spec",
+];
+
+impl FleetFile {
+    /// The file beside the project's own, in the nearest folder upwards from `here` that has one but not above `root`; else that
+    /// of the user, in `settings`.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something that has no meaning.
+    pub fn find(here: &Path, root: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
+        let folders = here
+            .ancestors()
+            .take_while(|folder| folder.starts_with(root));
+        let mut places = folders.chain(settings).map(|folder| folder.join(NAME));
+        let found = places.find(|file| file.is_file());
+        found.map(|file| FleetFile::read(&file)).transpose()
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something that has no meaning.
+    pub fn read(file: &Path) -> Result<FleetFile> {
+        let read = || FleetFile::parse(file, &std::fs::read_to_string(file)?);
+        read().with_context(|| format!("in '{}'", file.display()))
+    }
+
+    fn parse(file: &Path, text: &str) -> Result<FleetFile> {
+        let tree = tree::parse_toml(text)?;
+        let top = Part::top(&tree);
+        let keys: FleetKeys = top.read()?;
+        if keys.engine != EngineKind::Slurm {
+            if let Some(key) = OF_SLURM.iter().find(|key| top.has(key)) {
+                return Err(top.error(
+                    key,
+                    format!("the key '{key}' belongs to engine = \"slurm\""),
+                ));
+            }
+            if keys.machine.is_empty() {
+                let hint = "[[machine]]\nname = \"lab-1\"";
+                return Err(top.error(
+                    "engine",
+                    format!("no machine is named, and this engine needs their names\nhint: {hint}"),
+                ));
+            }
+        }
+        if keys.engine != EngineKind::Ssh && top.has("ssh_config") {
+            let message = "the key 'ssh_config' belongs to engine = \"ssh\"";
+            return Err(top.error("ssh_config", message));
+        }
+        let folder = folder(&top, "folder", keys.folder)?;
+        let slurm = SlurmOptions {
+            partition: named(&top, "partition", keys.partition)?,
+            account: named(&top, "account", keys.account)?,
+            reservation: named(&top, "reservation", keys.reservation)?,
+            time: time(&top, keys.time)?,
+            cpu_freq: frequencies(&top, keys.cpu_freq)?,
+            core_spec: keys.core_spec,
+        };
+        let beside = |path: PathBuf| file.parent().unwrap_or(Path::new("")).join(path);
+        Ok(FleetFile {
+            file: file.to_owned(),
+            engine: keys.engine,
+            folder,
+            slurm,
+            ssh_config: keys.ssh_config.map(beside),
+            machines: machines(&top, keys.machine)?,
+        })
+    }
+}
+
+fn machines(top: &Part<'_>, all: Vec<MachineKeys>) -> Result<Vec<MachineEntry>> {
+    let mut machines: Vec<MachineEntry> = Vec::new();
+    for (part, keys) in top.items("machine").iter().zip(all) {
+        let is_known = machines.iter().any(|known| known.name == keys.name);
+        if is_known {
+            return Err(part.wrong(
+                "name",
+                format!("is that of another machine: '{}'", keys.name),
+            ));
+        }
+        machines.push(MachineEntry {
+            folder: folder(part, "folder", keys.folder)?,
+            binary: folder(part, "binary", keys.binary)?,
+            name: name(part, "name", keys.name)?,
+            labels: (keys.labels.into_iter())
+                .map(|label| name(part, "labels", label))
+                .collect::<Result<_>>()?,
+        });
+    }
+    Ok(machines)
+}
+
+fn named(part: &Part<'_>, key: &str, text: Option<String>) -> Result<Option<String>> {
+    text.map(|text| name(part, key, text)).transpose()
+}
+
+fn name(part: &Part<'_>, key: &str, text: String) -> Result<String> {
+    if is_name(&text) {
+        return Ok(text);
+    }
+    let hint = match text.split_once('@') {
+        Some(_) => "~/.ssh/config says which user, port and key a host has",
+        None => {
+            "letters, digits and . _ - are known, 64 of them at most, the first a letter or digit"
+        }
+    };
+    Err(part.wrong(key, format!("cannot be '{text}'\nhint: {hint}")))
+}
+
+/// An absolute path without anything that a shell or tar could take for something else.
+fn folder(part: &Part<'_>, key: &str, text: Option<String>) -> Result<Option<PathBuf>> {
+    let Some(text) = text else { return Ok(None) };
+    let path = PathBuf::from(&text);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
+    let is_path = |one: Component<'_>| matches!(one, Component::RootDir | Component::Normal(_));
+    if path.is_absolute() && text.bytes().all(is_plain) && path.components().all(is_path) {
+        return Ok(Some(path));
+    }
+    let hint = "an absolute path of letters, digits and . _ - + @, as /var/tmp/speedwell is";
+    Err(part.wrong(key, format!("cannot be '{text}'\nhint: {hint}")))
+}
+
+fn time(part: &Part<'_>, text: Option<String>) -> Result<Option<Duration>> {
+    let Some(text) = text else { return Ok(None) };
+    let read = parse_duration(&text).filter(|time| *time >= Duration::from_secs(60));
+    let wrong = || {
+        part.wrong(
+            "time",
+            format!("is no time from a minute on, as \"2h\" is: '{text}'"),
+        )
+    };
+    read.map(Some).ok_or_else(wrong)
+}
+
+/// `2000000`, `low-medium`, `performance`: words and numbers joined by `-` and `:`.
+fn frequencies(part: &Part<'_>, text: Option<String>) -> Result<Option<String>> {
+    let Some(text) = text else { return Ok(None) };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:".contains(&byte);
+    let begins = text
+        .bytes()
+        .next()
+        .is_some_and(|first| first.is_ascii_alphanumeric());
+    if begins && text.bytes().all(is_plain) {
+        return Ok(Some(text));
+    }
+    let known = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
+    let hint = nearest_of(&text, &known);
+    Err(part.wrong("cpu_freq", format!("cannot be '{text}'\nhint: {hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<FleetFile, String> {
+        FleetFile::parse(Path::new("/p/fleet.toml"), text).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_fleet_by_ssh_names_its_machines() {
+        let fleet = read(
+            "engine = \"ssh\"\nssh_config = \"hosts\"\n[[machine]]\nname = \"lab-1\"\nlabels = [\"lab\", \"zen4\"]\n\
+             [[machine]]\nname = \"lab-2\"\nfolder = \"/var/tmp/sw\"\nbinary = \"/opt/speedwell\"",
+        )
+        .unwrap();
+        assert_eq!(fleet.engine, EngineKind::Ssh);
+        assert_eq!(fleet.ssh_config, Some("/p/hosts".into()));
+        let [one, two] = &fleet.machines[..] else {
+            panic!("{fleet:?}");
+        };
+        assert_eq!(
+            (one.name.as_str(), one.labels.join(" ")),
+            ("lab-1", "lab zen4".into())
+        );
+        assert_eq!(two.folder, Some("/var/tmp/sw".into()));
+        assert_eq!(two.binary, Some("/opt/speedwell".into()));
+    }
+
+    #[test]
+    fn slurm_needs_no_machines_and_takes_options() {
+        let fleet = read(
+            "engine = \"slurm\"\nfolder = \"/shared/speedwell\"\npartition = \"bench\"\ntime = \"2h\"\n\
+             cpu_freq = \"high:performance\"\ncore_spec = 1",
+        )
+        .unwrap();
+        assert_eq!(fleet.folder, Some("/shared/speedwell".into()));
+        assert_eq!(fleet.slurm.partition.as_deref(), Some("bench"));
+        assert_eq!(fleet.slurm.time, Some(Duration::from_secs(7200)));
+        assert_eq!(fleet.slurm.cpu_freq.as_deref(), Some("high:performance"));
+        assert_eq!(fleet.slurm.core_spec, Some(1));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let ssh = |rest: &str| format!("engine = \"ssh\"\n[[machine]]\nname = \"a\"\n{rest}");
+        for (text, expected) in [
+            ("", "has no key 'engine'"),
+            ("engine = \"ray\"", "'ray'"),
+            ("engine = \"ssh\"", "no machine is named"),
+            (
+                "engine = \"ssh\"\npartition = \"x\"",
+                "line 2: the key 'partition' belongs to engine",
+            ),
+            (
+                "engine = \"slurm\"\nssh_config = \"x\"",
+                "line 2: the key 'ssh_config' belongs to",
+            ),
+            (
+                "engine = \"slurm\"\npartitoin = \"x\"",
+                "did you mean 'partition'?",
+            ),
+            (
+                "engine = \"slurm\"\ntime = \"soon\"",
+                "line 2: the key 'time'",
+            ),
+            (
+                "engine = \"slurm\"\ncpu_freq = \"$(id)\"",
+                "line 2: the key 'cpu_freq'",
+            ),
+            (
+                "engine = \"slurm\"\npartition = \"--uid=0\"",
+                "cannot be '--uid=0'",
+            ),
+            (&ssh("lables = []"), "did you mean 'labels'?"),
+            (&ssh("labels = [\"a b\"]"), "cannot be 'a b'"),
+            (&ssh("folder = \"tmp\""), "an absolute path"),
+            (&ssh("folder = \"/tmp/../etc\""), "an absolute path"),
+            (&ssh("folder = \"/tmp/$(id)\""), "an absolute path"),
+            (&ssh("[[machine]]\nname = \"a\""), "line 5: the key 'name'"),
+            (&ssh("[[machine]]\nname = \"-oProxyCommand=x\""), "line 5"),
+            (
+                &ssh("[[machine]]\nname = \"me@b\""),
+                "~/.ssh/config says which user",
+            ),
+        ] {
+            let told = read(text).unwrap_err();
+            assert!(told.contains(expected), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn the_file_of_the_project_goes_before_that_of_the_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, user) = (folder.path().join("project"), folder.path().join("user"));
+        let inside = project.join("a/b");
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::create_dir_all(&user).unwrap();
+        let find = || FleetFile::find(&inside, &project, Some(&user)).unwrap();
+        assert_eq!(find(), None);
+        std::fs::write(user.join(NAME), "engine = \"slurm\"").unwrap();
+        assert_eq!(find().unwrap().file, user.join(NAME));
+        std::fs::write(project.join(NAME), "engine = \"slurm\"\npartition = \"p\"").unwrap();
+        assert_eq!(find().unwrap().file, project.join(NAME));
+    }
+}
