@@ -19,6 +19,7 @@ mod changes;
 mod database;
 mod lines;
 mod points;
+mod projects;
 mod read;
 mod read_only;
 mod recorder;
@@ -32,6 +33,7 @@ pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, 
 pub use changes::StoredChange;
 pub use lines::PlacedRevision;
 pub use points::{StoredPoint, StoredSeries};
+pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
 pub use sessions::Overview;

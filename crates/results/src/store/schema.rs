@@ -56,6 +56,7 @@ pub(super) const STEPS: &[Step] = &[
     BUILDS,
     DISTURBANCE,
     HISTORY,
+    SERVER,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -103,6 +104,11 @@ const HISTORY: Step = Step {
     // Where a number was given, the server counts from before it.
     differs: Differs::And("ALTER TABLE project ALTER COLUMN number RESTART WITH 2;"),
 };
+
+/// What a server of a team needs: who may do what and who did it, sessions that are arriving, are to be pushed or were
+/// deleted, comments that were posted. Each project of a server has all tables of its own; tokens and what was done with
+/// them lie in those that the server was started with.
+const SERVER: Step = Step::same(include_str!("steps/11-server.sql"));
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -153,6 +153,24 @@ impl Database {
         }
     }
 
+    /// What the tables of the project of that number are in, on a server; in a file it says nothing.
+    pub fn schema(&self, project: i64) -> Result<String, Error> {
+        match self {
+            Database::Sqlite(_) => Ok(format!("main_{project}")),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.schema(project),
+        }
+    }
+
+    /// Makes that place; a file needs none.
+    pub fn make_schema(&self, project: i64) -> Result<(), Error> {
+        match self {
+            Database::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.make_schema(project),
+        }
+    }
+
     /// Does `work` in one transaction: all of it is kept, or nothing.
     pub fn transaction<T>(
         &self,
