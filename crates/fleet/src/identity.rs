@@ -2,6 +2,7 @@
 //! Start at [`Identity::of`].
 
 use ring::digest;
+use serde::{Deserialize, Serialize};
 use speedwell_model::Environment;
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ const SALT: &str = "speedwell-machine";
 const DIGITS: usize = 16;
 
 /// Which machine it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// 16 hexadecimal digits.
     pub id: String,
@@ -133,7 +134,10 @@ mod tests {
 
     #[test]
     fn without_a_number_the_firmware_or_the_host_says_which_machine_it_is() {
-        let uuid = ("sys/class/dmi/id/product_uuid", "4C4C4544-0042-3510-8052-B4C04F564433\n");
+        let uuid = (
+            "sys/class/dmi/id/product_uuid",
+            "4C4C4544-0042-3510-8052-B4C04F564433\n",
+        );
         let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
         assert_eq!(firmware.remark, identity(&[uuid], "b").remark);
         assert_eq!(firmware.id, identity(&[uuid], "b").id);

@@ -4,10 +4,13 @@
 //! (`speedwell perform-parcel`) carries out. This floor knows plans, but neither runner, store nor terminal. Start at
 //! [`engine`].
 
+pub mod check;
 pub mod clock;
 pub mod engine;
 mod identity;
 mod lock;
+pub mod program;
+pub mod pulse;
 
 pub use engine::{
     Engine, FleetMachine, JobId, JobState, Local, MachineState, Slurm, Ssh, Submitted, Task, Work,

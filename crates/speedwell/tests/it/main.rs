@@ -56,6 +56,7 @@ mod experiment_roles;
 mod experiments;
 #[path = "../../../forge/tests/fake/mod.rs"]
 mod fake_forge;
+mod fleet;
 mod grammar;
 mod harness_driver;
 mod history;
