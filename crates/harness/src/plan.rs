@@ -3,6 +3,12 @@
 //! [`Plan`] holds cases, variants and design; [`Slot`]s follow from it and its seed alone, so a
 //! session can be resumed and its order explained years later.
 
+mod parcel;
+mod relocate;
+
+pub use parcel::{Parcel, Part};
+pub use relocate::Prefixes;
+
 use crate::Job;
 use crate::layout::RunLayout;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -63,6 +69,20 @@ pub struct Plan {
     /// What is measured next follows from what was measured: the slots of the session are not those of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
+    /// How many machines carry out all of it, each with blocks and a random order of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub strata: u32,
+    /// What it is of a larger plan, if it is a part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// One run to be executed.
@@ -126,36 +146,92 @@ impl Plan {
     }
 
     /// All slots in order of execution: block by block, and within a block case by case, so that
-    /// every case is spread over the whole session and its two sides stay close in time.
+    /// every case is spread over the whole session and its two sides stay close in time. Those of a part have the numbers and
+    /// the order that they have in the whole.
     pub fn slots(&self) -> Vec<Slot> {
-        if self.design.order == Order::Paired {
-            return self.paired_slots();
-        }
-        let mut shuffle = Shuffle::new(self.design.seed);
-        let mut shuffle_builds = Shuffle::new(!self.design.seed);
-        let variants = self.variants.len();
         let mut slots = Vec::new();
-        let mut first = 0;
-        for (builds, block) in self.builds_of_blocks().iter().zip(0..) {
+        let strata = match &self.part {
+            Some(part) => 0..part.parcel.stratum + 1,
+            None => 0..self.strata,
+        };
+        let mut begin = Begin::default();
+        for stratum in strata {
+            let jobs = self.jobs_of(stratum);
+            begin = match self.design.order {
+                Order::Paired => self.paired_slots(begin, stratum, &jobs, &mut slots),
+                _ => self.block_slots(begin, stratum, &jobs, &mut slots),
+            };
+        }
+        slots
+    }
+
+    /// For every case of the whole plan its place in this one, where it has slots of that stratum.
+    fn jobs_of(&self, stratum: u32) -> Vec<Option<usize>> {
+        match &self.part {
+            None => (0..self.jobs.len()).map(Some).collect(),
+            Some(part) => part.places_in(stratum),
+        }
+    }
+
+    /// What the order of a stratum follows from.
+    fn seed_of(&self, stratum: u32) -> u64 {
+        match stratum {
+            0 => self.design.seed,
+            _ => seed_of_step(!self.design.seed, stratum),
+        }
+    }
+
+    fn block_slots(
+        &self,
+        begin: Begin,
+        stratum: u32,
+        jobs: &[Option<usize>],
+        slots: &mut Vec<Slot>,
+    ) -> Begin {
+        let blocks = self.builds_of_blocks();
+        let per_job: usize =
+            blocks.iter().map(|builds| builds.len()).sum::<usize>() * self.variants.len();
+        let end = Begin {
+            index: begin.index + (per_job * jobs.len()) as u32,
+            block: begin.block + blocks.len() as u32,
+            ordinal: begin.ordinal + (per_job / self.variants.len()) as u32,
+        };
+        if jobs.iter().all(Option::is_none) {
+            return end;
+        }
+        let mut shuffle = Shuffle::new(self.seed_of(stratum));
+        let mut shuffle_builds = Shuffle::new(!self.seed_of(stratum));
+        let variants = self.variants.len();
+        let Begin {
+            mut index,
+            mut ordinal,
+            ..
+        } = begin;
+        for (builds, block) in blocks.iter().zip(begin.block..) {
             let repeats = builds.len() as u32;
-            for job in 0..self.jobs.len() {
+            for &job in jobs {
                 let order = match self.design.order {
                     Order::Blocks => shuffle.block(variants, repeats),
                     _ => (0..repeats).flat_map(|_| 0..variants).collect(),
                 };
-                let begin = slots.len();
-                push_block(&mut slots, block, job, vec![first; variants], &order);
                 // Which build comes first is drawn as well: the builds of a block are exchanged by its test.
-                for variant in 0..variants {
-                    let drawn = shuffle_builds.block(builds.len(), 1);
-                    let own = slots[begin..].iter_mut().filter(|s| s.variant == variant);
+                let drawn: Vec<Vec<usize>> = (0..variants)
+                    .map(|_| shuffle_builds.block(builds.len(), 1))
+                    .collect();
+                let first = index;
+                index += order.len() as u32;
+                let Some(job) = job else { continue };
+                let at = slots.len();
+                push_block(slots, (first, block, job), vec![ordinal; variants], &order);
+                for (variant, drawn) in drawn.into_iter().enumerate() {
+                    let own = slots[at..].iter_mut().filter(|s| s.variant == variant);
                     own.zip(drawn)
                         .for_each(|(slot, drawn)| slot.build = builds[drawn]);
                 }
             }
-            first += repeats;
+            ordinal += repeats;
         }
-        slots
+        end
     }
 
     /// The builds of which every variant has a run in each block, in order of the blocks.
@@ -195,24 +271,37 @@ impl Plan {
     /// Rounds of pairs, until every candidate has as many pairs at once as runs are wanted: slots 2k and 2k + 1 are a
     /// candidate and the baseline, in random order. The baseline, the first variant, has a run of its own for every
     /// candidate. Each round of a case is a block.
-    fn paired_slots(&self) -> Vec<Slot> {
-        let mut shuffle = Shuffle::new(self.design.seed);
-        let mut slots: Vec<Slot> = Vec::new();
-        let (mut block, mut at_once) = (0, 0);
+    fn paired_slots(
+        &self,
+        begin: Begin,
+        stratum: u32,
+        jobs: &[Option<usize>],
+        slots: &mut Vec<Slot>,
+    ) -> Begin {
+        let mut shuffle = Shuffle::new(self.seed_of(stratum));
+        let Begin {
+            mut index,
+            mut block,
+            ..
+        } = begin;
+        let mut at_once = 0;
         while at_once < self.runs_per_variant() {
             let is_alone = self.design.is_alone(block);
-            for job in 0..self.jobs.len() {
+            for &job in jobs {
                 let order = (1..self.variants.len()).flat_map(|candidate| {
                     let pair = shuffle.block(2, 1);
                     pair.into_iter().map(move |side| side * candidate)
                 });
                 let order: Vec<usize> = order.collect();
-                let first = slots.len();
+                let first = index;
+                index += order.len() as u32;
+                let Some(job) = job else { continue };
+                let at = slots.len();
                 let builds = self.design.layout.builds;
                 let mut done = vec![block; self.variants.len()];
                 done[0] = block * (done.len() as u32 - 1);
-                push_block(&mut slots, block, job, done, &order);
-                for slot in &mut slots[first..] {
+                push_block(slots, (first, block, job), done, &order);
+                for slot in &mut slots[at..] {
                     slot.is_at_once = !is_alone;
                     slot.build = (builds > 0).then(|| at_once % builds);
                 }
@@ -220,8 +309,20 @@ impl Plan {
             block += 1;
             at_once += u32::from(!is_alone);
         }
-        slots
+        Begin {
+            index,
+            block,
+            ordinal: 0,
+        }
     }
+}
+
+/// Where the slots of a stratum begin to count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Begin {
+    index: u32,
+    block: u32,
+    ordinal: u32,
 }
 
 /// Blocks of so many builds, in this order.
@@ -232,11 +333,16 @@ fn in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
         .collect()
 }
 
-/// Adds the slots of one block of a job; `done` are the runs of each variant before it.
-fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>, order: &[usize]) {
-    for (at, &variant) in order.iter().enumerate() {
+/// Adds the slots of one block of a job, from the first one's number on; `done` are the runs of each variant before it.
+fn push_block(
+    slots: &mut Vec<Slot>,
+    (first, block, job): (u32, u32, usize),
+    mut done: Vec<u32>,
+    order: &[usize],
+) {
+    for ((at, &variant), index) in order.iter().enumerate().zip(first..) {
         slots.push(Slot {
-            index: slots.len() as u32,
+            index,
             block,
             job,
             variant,
@@ -251,7 +357,7 @@ fn push_block(slots: &mut Vec<Slot>, block: u32, job: usize, mut done: Vec<u32>,
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{Kind, Route, Source};
     use speedwell_model::{Clock, Layout, Rules, Runs, Samples};
@@ -278,7 +384,7 @@ mod tests {
         );
     }
 
-    fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
+    pub(super) fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
         let source = Source {
             kind: Kind::Fake,
             name: "g/b".into(),
@@ -304,8 +410,12 @@ mod tests {
             samples: None,
             measured: None,
         };
+        let jobs = (0..jobs).map(|number| Job {
+            label: format!("g/b n={number}"),
+            ..job.clone()
+        });
         Plan {
-            jobs: vec![job; jobs],
+            jobs: jobs.collect(),
             variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
             design: Design {
                 order,
@@ -337,6 +447,8 @@ mod tests {
             pin: None,
             shared: false,
             is_search: false,
+            strata: 1,
+            part: None,
         }
     }
 

@@ -287,6 +287,8 @@ impl PlanRequest {
             pin: self.pin.clone(),
             shared: false,
             is_search: false,
+            strata: 1,
+            part: None,
         }
     }
 
@@ -425,6 +427,8 @@ pub struct Resumed {
     pub number: i64,
     /// Its finished slots.
     pub done: BTreeSet<u32>,
+    /// Those of them that failed.
+    pub failed: BTreeSet<u32>,
     /// Its runs.
     pub runs: Vec<Run>,
 }

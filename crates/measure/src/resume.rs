@@ -55,9 +55,14 @@ pub fn resumed(
             bail!("'{}' of session @{number} is gone", gone.display());
         }
     }
-    let runs = store.session(number)?.runs;
-    let done = store.finished_slots(number)?;
-    let resumed = Some(Resumed { number, done, runs });
+    let session = store.session(number)?;
+    let failures = session.failures.iter();
+    let resumed = Some(Resumed {
+        number,
+        done: store.finished_slots(number)?,
+        failed: failures.filter_map(|failure| failure.slot).collect(),
+        runs: session.runs,
+    });
     Ok(Plans {
         plan,
         suite: Suite::default(),

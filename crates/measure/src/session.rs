@@ -81,6 +81,7 @@ pub fn carry_out(
     let mut recorder = match resumed {
         Some(earlier) => {
             (orders.done, orders.earlier) = (earlier.done, earlier.runs);
+            orders.failed = earlier.failed;
             store.resume(earlier.number)?
         }
         None => store.begin(
@@ -234,6 +235,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),
+        machines: Vec::new(),
     }
 }
 

@@ -331,6 +331,7 @@ mod tests {
                 ..Surroundings::default()
             }),
             disturbed: None,
+            machine: None,
             samples: Vec::new(),
             notes: Vec::new(),
             load: None,

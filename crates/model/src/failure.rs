@@ -203,6 +203,13 @@ pub enum Event<'a> {
     },
     /// A slot, or both of a pair, are over, whatever came of them: they will not be executed again on resuming.
     SlotsDone(&'a [u32]),
+    /// All runs of a block of a case are over, repeated ones with them.
+    BlockDone {
+        /// The case's place in the plan.
+        job: usize,
+        /// Its block.
+        block: u32,
+    },
     /// The last event of a session.
     Finished {
         /// Whether the user ended it early.

@@ -32,6 +32,9 @@ pub struct Run {
     /// The rule by which it was put aside, where such rules were fixed before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
+    /// Which machine of the session executed it, where the session has machines ([`crate::Session::machines`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<u32>,
     /// Every value it reported, in order, warm-up excluded.
     pub samples: Vec<Sample>,
     /// Remarks a reader of the figures should know, as whole sentences.

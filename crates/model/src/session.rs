@@ -3,7 +3,7 @@
 
 use crate::{
     Bisection, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, Variant,
+    Series, SessionMachine, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -60,6 +60,10 @@ pub struct Session {
     /// and variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Recording>,
+    /// What it was measured on, where that was not the machine of the program that wrote it down: [`Run::machine`] is a
+    /// place in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<SessionMachine>,
 }
 
 impl Session {
@@ -81,6 +85,7 @@ impl Session {
             runs: runs.cloned().collect(),
             failures: Vec::new(),
             profiles: Vec::new(),
+            machines: self.machines.clone(),
         }
     }
 

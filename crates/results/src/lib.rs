@@ -1,8 +1,9 @@
 //! Where sessions come from and where they are stored.
 //!
 //! [`store`] is Speedwell's own database, [`formats`] reads and writes files: result files of other programs and Speedwell's own
-//! JSON Lines. [`foreign`] reads what other programs print into plain figures and knows nothing of sessions.
+//! JSON Lines, [`spool`] what a machine of a fleet writes while it measures. [`foreign`] reads what other programs print into plain figures and knows nothing of sessions.
 
 pub mod foreign;
 pub mod formats;
+pub mod spool;
 pub mod store;

@@ -30,6 +30,8 @@ pub struct Orders {
     pub done: BTreeSet<u32>,
     /// The runs of a session that is being resumed.
     pub earlier: Vec<Run>,
+    /// Its slots that failed.
+    pub failed: BTreeSet<u32>,
     /// Stop at the first failure.
     pub fail_fast: bool,
     /// End with the first block that is complete after this time.
@@ -67,9 +69,11 @@ pub fn execute(
         done: orders.done.len(),
     };
     execution.tell(&started)?;
-    execution.restore(orders.earlier, &slots)?;
+    execution.restore(&orders, &slots)?;
     let mut ended = Ended::Complete;
+    let mut end = 0;
     for together in slots.chunk_by(Slot::is_paired_with) {
+        end += together.len();
         if interrupted() {
             ended = Ended::Interrupted;
             break;
@@ -80,7 +84,7 @@ pub fn execute(
             continue;
         }
         if !together.iter().any(|slot| execution.is_over(slot)) {
-            match execution.step_and_repeat(together, &slots)? {
+            match execution.step_and_repeat(together, &slots[..end])? {
                 Stepped::Interrupted => ended = Ended::Interrupted,
                 Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
                 _ => {}
@@ -89,10 +93,11 @@ pub fn execute(
         if ended != Ended::Complete {
             break;
         }
+        let later = &slots[end..];
         if slot.closes_block {
-            execution.give_up(slot, &slots)?;
+            execution.close_block(slot)?;
+            execution.give_up(slot, later)?;
         }
-        let later = &slots[slot.index as usize + 1..];
         if later.first().is_none_or(|next| next.block != slot.block) {
             execution.settle(later)?;
             if orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
@@ -169,15 +174,33 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over the runs of a session that is being resumed, and its decisions with them.
-    pub fn restore(&mut self, earlier: Vec<Run>, slots: &[Slot]) -> anyhow::Result<()> {
-        for run in earlier {
-            if let Some(slot) = slots.get(run.slot as usize) {
-                self.runs.entry(slot.job).or_default().push(run);
+    /// Takes over what a session that is being resumed has, and its decisions with it.
+    pub fn restore(&mut self, orders: &Orders, slots: &[Slot]) -> anyhow::Result<()> {
+        for run in &orders.earlier {
+            // Those of a part of a plan have the numbers that they have in the whole.
+            if let Ok(at) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
+                let own = self.runs.entry(slots[at].job).or_default();
+                own.push(run.clone());
             }
         }
-        let decided = self.decided();
-        self.over.extend(decided);
+        let (done, left): (Vec<Slot>, Vec<Slot>) = slots
+            .iter()
+            .partition(|slot| orders.done.contains(&slot.index));
+        let had_run: HashSet<u32> = orders.earlier.iter().map(|run| run.slot).collect();
+        for slot in &done {
+            let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
+            if orders.failed.contains(&slot.index) {
+                *failures += 1;
+            } else if had_run.contains(&slot.index) {
+                *failures = 0;
+            }
+        }
+        for slot in done.iter().filter(|slot| slot.closes_block) {
+            self.give_up(slot, &left)?;
+        }
+        for job in self.decided() {
+            self.end(job, &left)?;
+        }
         Ok(())
     }
 
@@ -191,8 +214,9 @@ impl<'a, 'o> Execution<'a, 'o> {
         failed.is_some_and(|&count| count >= GIVE_UP_AFTER)
     }
 
-    /// As [`Execution::step`]; at the end of a block, slots of it whose run was disturbed are executed again.
-    fn step_and_repeat(&mut self, together: &[Slot], slots: &[Slot]) -> anyhow::Result<Stepped> {
+    /// As [`Execution::step`]; at the end of a block, slots of it whose run was disturbed are executed again. `so_far` are all
+    /// slots up to these.
+    fn step_and_repeat(&mut self, together: &[Slot], so_far: &[Slot]) -> anyhow::Result<Stepped> {
         let mut stepped = self.step(together)?;
         let [.., last] = together else {
             return Ok(stepped);
@@ -201,7 +225,6 @@ impl<'a, 'o> Execution<'a, 'o> {
             return Ok(stepped);
         }
         let is_other = |slot: &Slot| (slot.job, slot.block) != (last.job, last.block);
-        let so_far = &slots[..=last.index as usize];
         let block = so_far.rsplit(is_other).next().unwrap_or_default();
         for repeated in 1..=MOST_REPETITIONS {
             for slot in block {
@@ -339,6 +362,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             // What was no process of its own cannot have been disturbed.
             surroundings: attempt.usage.map(|_| surroundings),
             disturbed: None,
+            machine: None,
             samples: seen.samples,
             notes: seen.notes,
             load: seen.load,
@@ -412,12 +436,23 @@ impl<'a, 'o> Execution<'a, 'o> {
     }
 
     /// After a block of one case: is it hopeless?
-    pub fn give_up(&mut self, slot: &Slot, slots: &[Slot]) -> anyhow::Result<()> {
+    pub fn give_up(&mut self, slot: &Slot, later: &[Slot]) -> anyhow::Result<()> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         if self.over.contains(&slot.job) || !self.is_hopeless_case(slot.job, runs) {
             return Ok(());
         }
-        self.end(slot.job, &slots[slot.index as usize + 1..])
+        self.end(slot.job, later)
+    }
+
+    /// Tells that a block is over, unless its case was over before.
+    fn close_block(&mut self, slot: &Slot) -> anyhow::Result<()> {
+        if self.over.contains(&slot.job) {
+            return Ok(());
+        }
+        self.tell(&Event::BlockDone {
+            job: slot.job,
+            block: slot.block,
+        })
     }
 
     fn end(&mut self, job: usize, later: &[Slot]) -> anyhow::Result<()> {

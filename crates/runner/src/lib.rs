@@ -2,6 +2,8 @@
 
 mod execute;
 pub mod experiment;
+#[cfg(test)]
+mod histories;
 pub mod load;
 mod pairs;
 pub mod profile;

@@ -170,6 +170,7 @@ fn pass_on(
             usage: attempt.usage,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples: seen.samples,
             notes: seen.notes,
             load: None,

@@ -95,6 +95,7 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
             ..Surroundings::default()
         }),
         disturbed: None,
+        machine: None,
         samples: (0..samples).map(sample).collect(),
         notes: Vec::new(),
         load: None,
@@ -134,6 +135,7 @@ fn session() -> Session {
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        machines: Vec::new(),
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         origin: None,
         runs: Vec::new(),
         profiles: Vec::new(),
+        machines: Vec::new(),
         failures: Vec::new(),
     }
 }
@@ -75,6 +76,7 @@ pub(super) fn add(session: &mut Session, case: &str, variant: &str, figures: &[(
         usage: None,
         surroundings: None,
         disturbed: None,
+        machine: None,
         samples: figures.iter().map(sample).collect(),
         notes: Vec::new(),
         load: None,

@@ -309,6 +309,7 @@ mod tests {
             usage: None,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples: Vec::new(),
             notes: Vec::new(),
             load: None,

@@ -210,6 +210,7 @@ impl Search<'_, '_> {
             usage: None,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples: seen.samples,
             notes: seen.notes,
             load: None,

@@ -96,6 +96,7 @@ impl Imported {
             usage: None,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples: process.samples,
             notes: process.notes,
             load: None,
@@ -218,6 +219,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        machines: Vec::new(),
     }
 }
 
@@ -245,6 +247,7 @@ pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Se
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        machines: Vec::new(),
         variants: vec![Variant::plain(VARIANT)],
         state: State::Imported,
         command: vec!["merge".to_owned(), label.to_owned()],

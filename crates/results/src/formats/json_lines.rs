@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
     Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run, Sample, Session,
-    State, Surroundings, Usage, Value, Variant,
+    SessionMachine, State, Surroundings, Usage, Value, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
-        version: VERSION,
+        version: version_of(session),
         id: session.id.clone(),
         started_unix_ms: session.started_unix_ms,
         state: session.state,
@@ -45,6 +45,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         runs: Some(session.runs.len()),
         failures: Some(session.failures.len()),
         profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
+        machines: session.machines.clone(),
     })?;
     serde_json::from_str::<HeaderLine>(&header)
         .with_context(|| format!("cannot write the header of the session: {header}"))?;
@@ -74,7 +75,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
+pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
     Ok(RunLine {
         benchmark: Cow::Borrowed(&run.case.benchmark),
         parameters: parameters(&run.case),
@@ -87,6 +88,7 @@ fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         usage: run.usage,
         surroundings: run.surroundings,
         disturbed: run.disturbed.as_deref().map(Cow::Borrowed),
+        machine: run.machine,
         samples: run
             .samples
             .iter()
@@ -162,7 +164,12 @@ struct Reading {
     /// What the header of the last session announced, and its line.
     announced: [Option<usize>; 3],
     header_line: usize,
-    /// Names and cases met so far: all runs share them.
+    shared: Shared,
+}
+
+/// Names and cases met so far: all runs share them.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
     names: HashSet<Arc<str>>,
     cases: HashMap<String, Vec<Arc<Case>>>,
 }
@@ -174,7 +181,7 @@ impl Reading {
             self.end_session()?;
             return self.header(text, number, &kind, line.version);
         }
-        let run = line.run.map(|run| self.run(run));
+        let run = line.run.map(|run| self.shared.run(run));
         let Some(session) = self.sessions.last_mut() else {
             bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
         };
@@ -219,6 +226,7 @@ impl Reading {
             runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
             failures: Vec::new(),
             profiles: Vec::new(),
+            machines: header.machines,
         });
         Ok(())
     }
@@ -229,6 +237,18 @@ impl Reading {
             return Ok(());
         };
         let [runs, failures, profiles] = self.announced;
+        let machines = session.machines.len() as u32;
+        if let Some(run) = session
+            .runs
+            .iter()
+            .find(|run| run.machine.is_some_and(|place| place >= machines))
+        {
+            bail!(
+                "line {}: the session has {machines} machines, and the run of slot {} is of none of them",
+                self.header_line,
+                run.slot
+            );
+        }
         for (what, announced, found) in [
             ("runs", runs, session.runs.len()),
             ("failures", failures, session.failures.len()),
@@ -244,8 +264,11 @@ impl Reading {
         }
         Ok(())
     }
+}
 
-    fn run(&mut self, line: RunLine<'_>) -> Run {
+impl Shared {
+    /// The run of a line.
+    pub fn run(&mut self, line: RunLine<'_>) -> Run {
         let case = Case::new(line.benchmark, line.parameters.into_owned());
         Run {
             case: self.case(case),
@@ -258,6 +281,7 @@ impl Reading {
             usage: line.usage,
             surroundings: line.surroundings,
             disturbed: line.disturbed.map(Cow::into_owned),
+            machine: line.machine,
             samples: line
                 .samples
                 .into_iter()
@@ -303,8 +327,13 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     })
 }
 
-/// The version written here, and the highest that is read.
-const VERSION: u64 = 1;
+/// The highest version that is read.
+const VERSION: u64 = 2;
+
+/// The version that a session is written in. A reader of version 1 would take the runs of all machines for those of one.
+fn version_of(session: &Session) -> u64 {
+    if session.machines.len() > 1 { 2 } else { 1 }
+}
 
 /// The kinds of lines. Exactly one of the keys is present.
 #[derive(Default, Serialize, Deserialize)]
@@ -348,11 +377,14 @@ struct HeaderLine {
     pub failures: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<usize>,
+    /// What it was measured on, where that was not the machine of the program that wrote it down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<SessionMachine>,
 }
 
 /// One run.
 #[derive(Serialize, Deserialize)]
-struct RunLine<'a> {
+pub(crate) struct RunLine<'a> {
     #[serde(borrow)]
     pub benchmark: Cow<'a, str>,
     /// Name and value of every parameter, in the order in which the benchmark reports them.
@@ -377,6 +409,9 @@ struct RunLine<'a> {
     /// The rule by which the run was put aside.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Cow<'a, str>>,
+    /// Place in the header's `machines`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<u32>,
     #[serde(borrow)]
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
@@ -402,7 +437,7 @@ struct ProfileLine<'a> {
 
 /// One sample of a run.
 #[derive(Serialize, Deserialize)]
-struct SampleLine<'a> {
+pub(crate) struct SampleLine<'a> {
     #[serde(borrow)]
     pub metric: Cow<'a, str>,
     pub value: Number,
@@ -415,7 +450,7 @@ struct SampleLine<'a> {
 /// A number that need not be finite: JSON has no word for those, so they are written as the
 /// strings that JavaScript prints.
 #[derive(Clone, Copy)]
-struct Number(pub f64);
+pub(crate) struct Number(pub f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {

@@ -150,6 +150,14 @@ impl Store {
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
+            machines: texts(
+                &self.database,
+                sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY place"),
+                number,
+            )?
+            .iter()
+            .map(|detail| from_json(detail))
+            .collect::<anyhow::Result<_>>()?,
         })
     }
 }
@@ -199,8 +207,10 @@ fn runs(file: &Database, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<V
     let mut statement = file.prepare(sql!(
         "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                 system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
-                voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed
-         FROM run LEFT JOIN load USING (session, place) WHERE session = $1 ORDER BY place"
+                voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                machine
+         FROM run LEFT JOIN load USING (session, place)
+         WHERE session = $1 AND set_aside IS NULL ORDER BY place"
     ))?;
     let mut rows = statement.query(given![session])?;
     let mut names = Names::new(file);
@@ -208,9 +218,12 @@ fn runs(file: &Database, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<V
     while let Some(row) = rows.next()? {
         let place: i64 = row.get(0)?;
         while let Some(found) =
-            sample_row.filter(|found| found.get(0).is_ok_and(|of: i64| of == place))
+            sample_row.filter(|found| found.get(0).is_ok_and(|of: i64| of <= place))
         {
-            unpack(&found, metrics, &mut unpacking)?;
+            // Those of a run that was set aside are passed over.
+            if found.get::<i64>(0)? == place {
+                unpack(&found, metrics, &mut unpacking)?;
+            }
             sample_row = samples.next()?;
         }
         runs.push(run(&row, &mut names, unpacking.take())?);
@@ -284,6 +297,7 @@ fn run(row: &Row<'_>, names: &mut Names<'_>, samples: Vec<Sample>) -> anyhow::Re
         usage,
         surroundings: surroundings.map(from_json).transpose()?,
         disturbed: row.get(19)?,
+        machine: row.get(20)?,
         samples,
         notes: notes.map(from_json).transpose()?.unwrap_or_default(),
         load: row.text_or_null(12)?.map(Arc::from),

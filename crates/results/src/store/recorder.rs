@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// they do when variants run in parallel.
 #[derive(Debug)]
 pub struct Recorder<'a> {
-    store: &'a mut Store,
+    pub(super) store: &'a mut Store,
     writer: SessionWriter,
     open_slots: BTreeMap<u32, Vec<Entry>>,
 }
@@ -142,6 +142,20 @@ impl Recorder<'_> {
         })
     }
 
+    /// Notes that a case needs no more runs, and how many of the planned ones it is spared.
+    pub(super) fn decide(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
+        self.write(|writer, file| {
+            file.execute(
+                sql!(
+                    "INSERT INTO case_decided (session, id, saved_runs) VALUES ($1, $2, $3)
+                     ON CONFLICT (session, id) DO UPDATE SET saved_runs = excluded.saved_runs"
+                ),
+                given![writer.session(), label, saved as i64],
+            )?;
+            Ok(())
+        })
+    }
+
     fn keep(&mut self, slot: u32, entry: Entry) {
         self.open_slots.entry(slot).or_default().push(entry);
     }
@@ -174,7 +188,7 @@ impl Recorder<'_> {
 
     /// Results of slots that never became done are kept as well: a user who does not resume has
     /// paid for them, and resuming drops them first.
-    fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
+    pub(super) fn finish(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
             self.close_slots(&[slot], !interrupted)?;
@@ -188,10 +202,10 @@ impl Recorder<'_> {
     }
 
     /// Writes in one transaction, and forgets cached numbers if it did not succeed.
-    fn write(
+    pub(super) fn write<T>(
         &mut self,
-        work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let writer = &mut self.writer;
         let done = self.store.change(|file| work(writer, file));
         if done.is_err() {
@@ -210,16 +224,7 @@ impl Observer for Recorder<'_> {
                 None => self.write(|writer, file| writer.failure_once(file, failure))?,
             },
             Event::SlotsDone(slots) => self.close_slots(slots, true)?,
-            Event::CaseDecided { label, saved } => self.write(|writer, file| {
-                file.execute(
-                    sql!(
-                        "INSERT INTO case_decided (session, id, saved_runs) VALUES ($1, $2, $3)
-                         ON CONFLICT (session, id) DO UPDATE SET saved_runs = excluded.saved_runs"
-                    ),
-                    given![writer.session(), *label, *saved as i64],
-                )?;
-                Ok(())
-            })?,
+            Event::CaseDecided { label, saved } => self.decide(label, *saved)?,
             Event::Declared(metric) => self.declare(metric)?,
             Event::Finished { interrupted } => self.finish(*interrupted)?,
             _ => {}

@@ -153,6 +153,7 @@ mod tests {
             usage: None,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples,
             notes: Vec::new(),
             load: None,

@@ -57,6 +57,7 @@ pub(super) const STEPS: &[Step] = &[
     DISTURBANCE,
     HISTORY,
     SERVER,
+    FLEET,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -109,6 +110,10 @@ const HISTORY: Step = Step {
 /// deleted, comments that were posted. Each project of a server has all tables of its own; tokens and what was done with
 /// them lie in those that the server was started with.
 const SERVER: Step = Step::same(include_str!("steps/11-server.sql"));
+
+/// Sessions on several machines: which there were, what each got to do, and whose every block is. The run of a session without
+/// such machines says nothing of them, as before.
+const FLEET: Step = Step::same(include_str!("steps/12-fleet.sql"));
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

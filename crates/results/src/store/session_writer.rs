@@ -7,7 +7,7 @@ use crate::formats::json_lines;
 use anyhow::Context;
 use serde::{Serialize, de::DeserializeOwned};
 use speedwell_model::{
-    Better, Case, Failure, Metric, Origin, Recording, Run, Session, State, Usage,
+    Better, Case, Failure, Metric, Origin, Recording, Run, Session, SessionMachine, State, Usage,
 };
 use speedwell_process::Identity;
 use std::collections::HashMap;
@@ -24,6 +24,9 @@ pub(super) struct SessionWriter {
     metrics: HashMap<Arc<str>, i64>,
     cases: HashMap<(String, String), i64>,
 }
+
+/// So many bits of a place count the entries of a block, where places follow from slots.
+const PLACES_OF_A_SLOT: u32 = 24;
 
 impl SessionWriter {
     /// Continues a session that is in the file.
@@ -76,6 +79,9 @@ impl SessionWriter {
         if let Some(origin) = &session.origin {
             writer.origin(file, origin)?;
         }
+        for (place, machine) in (0..).zip(&session.machines) {
+            writer.machine(file, place, machine)?;
+        }
         Ok(writer)
     }
 
@@ -94,6 +100,79 @@ impl SessionWriter {
                 &to_json("origin", origin)?,
             ],
         )?;
+        Ok(())
+    }
+
+    /// Enters a machine of the session, or replaces what was known of it.
+    pub fn machine(
+        &self,
+        file: &Database,
+        place: u32,
+        machine: &SessionMachine,
+    ) -> anyhow::Result<()> {
+        file.execute(
+            sql!(
+                "INSERT INTO fleet_machine (session, place, id, detail) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (session, place) DO UPDATE SET
+                     id = excluded.id, detail = excluded.detail"
+            ),
+            given![
+                self.session,
+                place,
+                &machine.id,
+                &to_json("machine", machine)?
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Goes on where the entries of a block belong whose first slot that is, whatever has been entered so far: blocks come in
+    /// any order, and are read in that of the plan.
+    pub fn at_slot(&mut self, slot: u32) {
+        let place = (i64::from(slot) + 1) << PLACES_OF_A_SLOT;
+        (self.runs, self.failures) = (place, place);
+    }
+
+    /// Notes where a metric was reported first. Blocks come in any order, and the first metric of a session is its primary one.
+    pub fn reported(&self, file: &Database, name: &str, first: i64) -> Result<(), Error> {
+        file.execute(
+            sql!(
+                "UPDATE metric SET first = $1 WHERE session = $2 AND name = $3
+                 AND (first IS NULL OR first > $1)"
+            ),
+            given![first, self.session, name],
+        )?;
+        Ok(())
+    }
+
+    /// Puts the metrics of a session whose blocks were merged into the order in which they were reported.
+    pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
+        let sql = sql!("SELECT place FROM metric WHERE session = $1 ORDER BY first, place");
+        let ordered: Vec<i64> = file.query(sql, given![self.session], |row| row.get(0))?;
+        if ordered.is_sorted() {
+            return Ok(());
+        }
+        // By way of places that nobody has, because two metrics never share one.
+        let away = 1 << PLACES_OF_A_SLOT;
+        for (&place, new) in ordered.iter().zip(away..) {
+            file.execute(
+                sql!("UPDATE metric SET place = $1 WHERE session = $2 AND place = $3"),
+                given![new, self.session, place],
+            )?;
+            file.execute(
+                sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3"),
+                given![new, self.session, place],
+            )?;
+        }
+        file.execute(
+            sql!("UPDATE metric SET place = place - $1 WHERE session = $2"),
+            given![away, self.session],
+        )?;
+        file.execute(
+            sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2"),
+            given![away, self.session],
+        )?;
+        self.metrics.clear();
         Ok(())
     }
 
@@ -239,8 +318,8 @@ impl SessionWriter {
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
                      involuntary_switches, notes, slot_done, build, voluntary_switches,
-                     minor_faults, major_faults, migrations, surroundings, disturbed)
-                 {{rows:21}} ON CONFLICT DO NOTHING"
+                     minor_faults, major_faults, migrations, surroundings, disturbed, machine)
+                 {{rows:22}} ON CONFLICT DO NOTHING"
             ),
             &rows,
         )?;
@@ -266,7 +345,7 @@ impl SessionWriter {
         run: &'a Run,
         texts: &'a Texts,
         done: bool,
-    ) -> [Given<'a>; 21] {
+    ) -> [Given<'a>; 22] {
         let usage = run.usage.as_ref();
         let count = |of: fn(&Usage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
         *given![
@@ -291,6 +370,7 @@ impl SessionWriter {
             count(|usage| usage.migrations),
             &texts.surroundings,
             &run.disturbed,
+            run.machine,
         ]
     }
 

@@ -60,6 +60,7 @@ pub fn session(seed: u64) -> Session {
         origin: origin(&mut dice),
         runs,
         failures: (0..dice.up_to(4)).map(|_| failure(&mut dice)).collect(),
+        machines: Vec::new(),
         profiles: (0..dice.up_to(4))
             .map(|place| recording(place, &mut dice))
             .collect(),
@@ -212,6 +213,7 @@ fn run(
             temperature_c: dice.maybe(|dice| dice.0.random()),
         }),
         disturbed: dice.maybe(Dice::word),
+        machine: None,
         samples: (0..dice.up_to(7) - 1)
             .map(|_| sample(&names, dice))
             .collect(),

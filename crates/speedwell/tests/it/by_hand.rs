@@ -37,6 +37,7 @@ pub fn blank(id: &str) -> Session {
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        machines: Vec::new(),
     }
 }
 
@@ -54,6 +55,7 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
         usage: None,
         surroundings: None,
         disturbed: None,
+        machine: None,
         samples: vec![Sample {
             metric: metric.into(),
             value,

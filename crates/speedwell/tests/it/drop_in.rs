@@ -179,6 +179,7 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
         usage: None,
         surroundings: None,
         disturbed: None,
+        machine: None,
         samples: vec![Sample {
             metric: Metric::THROUGHPUT.into(),
             value: rate,

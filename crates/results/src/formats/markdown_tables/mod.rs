@@ -112,6 +112,7 @@ fn run(cell: &Cell, slot: usize) -> Run {
         usage: None,
         surroundings: None,
         disturbed: None,
+        machine: None,
         samples: Vec::new(),
         notes: Vec::new(),
         load: None,

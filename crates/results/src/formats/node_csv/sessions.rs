@@ -107,6 +107,7 @@ impl Collected {
             usage: None,
             surroundings: None,
             disturbed: None,
+            machine: None,
             samples: vec![Sample {
                 metric: self.metric.clone(),
                 value: row.rate,

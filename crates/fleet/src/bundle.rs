@@ -1,0 +1,444 @@
+//! All that a machine needs, by content: a sorted list of files with their digests. What has the same content has the same
+//! name, wherever and whenever it was gathered, and is sent once.
+//!
+//! Decides what a list may hold: nothing in it can lie outside the folder that it is laid out in, neither when it is made nor
+//! when it is unpacked. Start at [`Bundle::gather`]; [`super::depot`] is the other end.
+
+use anyhow::{Context, bail, ensure};
+use ring::digest::{self, SHA256};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+/// What the files of benchmarks may take together: more is a folder that holds something else, too.
+pub const LIMIT_BYTES: u64 = 256 << 20;
+
+/// Folders that no benchmark reads.
+const NOT_SENT: [&str; 2] = [".git", ".speedwell"];
+
+/// A file of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where it lies in the bundle: relative, with `/`, without `.` and `..`.
+    pub path: String,
+    /// Whether it can be executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_program: bool,
+    /// The SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// What is put into a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// A folder with all that belongs to it: what git tracks or does not ignore, where git knows it, else everything.
+    Folder {
+        /// Where it is.
+        from: PathBuf,
+        /// Where it lies in the bundle.
+        to: String,
+    },
+    /// A program.
+    Program {
+        /// Where it is.
+        from: PathBuf,
+        /// Where it lies in the bundle.
+        to: String,
+    },
+    /// A file that is not on a disk.
+    Text {
+        /// What is in it.
+        text: String,
+        /// Where it lies in the bundle.
+        to: String,
+    },
+}
+
+/// Files by content, and where they are here.
+#[derive(Debug, Clone, Default)]
+pub struct Bundle {
+    entries: Vec<Entry>,
+    contents: BTreeMap<String, Content>,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    File(PathBuf),
+    Text(String),
+}
+
+impl Bundle {
+    /// Reads and hashes everything.
+    ///
+    /// # Errors
+    /// Something cannot be read, is neither file nor folder, leads out of the bundle, or there is more than [`LIMIT_BYTES`].
+    pub fn gather(wanted: &[Wanted]) -> anyhow::Result<Bundle> {
+        let mut bundle = Bundle::default();
+        let mut of_benchmarks: Vec<(u64, PathBuf)> = Vec::new();
+        for one in wanted {
+            match one {
+                Wanted::Folder { from, to } => {
+                    for file in files_of(from)? {
+                        let inside = file.to_str().with_context(|| {
+                            format!("the name of '{}' is not UTF-8", file.display())
+                        })?;
+                        let path = from.join(&file);
+                        let bytes = bundle.add_file(&path, format!("{to}/{inside}"), from)?;
+                        of_benchmarks.push((bytes, path));
+                    }
+                }
+                Wanted::Program { from, to } => {
+                    let path = fs::canonicalize(from)
+                        .with_context(|| format!("cannot find '{}'", from.display()))?;
+                    let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+                    bundle.add_file(&path, to.clone(), &folder)?;
+                }
+                Wanted::Text { text, to } => bundle.add(
+                    Entry {
+                        path: to.clone(),
+                        is_program: false,
+                        sha256: hex(digest::digest(&SHA256, text.as_bytes()).as_ref()),
+                        bytes: text.len() as u64,
+                    },
+                    Content::Text(text.clone()),
+                ),
+            }
+        }
+        ensure_small(of_benchmarks)?;
+        bundle.entries.sort();
+        bundle.entries.dedup();
+        check(&bundle.entries)?;
+        Ok(bundle)
+    }
+
+    /// Adds a file of the folder `inside`; its length.
+    fn add_file(&mut self, from: &Path, to: String, inside: &Path) -> anyhow::Result<u64> {
+        let failed = || format!("cannot send '{}'", from.display());
+        let real = fs::canonicalize(from).with_context(failed)?;
+        let inside = fs::canonicalize(inside).with_context(failed)?;
+        ensure!(
+            real.starts_with(&inside),
+            "'{}' is a link to '{}', which is not sent with it",
+            from.display(),
+            real.display()
+        );
+        let facts = fs::metadata(&real).with_context(failed)?;
+        ensure!(facts.is_file(), "'{}' is no file", from.display());
+        let entry = Entry {
+            path: to,
+            is_program: facts.permissions().mode() & 0o100 != 0,
+            sha256: digest_of(&mut File::open(&real).with_context(failed)?).with_context(failed)?,
+            bytes: facts.len(),
+        };
+        self.add(entry, Content::File(real));
+        Ok(facts.len())
+    }
+
+    fn add(&mut self, entry: Entry, content: Content) {
+        self.contents.insert(entry.sha256.clone(), content);
+        self.entries.push(entry);
+    }
+
+    /// Its files, sorted by path.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The name of a bundle of that content.
+    pub fn id(&self) -> String {
+        id_of(&self.entries)
+    }
+
+    /// What an entry holds.
+    ///
+    /// # Errors
+    /// The file is gone.
+    pub fn open(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
+        Ok(match self.contents.get(sha256) {
+            Some(Content::File(path)) => Box::new(
+                File::open(path).with_context(|| format!("cannot read '{}'", path.display()))?,
+            ),
+            Some(Content::Text(text)) => Box::new(text.as_bytes()),
+            None => bail!("the bundle has nothing of digest {sha256}"),
+        })
+    }
+}
+
+/// The name of a bundle of these files: the digest of its list.
+pub fn id_of(entries: &[Entry]) -> String {
+    let mut context = digest::Context::new(&SHA256);
+    for entry in entries {
+        let mode = if entry.is_program { 'x' } else { '-' };
+        let line = format!("{} {mode} {} {}\n", entry.path, entry.sha256, entry.bytes);
+        context.update(line.as_bytes());
+    }
+    hex(context.finish().as_ref())
+}
+
+/// Refuses a list that could not be laid out in one folder, whoever made it.
+///
+/// # Errors
+/// A path that is absolute, leads out, occurs twice or lies below a file; a digest that is none.
+pub fn check(entries: &[Entry]) -> anyhow::Result<()> {
+    for pair in entries.windows(2) {
+        ensure!(
+            pair[0].path < pair[1].path,
+            "the bundle has two files '{}'",
+            pair[1].path
+        );
+    }
+    let is_digest = |text: &str| {
+        text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    for entry in entries {
+        let path = Path::new(&entry.path);
+        let is_inside = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let is_plain = !entry.path.is_empty()
+            && !entry.path.contains(['\n', '\0'])
+            && !entry.path.ends_with('/')
+            && !entry.path.contains("//")
+            && !entry.path.split('/').any(|part| part == ".");
+        ensure!(
+            is_inside && is_plain,
+            "the bundle has a file '{}'",
+            entry.path.escape_debug()
+        );
+        ensure!(is_digest(&entry.sha256), "'{}' has no digest", entry.path);
+        let mut above = path.ancestors().skip(1);
+        let is_file = |above: &Path| {
+            let found = entries.binary_search_by(|known| {
+                Path::new(&known.path).as_os_str().cmp(above.as_os_str())
+            });
+            found.is_ok()
+        };
+        ensure!(!above.any(is_file), "'{}' lies in a file", entry.path);
+    }
+    Ok(())
+}
+
+/// Refuses what cannot all be benchmarks, with the largest files.
+fn ensure_small(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
+    let all: u64 = files.iter().map(|(bytes, _)| bytes).sum();
+    if all <= LIMIT_BYTES {
+        return Ok(());
+    }
+    files.sort();
+    let largest = files.iter().rev().take(5);
+    let largest: Vec<String> = largest
+        .map(|(bytes, path)| format!("  {} MiB  {}", bytes >> 20, path.display()))
+        .collect();
+    bail!(
+        "the folders of the benchmarks hold {} MiB, and at most {} MiB are sent to a machine; the largest files:\n{}\n\
+         hint: git's ignore files keep them out, and so does a folder for benchmarks alone",
+        all >> 20,
+        LIMIT_BYTES >> 20,
+        largest.join("\n")
+    )
+}
+
+/// The files that belong to a folder, from there.
+fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(files) = files_of_git(folder) {
+        // What was deleted and not committed is still in its list.
+        return Ok(files
+            .into_iter()
+            .filter(|file| folder.join(file).exists())
+            .collect());
+    }
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(inside) = folders.pop() {
+        let path = folder.join(&inside);
+        let failed = || format!("cannot read the folder '{}'", path.display());
+        for entry in fs::read_dir(&path).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let name = inside.join(entry.file_name());
+            let is_sent = !NOT_SENT.iter().any(|own| entry.file_name() == *own);
+            if is_sent && entry.file_type().with_context(failed)?.is_dir() {
+                folders.push(name);
+            } else if is_sent {
+                files.push(name);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// What git tracks or does not ignore there; nothing where it knows no such folder.
+fn files_of_git(folder: &Path) -> Option<Vec<PathBuf>> {
+    let listed = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .output()
+        .ok()?;
+    let names = String::from_utf8(listed.stdout).ok()?;
+    let files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
+    // A folder that is ignored as a whole was meant when its name was typed.
+    (listed.status.success() && !files.is_empty()).then_some(files)
+}
+
+/// The SHA-256 of what is read, in hexadecimal digits.
+pub(crate) fn digest_of(from: &mut dyn Read) -> io::Result<String> {
+    let mut context = digest::Context::new(&SHA256);
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(hex(context.finish().as_ref())),
+            read => context.update(&buffer[..read]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::{Bundle, Entry, Wanted, check};
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn of(folder: &Path) -> anyhow::Result<Bundle> {
+        Bundle::gather(&[Wanted::Folder {
+            from: folder.into(),
+            to: "files/0".into(),
+        }])
+    }
+
+    const FILES: [(&str, &str); 3] = [("b.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")];
+
+    #[test]
+    fn the_id_follows_from_the_content_alone() {
+        let one = folder_with(&FILES);
+        let id = of(one.path()).unwrap().id();
+        let mut files = FILES;
+        files.reverse();
+        let other = folder_with(&files);
+        let old = SystemTime::now() - Duration::from_secs(100_000);
+        let file = fs::File::open(other.path().join("b.js")).unwrap();
+        file.set_modified(old).unwrap();
+        assert_eq!(of(other.path()).unwrap().id(), id);
+        fs::set_permissions(other.path().join("b.js"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_ne!(
+            of(other.path()).unwrap().id(),
+            id,
+            "whether it can be executed counts"
+        );
+        let changed = folder_with(&[("b.js", "c"), ("a/x.js", "x"), ("a/y.js", "x")]);
+        assert_ne!(of(changed.path()).unwrap().id(), id);
+        let renamed = folder_with(&[("c.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")]);
+        assert_ne!(of(renamed.path()).unwrap().id(), id);
+    }
+
+    #[test]
+    fn what_git_ignores_is_not_sent() {
+        let folder = folder_with(&[("a.js", "a"), ("big.log", "z"), (".gitignore", "*.log\n")]);
+        let git = |words: &[&str]| {
+            let mut git = std::process::Command::new("git");
+            git.arg("-C")
+                .arg(folder.path())
+                .args(words)
+                .output()
+                .unwrap()
+        };
+        assert!(git(&["init", "-q"]).status.success());
+        let bundle = of(folder.path()).unwrap();
+        let paths: Vec<&str> = bundle.entries().iter().map(|e| e.path.as_str()).collect();
+        assert_eq!(paths, ["files/0/.gitignore", "files/0/a.js"]);
+    }
+
+    #[test]
+    fn links_lead_to_what_is_sent_or_are_refused() {
+        let folder = folder_with(&FILES);
+        symlink("b.js", folder.path().join("inner.js")).unwrap();
+        let bundle = of(folder.path()).unwrap();
+        let inner = bundle
+            .entries()
+            .iter()
+            .find(|e| e.path == "files/0/inner.js");
+        assert_eq!(inner.unwrap().bytes, 1);
+        symlink("/etc/passwd", folder.path().join("outer.js")).unwrap();
+        let refusal = of(folder.path()).unwrap_err().to_string();
+        assert!(
+            refusal.contains("outer.js' is a link to '/etc/passwd'"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn hostile_lists_are_refused() {
+        let entry = |path: &str| Entry {
+            path: path.into(),
+            is_program: false,
+            sha256: "0".repeat(64),
+            bytes: 0,
+        };
+        for path in [
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "",
+            ".",
+            "a/./b",
+            "a//b",
+            "a/",
+            "a\nb",
+            "a\0b",
+        ] {
+            assert!(check(&[entry(path)]).is_err(), "{path:?}");
+        }
+        assert!(
+            check(&[entry("a"), entry("a/b")]).is_err(),
+            "a file in a file"
+        );
+        assert!(check(&[entry("a"), entry("a-b"), entry("a/b")]).is_err());
+        assert!(check(&[entry("a"), entry("a")]).is_err(), "twice");
+        assert!(check(&[entry("b"), entry("a")]).is_err(), "not sorted");
+        let upper = Entry {
+            sha256: "A".repeat(64),
+            ..entry("a")
+        };
+        assert!(check(&[upper]).is_err());
+        assert!(check(&[entry("a/..b"), entry("ü/b c.js")]).is_ok());
+    }
+
+    #[test]
+    fn too_much_is_refused_with_the_largest_files() {
+        let sum = super::ensure_small(vec![(super::LIMIT_BYTES + 1, "data.bin".into())]);
+        let refusal = sum.unwrap_err().to_string();
+        assert!(
+            refusal.contains("256 MiB  data.bin") && refusal.contains("hint: "),
+            "{refusal}"
+        );
+    }
+}

@@ -1,0 +1,462 @@
+//! The folder of a fleet on a machine: objects by content, bundles made of them, and a folder for each session.
+//!
+//! An object is written beside its place, kept on the disk, checked and renamed, so that what is there is whole; it is checked
+//! once more before it becomes part of a bundle. [`send`] and [`receive`] are the two ends of a line over which only what is
+//! missing goes. Start at [`Depot`].
+
+use super::bundle::{Bundle, Entry, check, digest_of, id_of};
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The longest list of files that is read, in bytes.
+const LONGEST_LIST: u64 = 64 << 20;
+
+/// The folder of a fleet on one machine, or shared by all.
+#[derive(Debug, Clone)]
+pub struct Depot {
+    folder: PathBuf,
+}
+
+impl Depot {
+    /// Opens the folder; makes it, for its user alone, where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made, or belongs to somebody else.
+    pub fn open(folder: &Path) -> anyhow::Result<Depot> {
+        for own in ["", "objects", "bundles", "sessions"] {
+            make_private(&folder.join(own))?;
+        }
+        let folder = folder.to_owned();
+        Ok(Depot { folder })
+    }
+
+    /// The folder of a session, made if it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn session(&self, id: &str) -> anyhow::Result<PathBuf> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        ensure!(
+            !id.is_empty() && id.bytes().all(is_plain),
+            "'{}' is not the id of a session",
+            id.escape_debug()
+        );
+        let folder = self.folder.join("sessions").join(id);
+        for own in ["", "bin", "orders", "spools"] {
+            make_private(&folder.join(own))?;
+        }
+        Ok(folder)
+    }
+
+    fn object(&self, sha256: &str) -> PathBuf {
+        let (first, rest) = sha256.split_at(2);
+        self.folder.join("objects").join(first).join(rest)
+    }
+
+    /// The digests of which there is no object, each once.
+    pub fn missing(&self, entries: &[Entry]) -> Vec<String> {
+        let is_missing = |entry: &&Entry| {
+            let known = fs::metadata(self.object(&entry.sha256));
+            known.map(|known| known.len()).ok() != Some(entry.bytes)
+        };
+        let missing = entries.iter().filter(is_missing);
+        let mut missing: Vec<String> = missing.map(|entry| entry.sha256.clone()).collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    /// Keeps an object of that digest and length.
+    ///
+    /// # Errors
+    /// What is read is another, or cannot be kept.
+    pub fn put(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
+        let place = self.object(sha256);
+        make_private(place.parent().unwrap_or(&self.folder))?;
+        let beside = place.with_extension(format!("{}.part", std::process::id()));
+        let mut keep = || -> anyhow::Result<()> {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(true);
+            let mut file = options.mode(0o600).open(&beside)?;
+            let copied = io::copy(&mut from.take(bytes), &mut file)?;
+            ensure!(copied == bytes, "it ends after {copied} of {bytes} bytes");
+            file.sync_data()?;
+            let found = digest_of(&mut File::open(&beside)?)?;
+            ensure!(found == sha256, "its digest is {found}");
+            Ok(fs::rename(&beside, &place)?)
+        };
+        keep().map_err(|error| {
+            // The next one of that name begins anew.
+            let _ = fs::remove_file(&beside);
+            error.context(format!("the object {sha256} cannot be kept"))
+        })
+    }
+
+    /// Lays a bundle out, and gives its folder. One that is there already is checked.
+    ///
+    /// # Errors
+    /// A list that could not be laid out in one folder, an object that is missing or damaged, or the disk fails.
+    pub fn lay_out(&self, entries: &[Entry]) -> anyhow::Result<PathBuf> {
+        check(entries)?;
+        let place = self.folder.join("bundles").join(id_of(entries));
+        if place.is_dir() {
+            return Ok(place);
+        }
+        let beside = place.with_extension(format!("{}.part", std::process::id()));
+        if beside.exists() {
+            fs::remove_dir_all(&beside)?;
+        }
+        make_private(&beside)?;
+        for entry in entries {
+            let failed = || format!("cannot lay out '{}'", entry.path);
+            self.lay_out_one(entry, &beside).with_context(failed)?;
+        }
+        match fs::rename(&beside, &place) {
+            // Somebody else was quicker, with the same content.
+            Err(_) if place.is_dir() => fs::remove_dir_all(&beside)?,
+            renamed => renamed?,
+        }
+        Ok(place)
+    }
+
+    fn lay_out_one(&self, entry: &Entry, folder: &Path) -> anyhow::Result<()> {
+        let object = self.object(&entry.sha256);
+        let found = digest_of(&mut File::open(&object)?)?;
+        if found != entry.sha256 {
+            fs::remove_file(&object)?;
+            bail!("its object is damaged: the digest is {found}");
+        }
+        let path = folder.join(&entry.path);
+        let mut builder = DirBuilder::new();
+        let above = path.parent().unwrap_or(folder);
+        builder.recursive(true).mode(0o700).create(above)?;
+        // A copy: what a benchmark writes into its files must not reach the object.
+        fs::copy(&object, &path)?;
+        let mode = if entry.is_program { 0o700 } else { 0o600 };
+        Ok(fs::set_permissions(
+            &path,
+            fs::Permissions::from_mode(mode),
+        )?)
+    }
+
+    /// Removes what belongs to a session.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn forget(&self, session: &str) -> anyhow::Result<()> {
+        let folder = self.session(session)?;
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove '{}'", folder.display()))
+    }
+}
+
+/// Makes a folder that only its user may enter; refuses one that belongs to another.
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    let failed = || format!("cannot use the folder '{}'", folder.display());
+    let mut builder = DirBuilder::new();
+    (builder.recursive(true).mode(0o700).create(folder)).with_context(failed)?;
+    let facts = fs::symlink_metadata(folder).with_context(failed)?;
+    let own = rustix::process::geteuid().as_raw();
+    ensure!(
+        facts.is_dir() && facts.uid() == own,
+        "the folder '{}' belongs to another user",
+        folder.display()
+    );
+    if facts.permissions().mode() & 0o077 != 0 {
+        let private = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(folder, private).with_context(failed)?;
+    }
+    Ok(())
+}
+
+/// What is to be laid out.
+#[derive(Serialize, Deserialize)]
+struct Offer {
+    session: String,
+    entries: Vec<Entry>,
+}
+
+/// What the other end says.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// These digests are to be sent, in this order.
+    Missing(Vec<String>),
+    /// All is there: the folder of the session, and that of the bundle.
+    Ready(PathBuf, PathBuf),
+    /// It will not be taken.
+    Refused(String),
+}
+
+/// Sends what the other end of a line is missing of a bundle; gives the folder of the session and that of the bundle there.
+///
+/// # Errors
+/// The line is cut, or the other end refuses.
+pub fn send(
+    bundle: &Bundle,
+    session: &str,
+    to: &mut dyn Write,
+    from: &mut dyn BufRead,
+) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let offer = Offer {
+        session: session.to_owned(),
+        entries: bundle.entries().to_vec(),
+    };
+    say(to, &offer)?;
+    loop {
+        match hear::<Answer>(from)? {
+            Answer::Missing(missing) => {
+                for sha256 in &missing {
+                    io::copy(&mut bundle.open(sha256)?, to).context("the line is cut")?;
+                }
+                to.flush().context("the line is cut")?;
+            }
+            Answer::Ready(session, bundle) => return Ok((session, bundle)),
+            Answer::Refused(reason) => bail!("{reason}"),
+        }
+    }
+}
+
+/// The other end of [`send`]: takes what is missing and lays it out in a folder.
+///
+/// # Errors
+/// The line is cut. What is refused is said there.
+pub fn receive(folder: &Path, from: &mut dyn BufRead, to: &mut dyn Write) -> anyhow::Result<()> {
+    let answer = match take(folder, from, to) {
+        Ok((session, bundle)) => Answer::Ready(session, bundle),
+        Err(error) => Answer::Refused(format!("{error:#}")),
+    };
+    say(to, &answer)
+}
+
+fn take(
+    folder: &Path,
+    from: &mut dyn BufRead,
+    to: &mut dyn Write,
+) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let offer: Offer = hear(from)?;
+    check(&offer.entries)?;
+    let depot = Depot::open(folder)?;
+    let session = depot.session(&offer.session)?;
+    let missing = depot.missing(&offer.entries);
+    say(to, &Answer::Missing(missing.clone()))?;
+    for sha256 in &missing {
+        let entry = offer.entries.iter().find(|entry| entry.sha256 == *sha256);
+        let bytes = entry.map_or(0, |entry| entry.bytes);
+        depot.put(sha256, bytes, from)?;
+    }
+    let bundle = depot.lay_out(&offer.entries)?;
+    Ok((session, bundle))
+}
+
+fn say(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    to.write_all(&line)
+        .and_then(|()| to.flush())
+        .context("the line is cut")
+}
+
+fn hear<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Result<T> {
+    let mut line = Vec::new();
+    let mut limited = from.take(LONGEST_LIST);
+    limited
+        .read_until(b'\n', &mut line)
+        .context("the line is cut")?;
+    ensure!(line.ends_with(b"\n"), "the line is cut");
+    serde_json::from_slice(&line).context("the other end says something else")
+}
+
+/// The same within this machine, for a folder that is seen from here.
+///
+/// # Errors
+/// As for [`Depot::put`] and [`Depot::lay_out`].
+pub fn lay_out_here(
+    bundle: &Bundle,
+    session: &str,
+    folder: &Path,
+) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let depot = Depot::open(folder)?;
+    for sha256 in depot.missing(bundle.entries()) {
+        let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
+        let bytes = entry.map_or(0, |entry| entry.bytes);
+        depot.put(&sha256, bytes, &mut *bundle.open(&sha256)?)?;
+    }
+    Ok((depot.session(session)?, depot.lay_out(bundle.entries())?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::{Answer, Depot, Offer, lay_out_here, receive, send};
+    use crate::bundle::{Bundle, Entry, Wanted};
+    use std::fs;
+    use std::io::{BufReader, Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+
+    fn bundle(texts: &[(&str, &str)]) -> Bundle {
+        let wanted = texts.iter().map(|(to, text)| Wanted::Text {
+            text: (*text).into(),
+            to: (*to).into(),
+        });
+        Bundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Sends over a line; what came of it, and how many bytes went to the machine.
+    fn sent(bundle: &Bundle, folder: &Path) -> (anyhow::Result<std::path::PathBuf>, usize) {
+        let (here, there) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut to = there.try_clone().unwrap();
+                receive(folder, &mut BufReader::new(&there), &mut to).unwrap();
+            });
+            let mut counted = Counted(here.try_clone().unwrap(), 0);
+            let done = send(bundle, "0-a", &mut counted, &mut BufReader::new(&here));
+            (done.map(|(_, bundle)| bundle), counted.1)
+        })
+    }
+
+    struct Counted(UnixStream, usize);
+
+    impl Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.1 += bytes.len();
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    #[test]
+    fn only_what_is_missing_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = "x".repeat(100_000);
+        let first = bundle(&[("a", &large), ("b/c", "small")]);
+        let (place, bytes) = sent(&first, folder.path());
+        let place = place.unwrap();
+        assert_eq!(fs::read_to_string(place.join("b/c")).unwrap(), "small");
+        assert_eq!(place.file_name().unwrap().to_str().unwrap(), first.id());
+        assert!(bytes > 100_000);
+        let second = bundle(&[("a", &large), ("b/c", "other"), ("d", &large)]);
+        let (other, bytes) = sent(&second, folder.path());
+        assert!(bytes < 1_000, "{bytes}");
+        let other = other.unwrap();
+        assert_eq!(fs::read_to_string(other.join("d")).unwrap(), large);
+        assert_ne!(other, place);
+        // What is sent by a line and what is laid out from here are the same.
+        assert_eq!(
+            lay_out_here(&second, "0-b", folder.path()).unwrap().1,
+            other
+        );
+    }
+
+    #[test]
+    fn what_a_benchmark_writes_into_its_files_stays_in_that_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, place) = lay_out_here(&bundle(&[("a", "text")]), "0", folder.path()).unwrap();
+        fs::write(place.join("a"), "changed").unwrap();
+        let (_, other) =
+            lay_out_here(&bundle(&[("a", "text"), ("b", "")]), "0", folder.path()).unwrap();
+        assert_eq!(fs::read_to_string(other.join("a")).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_damaged_object_is_refused_and_sent_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = bundle(&[("a", "text")]);
+        lay_out_here(&first, "0", folder.path()).unwrap();
+        let sha256 = first.entries()[0].sha256.clone();
+        let object = folder
+            .path()
+            .join("objects")
+            .join(&sha256[..2])
+            .join(&sha256[2..]);
+        fs::write(&object, "tixt").unwrap();
+        let second = bundle(&[("a", "text"), ("b", "")]);
+        let refusal = sent(&second, folder.path()).0.unwrap_err().to_string();
+        assert!(refusal.contains("'a': its object is damaged"), "{refusal}");
+        assert!(sent(&second, folder.path()).0.is_ok());
+    }
+
+    #[test]
+    fn a_hostile_offer_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("fleet");
+        let hostile = |session: &str, path: &str, content: &str| {
+            let offer = Offer {
+                session: session.into(),
+                entries: vec![Entry {
+                    path: path.into(),
+                    is_program: false,
+                    sha256: "0".repeat(64),
+                    bytes: content.len() as u64,
+                }],
+            };
+            let mut line = serde_json::to_string(&offer).unwrap();
+            line.push('\n');
+            line.push_str(content);
+            let mut answers = Vec::new();
+            receive(&inner, &mut line.as_bytes(), &mut answers).unwrap();
+            let answers = String::from_utf8(answers).unwrap();
+            let last = answers.lines().last().unwrap().to_owned();
+            match serde_json::from_str(&last).unwrap() {
+                Answer::Refused(reason) => reason,
+                _ => panic!("it was taken: {last}"),
+            }
+        };
+        assert!(hostile("0", "../x", "text").contains("a file '../x'"));
+        assert!(!inner.exists(), "nothing was made for it");
+        assert!(hostile("../0", "x", "text").contains("not the id of a session"));
+        assert!(hostile("0", "x", "text").contains("its digest is"));
+        let left: Vec<_> = fs::read_dir(inner.join("objects/00")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn the_folders_are_for_their_user_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("fleet");
+        fs::create_dir(&inner).unwrap();
+        fs::set_permissions(&inner, fs::Permissions::from_mode(0o755)).unwrap();
+        let depot = Depot::open(&inner).unwrap();
+        let session = depot.session("0-a").unwrap();
+        for path in [&inner, &session, &session.join("orders")] {
+            assert_eq!(
+                fs::metadata(path).unwrap().permissions().mode() & 0o777,
+                0o700
+            );
+        }
+        depot.forget("0-a").unwrap();
+        assert!(!session.exists());
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_an_error_at_both_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = send(
+            &bundle(&[("a", "text")]),
+            "0",
+            &mut Vec::new(),
+            &mut "".as_bytes(),
+        );
+        assert_eq!(refusal.unwrap_err().to_string(), "the line is cut");
+        let mut answers = Vec::new();
+        receive(
+            folder.path(),
+            &mut "{\"session\":\"0\"".as_bytes(),
+            &mut answers,
+        )
+        .unwrap();
+        let mut text = String::new();
+        answers.as_slice().read_to_string(&mut text).unwrap();
+        assert!(text.contains("the line is cut"), "{text}");
+    }
+}

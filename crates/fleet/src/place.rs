@@ -1,0 +1,143 @@
+//! Which machine measures which case, and how much of it at once.
+//!
+//! A case stays where its history is: its machine follows from the names of both (rendezvous hashing, Thaler and Ravishankar
+//! 1998), so that a machine more or less moves few cases. No machine gets more than a quarter above the mean.
+
+use ring::digest::{SHA256, digest};
+
+/// The largest share of a machine, in means.
+const CAP: f64 = 1.25;
+
+/// Parcels are cut to about this time, in seconds: what is lost with a machine is little, and a queue has turns.
+const PARCEL_S: f64 = 600.0;
+
+/// For every case, with the seconds that it takes, the place of its machine.
+///
+/// The longest cases choose first. One that finds room nowhere goes where there is most.
+pub fn place(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
+    let all: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
+    let limit = CAP * all / machines.len().max(1) as f64;
+    let mut load = vec![0.0; machines.len()];
+    let mut placed = vec![0; cases.len()];
+    let mut longest: Vec<usize> = (0..cases.len()).collect();
+    longest.sort_by(|&one, &other| cases[other].1.total_cmp(&cases[one].1));
+    for case in longest {
+        let (id, seconds) = cases[case];
+        let mut liked: Vec<usize> = (0..machines.len()).collect();
+        liked.sort_by_key(|&machine| std::cmp::Reverse(liking(id, machines[machine])));
+        let has_room = |machine: &usize| load[*machine] + seconds <= limit.max(seconds);
+        let emptiest = || (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b]));
+        let chosen = liked.iter().copied().find(has_room).or_else(emptiest);
+        if let Some(machine) = chosen {
+            placed[case] = machine;
+            load[machine] += seconds;
+        }
+    }
+    placed
+}
+
+/// How much a case likes a machine.
+fn liking(case: &str, machine: &str) -> u64 {
+    let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
+    let first = hash.as_ref().iter().take(8);
+    first.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
+}
+
+/// Cuts the cases of one machine, given by place and seconds, into parcels of about ten minutes, each with at least one.
+pub fn cut(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
+    let mut parcels: Vec<Vec<u32>> = Vec::new();
+    let mut length = f64::INFINITY;
+    for (case, seconds) in cases {
+        if length + seconds > PARCEL_S {
+            parcels.push(Vec::new());
+            length = 0.0;
+        }
+        length += seconds;
+        if let Some(last) = parcels.last_mut() {
+            last.push(case);
+        }
+    }
+    parcels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, place};
+
+    /// So many cases with lengths from 0.2 to 5, and the names of so many machines.
+    fn example(cases: usize, machines: usize) -> (Vec<(String, f64)>, Vec<String>) {
+        let length = |case: usize| 0.2 + 4.8 * ((case * 7919) % 1000) as f64 / 1000.0;
+        let cases = (0..cases).map(|case| (format!("g/b n={case}"), length(case)));
+        let machines = (0..machines).map(|machine| format!("lab-{machine}"));
+        (cases.collect(), machines.collect())
+    }
+
+    fn placed(cases: &[(String, f64)], machines: &[String]) -> Vec<String> {
+        let cases: Vec<(&str, f64)> = cases.iter().map(|(id, s)| (id.as_str(), *s)).collect();
+        let names: Vec<&str> = machines.iter().map(String::as_str).collect();
+        let placed = place(&cases, &names);
+        placed.into_iter().map(|at| machines[at].clone()).collect()
+    }
+
+    #[test]
+    fn no_machine_has_more_than_a_quarter_above_the_mean() {
+        for (count, machines) in [(100, 4), (1000, 10), (7, 3)] {
+            let (cases, machines) = example(count, machines);
+            let placed = placed(&cases, &machines);
+            let mean = cases.iter().map(|(_, s)| s).sum::<f64>() / machines.len() as f64;
+            let longest = cases.iter().map(|(_, s)| *s).fold(0.0, f64::max);
+            for machine in &machines {
+                let own = cases.iter().zip(&placed).filter(|(_, at)| *at == machine);
+                let load: f64 = own.map(|((_, s), _)| s).sum();
+                assert!(
+                    load <= (1.25 * mean).max(longest) + 1e-9,
+                    "{machine} {load} {mean}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn one_machine_more_or_less_moves_few_cases() {
+        let (cases, machines) = example(1000, 11);
+        let share_moved = |fewer: &[String], more: &[String]| {
+            let (before, after) = (placed(&cases, fewer), placed(&cases, more));
+            before.iter().zip(&after).filter(|(a, b)| a != b).count()
+        };
+        // A tenth has to.
+        assert!(share_moved(&machines[..10], &machines) < 150);
+        assert!(share_moved(&machines, &machines[1..]) < 150);
+        assert_eq!(share_moved(&machines, &machines), 0);
+    }
+
+    #[test]
+    fn the_order_of_cases_and_machines_does_not_matter() {
+        let (mut cases, mut machines) = example(60, 5);
+        for (place, case) in cases.iter_mut().enumerate() {
+            // Distinct lengths, so that one order follows from them.
+            case.1 += place as f64 * 1e-6;
+        }
+        let mut before: Vec<(String, String)> = cases
+            .iter()
+            .map(|(id, _)| id.clone())
+            .zip(placed(&cases, &machines))
+            .collect();
+        cases.reverse();
+        machines.reverse();
+        let after = cases
+            .iter()
+            .map(|(id, _)| id.clone())
+            .zip(placed(&cases, &machines));
+        let mut after: Vec<(String, String)> = after.collect();
+        before.sort();
+        after.sort();
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn parcels_take_ten_minutes_or_have_one_case() {
+        let cases = [(0, 300.0), (1, 300.0), (2, 1.0), (5, 2000.0), (7, 1.0)];
+        assert_eq!(cut(cases), [vec![0, 1], vec![2], vec![5], vec![7]]);
+        assert!(cut([]).is_empty());
+    }
+}

@@ -1,0 +1,510 @@
+//! The loop that has a session measured on other machines: sends work, collects what comes back, merges it, and makes new
+//! attempts where a worker is lost.
+//!
+//! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
+//! ended whole. Start at [`Coordinator::run`].
+
+use super::order::{Order, order_of, spool_of, stop_of};
+use super::stream::{Source, Stream};
+use crate::Listener;
+use anyhow::Context;
+use speedwell_analysis::Settings;
+use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, Task, Work};
+use speedwell_harness::plan::{Parcel, Plan};
+use speedwell_model::{Cause, Event, Failure, Observer, Step};
+use speedwell_process::interrupted;
+use speedwell_results::spool::{self, Delivered, Slots, SpoolReader};
+use speedwell_results::store::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
+use speedwell_runner::Ended;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After so many attempts a parcel is lost.
+const MOST_ATTEMPTS: u32 = 3;
+/// How often spools are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often the engine is asked.
+const ASK: Duration = Duration::from_secs(1);
+
+/// A session that other machines measure.
+pub(super) struct Coordinator<'a, 's, 'l> {
+    pub engine: &'a mut Engine,
+    pub merger: &'a mut Merger<'s>,
+    pub listener: &'a mut Listener<'l>,
+    pub plan: &'a Plan,
+    pub settings: &'a Settings,
+    /// The session's identity.
+    pub session: String,
+    pub machines: Vec<Machine>,
+    pub parcels: Vec<StoredParcel>,
+    pub attempts: Vec<Attempt>,
+    pub streams: Vec<Stream>,
+    /// The number of the next task.
+    pub tasks: u32,
+}
+
+/// A machine of the session, at the place that it has there.
+pub(super) struct Machine {
+    pub known: FleetMachine,
+    /// The folders of the session and of the bundle there.
+    pub folder: PathBuf,
+    pub bundle: PathBuf,
+    /// Whether its folder is seen from here.
+    pub is_shared: bool,
+    /// Attempts that ended without a block, one after the other.
+    pub failures: u32,
+}
+
+/// An attempt that has not ended.
+pub(super) struct Attempt {
+    place: u32,
+    origin: BlockOrigin,
+    job: JobId,
+    reader: SpoolReader,
+    source: Source,
+    has_begun: bool,
+    blocks: u32,
+    /// Why it is over, once it is.
+    over: Option<Over>,
+}
+
+enum Over {
+    Whole,
+    Short(String),
+}
+
+impl Coordinator<'_, '_, '_> {
+    /// Until all parcels are done or lost, or the user ends it.
+    ///
+    /// # Errors
+    /// The store cannot be written, or the engine refuses.
+    pub fn run(&mut self) -> anyhow::Result<Ended> {
+        let mut asked = Instant::now();
+        loop {
+            self.submit()?;
+            if self.parcels.iter().all(|parcel| is_over(parcel.state)) {
+                return Ok(Ended::Complete);
+            }
+            let mut has_news = self.collect()?;
+            if interrupted() {
+                self.stop()?;
+                return Ok(Ended::Interrupted);
+            }
+            if asked.elapsed() >= ASK {
+                has_news |= self.look_after()?;
+                asked = Instant::now();
+            }
+            self.settle()?;
+            if !has_news {
+                thread::sleep(LOOK);
+            }
+        }
+    }
+
+    /// Hands out the parcels that nobody has.
+    pub fn submit(&mut self) -> anyhow::Result<()> {
+        for machine in 0..self.machines.len() {
+            let waiting = |parcel: &StoredParcel| {
+                parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
+            };
+            let places = (0..).zip(&self.parcels).filter(|(_, parcel)| waiting(parcel));
+            let places: Vec<u32> = places.map(|(place, _)| place).collect();
+            if !places.is_empty() {
+                self.submit_to(machine, &places)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit_to(&mut self, machine: usize, places: &[u32]) -> anyhow::Result<()> {
+        let mut work = Work {
+            machine: self.machines[machine].known.name.clone(),
+            folder: self.machines[machine].folder.clone(),
+            tasks: Vec::new(),
+        };
+        for &place in places {
+            let order = serde_json::to_string(&self.order(place)?)?;
+            let number = self.tasks;
+            self.tasks += 1;
+            if self.machines[machine].is_shared {
+                let file = order_of(&work.folder, number);
+                fs::write(&file, &order)
+                    .with_context(|| format!("cannot write '{}'", file.display()))?;
+            }
+            work.tasks.push(Task { number, order });
+        }
+        let submitted = self.engine.submit(&work)?;
+        let stream = submitted.lines.map(|lines| {
+            self.streams.push(Stream::new(lines));
+            self.streams.len() - 1
+        });
+        for &place in places {
+            let parcel = &mut self.parcels[place as usize];
+            parcel.state = ParcelState::Sent;
+            parcel.engine_id = Some(submitted.job.0.clone());
+            self.merger.set_parcel(place, parcel)?;
+            let parcel = self.parcels[place as usize].clone();
+            let source = match stream {
+                Some(stream) => Source::Stream(stream),
+                None => Source::file(spool_of(&work.folder, place, parcel.attempt)),
+            };
+            self.follow(place, submitted.job.clone(), source)?;
+        }
+        Ok(())
+    }
+
+    /// Begins to read the spool of the last attempt at a parcel.
+    pub fn follow(&mut self, place: u32, job: JobId, source: Source) -> anyhow::Result<()> {
+        let parcel = &self.parcels[place as usize];
+        let reader = SpoolReader::new(slots_of(self.plan, parcel)?);
+        self.attempts.push(Attempt {
+            place,
+            origin: BlockOrigin {
+                machine: parcel.machine,
+                parcel: place,
+                attempt: parcel.attempt,
+            },
+            job,
+            reader,
+            source,
+            has_begun: false,
+            blocks: 0,
+            over: None,
+        });
+        Ok(())
+    }
+
+    /// What the next attempt at a parcel is told: it repeats nothing that is here.
+    fn order(&self, place: u32) -> anyhow::Result<Order> {
+        let parcel = &self.parcels[place as usize];
+        let machine = &self.machines[parcel.machine as usize];
+        let wanted = parcel_of(parcel);
+        let part = self.plan.part(&wanted)?;
+        let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
+        let store = self.merger.store();
+        let done = store.finished_slots(self.merger.number())?;
+        let done: BTreeSet<u32> = done.intersection(&own).copied().collect();
+        let mut known = (Vec::new(), BTreeSet::new());
+        if !done.is_empty() {
+            let session = store.session(self.merger.number())?;
+            let runs = session.runs.into_iter();
+            known.0 = runs.filter(|run| done.contains(&run.slot)).collect();
+            let failed = session.failures.iter().filter_map(|failure| failure.slot);
+            known.1 = failed.filter(|slot| done.contains(slot)).collect();
+        }
+        Ok(Order {
+            session: self.session.clone(),
+            bundle: machine.bundle.clone(),
+            place,
+            attempt: parcel.attempt,
+            machine: machine.known.name.clone(),
+            labels: machine.known.labels.clone(),
+            parcel: wanted,
+            done,
+            failed: known.1,
+            earlier: spool::lines_of_runs(&known.0)?,
+            settings: self.settings.clone(),
+        })
+    }
+
+    /// Reads on in all spools; whether anything was there.
+    pub fn collect(&mut self) -> anyhow::Result<bool> {
+        let mut has_news = false;
+        for stream in 0..self.streams.len() {
+            for (whose, line) in self.streams[stream].lines() {
+                let own = |attempt: &Attempt| {
+                    (attempt.origin.parcel, attempt.origin.attempt) == whose
+                };
+                if let Some(at) = self.attempts.iter().position(own) {
+                    self.feed(at, &line)?;
+                    has_news = true;
+                }
+            }
+        }
+        for at in 0..self.attempts.len() {
+            let bytes = self.attempts[at].source.read()?;
+            if !bytes.is_empty() {
+                self.feed(at, &bytes)?;
+                has_news = true;
+            }
+        }
+        Ok(has_news)
+    }
+
+    fn feed(&mut self, at: usize, bytes: &[u8]) -> anyhow::Result<()> {
+        for delivered in self.attempts[at].reader.feed(bytes) {
+            self.take(at, delivered)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, at: usize, delivered: Delivered) -> anyhow::Result<()> {
+        let origin = self.attempts[at].origin;
+        let name = self.machines[origin.machine as usize].known.name.clone();
+        match delivered {
+            Delivered::Header(header) => {
+                let whose = (header.session.as_str(), header.parcel, header.attempt);
+                if whose != (self.session.as_str(), origin.parcel, origin.attempt) {
+                    self.warn(&format!("{name} sends what belongs to another session"))?;
+                    return Ok(());
+                }
+                self.attempts[at].has_begun = true;
+                self.merger.set_machine(origin.machine, &header.machine)?;
+                let parcel = &mut self.parcels[origin.parcel as usize];
+                parcel.state = ParcelState::Running;
+                self.merger.set_parcel(origin.parcel, parcel)?;
+            }
+            Delivered::Block(block) => {
+                let merged = self.merger.merge(origin, &block)?;
+                self.attempts[at].blocks += 1;
+                self.machines[origin.machine as usize].failures = 0;
+                match merged {
+                    Merged::New => self.tell_of(&block)?,
+                    Merged::Known => {}
+                    Merged::Refused(earlier) => self.warn(&format!(
+                        "Block {} of case {} came from {name} by attempt {} after attempt {} had brought it: it is \
+                         refused.",
+                        block.block, block.job, origin.attempt, earlier.attempt
+                    ))?,
+                }
+            }
+            Delivered::Decided { job, after, saved, .. } => {
+                let Some(known) = self.plan.jobs.get(job as usize) else {
+                    return Ok(());
+                };
+                let label = known.label.clone();
+                if self.merger.decide(origin, (job, after), &label, saved)? {
+                    let label = &label;
+                    self.listener.observe(&Event::CaseDecided { label, saved })?;
+                }
+            }
+            Delivered::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
+            Delivered::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
+            Delivered::Ended(ending, is_whole) => {
+                self.attempts[at].over = Some(match ending.reason {
+                    None if is_whole => Over::Whole,
+                    None => Over::Short("a block of it is damaged".to_owned()),
+                    Some(reason) => Over::Short(reason),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
+        self.listener.observe(&Event::Warning(sentence))
+    }
+
+    /// Tells of a block that was merged as if it had been measured here.
+    fn tell_of(&mut self, block: &spool::Block) -> anyhow::Result<()> {
+        for run in &block.runs {
+            self.listener.observe(&Event::RunFinished(run))?;
+        }
+        for failure in &block.failures {
+            self.listener.observe(&Event::Failed(failure))?;
+        }
+        self.listener.observe(&Event::SlotsDone(&block.slots))
+    }
+
+    /// Asks the engine about its jobs, and ends attempts whose worker is gone; whether there were any.
+    fn look_after(&mut self) -> anyhow::Result<bool> {
+        let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
+        jobs.sort();
+        jobs.dedup();
+        if jobs.is_empty() {
+            return Ok(false);
+        }
+        let states = match self.engine.state(&jobs) {
+            Ok(states) => states,
+            Err(error) => {
+                // It may come back, and what is measured meanwhile is not lost.
+                self.warn(&format!("The engine does not answer: {error:#}"))?;
+                return Ok(false);
+            }
+        };
+        let mut has_news = false;
+        for (job, state) in jobs.iter().zip(states) {
+            let JobState::Ended(reason) = state else { continue };
+            // What it wrote last may not have been read.
+            has_news |= self.collect()?;
+            let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
+            let own = self.attempts.iter_mut().filter(|one| one.job == *job);
+            for attempt in own.filter(|attempt| attempt.over.is_none()) {
+                attempt.over = Some(Over::Short(reason.clone()));
+                has_news = true;
+            }
+        }
+        Ok(has_news)
+    }
+
+    /// Draws the conclusions from attempts that are over.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        let (over, open) = std::mem::take(&mut self.attempts)
+            .into_iter()
+            .partition(|attempt: &Attempt| attempt.over.is_some());
+        self.attempts = open;
+        for attempt in over {
+            let place = attempt.place;
+            match attempt.over {
+                Some(Over::Whole) => {
+                    self.parcels[place as usize].state = ParcelState::Done;
+                    let parcel = &self.parcels[place as usize];
+                    self.merger.set_parcel(place, parcel)?;
+                }
+                Some(Over::Short(reason)) => self.try_again(place, attempt.blocks, &reason)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
+    fn try_again(&mut self, place: u32, blocks: u32, reason: &str) -> anyhow::Result<()> {
+        let parcel = self.parcels[place as usize].clone();
+        let machine = parcel.machine as usize;
+        let name = self.machines[machine].known.name.clone();
+        if blocks == 0 {
+            self.machines[machine].failures += 1;
+        }
+        if parcel.attempt + 1 >= MOST_ATTEMPTS {
+            return self.lose(place, &format!("{name}: {reason}"));
+        }
+        let other = self.other_machine(machine);
+        let goes = self.machines[machine].failures >= 2;
+        self.parcels[place as usize].attempt += 1;
+        self.parcels[place as usize].state = ParcelState::Waiting;
+        match other {
+            Some(other) if goes => self.move_to(place, other, &name, reason)?,
+            _ => {
+                let attempt = parcel.attempt + 1;
+                self.warn(&format!("{name}: {reason}; what is left of its work begins again (attempt {attempt})"))?;
+            }
+        }
+        let parcel = &self.parcels[place as usize];
+        self.merger.set_parcel(place, parcel)
+    }
+
+    /// The machine with the least to do among those that give something.
+    fn other_machine(&self, but: usize) -> Option<u32> {
+        let load = |machine: usize| {
+            let own = self.parcels.iter().filter(|parcel| parcel.machine as usize == machine);
+            own.filter(|parcel| !is_over(parcel.state)).count()
+        };
+        let fit = (0..self.machines.len()).filter(|&at| at != but && self.machines[at].failures < 2);
+        fit.min_by_key(|&at| load(at)).map(|at| at as u32)
+    }
+
+    /// Has the cases of a parcel that are not decided begin anew on another machine, under other numbers; what was measured of
+    /// them is set aside.
+    fn move_to(&mut self, place: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
+        let parcel = self.parcels[place as usize].clone();
+        let part = self.plan.part(&parcel_of(&parcel))?;
+        let number = self.merger.number();
+        let decided = self.merger.store().decided_cases(number)?;
+        let done = self.merger.store().finished_slots(number)?;
+        let is_open = |job: &u32| {
+            let at = parcel.jobs.iter().position(|own| own == job);
+            let label = &self.plan.jobs[*job as usize].label;
+            let mut slots = part.slots().into_iter().filter(|slot| Some(slot.job) == at);
+            !decided.contains_key(label) && slots.any(|slot| !done.contains(&slot.index))
+        };
+        let open: Vec<u32> = parcel.jobs.iter().copied().filter(is_open).collect();
+        let left = |slot: &speedwell_harness::plan::Slot| open.contains(&parcel.jobs[slot.job]);
+        let aside = part.slots().into_iter().filter(left).map(|slot| slot.index);
+        self.merger.set_aside(&aside.collect::<Vec<u32>>())?;
+        let strata = self.parcels.iter().map(|parcel| parcel.stratum + 1);
+        let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
+        let name = self.machines[to as usize].known.name.clone();
+        self.warn(&format!(
+            "{from}: {reason}; {} of its cases begin again on {name}",
+            open.len()
+        ))?;
+        let moved = &mut self.parcels[place as usize];
+        moved.machine = to;
+        moved.stratum = stratum;
+        moved.jobs = open;
+        if moved.jobs.is_empty() {
+            moved.state = ParcelState::Done;
+        }
+        Ok(())
+    }
+
+    /// Gives a parcel up: each of its cases that is not done is a failure.
+    fn lose(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
+        self.parcels[place as usize].state = ParcelState::Lost;
+        let parcel = self.parcels[place as usize].clone();
+        self.merger.set_parcel(place, &parcel)?;
+        let decided = self.merger.store().decided_cases(self.merger.number())?;
+        for &job in &parcel.jobs {
+            let job = &self.plan.jobs[job as usize];
+            if decided.contains_key(&job.label) {
+                continue;
+            }
+            let failure = Failure {
+                step: Step::Run,
+                benchmark: job.source.name.clone(),
+                case: Some(job.label.clone()),
+                variant: None,
+                slot: None,
+                cause: Cause::Start {
+                    reason: format!("given up after {MOST_ATTEMPTS} attempts: {reason}"),
+                },
+                stderr_tail: String::new(),
+                replay: String::new(),
+            };
+            self.merger.fail(&failure)?;
+            self.listener.observe(&Event::Failed(&failure))?;
+        }
+        Ok(())
+    }
+
+    /// Has all workers end with their block where they can be told, and takes what they had.
+    fn stop(&mut self) -> anyhow::Result<()> {
+        for machine in self.machines.iter().filter(|machine| machine.is_shared) {
+            // Whoever cannot be told is cancelled below.
+            let _ = fs::write(stop_of(&machine.folder), "");
+        }
+        let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) && self.is_any_shared_open()? {
+            thread::sleep(LOOK);
+        }
+        self.engine.cancel(&jobs)?;
+        self.collect()?;
+        Ok(())
+    }
+
+    fn is_any_shared_open(&mut self) -> anyhow::Result<bool> {
+        self.collect()?;
+        let machines = &self.machines;
+        let is_open = |one: &Attempt| {
+            one.has_begun && one.over.is_none() && machines[one.origin.machine as usize].is_shared
+        };
+        Ok(self.attempts.iter().any(is_open))
+    }
+}
+
+fn is_over(state: ParcelState) -> bool {
+    matches!(state, ParcelState::Done | ParcelState::Lost)
+}
+
+/// What of the plan a parcel is.
+fn parcel_of(parcel: &StoredParcel) -> Parcel {
+    Parcel {
+        jobs: parcel.jobs.clone(),
+        stratum: parcel.stratum,
+    }
+}
+
+/// What may come back of a parcel.
+fn slots_of(plan: &Plan, parcel: &StoredParcel) -> anyhow::Result<Slots> {
+    let part = plan.part(&parcel_of(parcel))?;
+    let expected = part.slots().into_iter().map(|slot| {
+        let variant = plan.variants[slot.variant].name.clone();
+        (slot.index, (part.place_in_whole(slot.job), slot.block, variant))
+    });
+    Ok(expected.collect())
+}

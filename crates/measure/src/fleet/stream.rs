@@ -1,0 +1,104 @@
+//! Where the lines of spools come from: files that grow in a folder that is seen from here, or the output of a worker at the
+//! other end of a line, whose spools follow one another.
+
+use anyhow::Context;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::process::ChildStdout;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+/// A longer line comes in pieces.
+const LONGEST_PIECE: u64 = 1 << 20;
+
+/// Where the lines of one attempt come from.
+pub(super) enum Source {
+    /// A file, and how far it was read.
+    File { path: PathBuf, read: u64 },
+    /// One of several that share a line.
+    Stream(usize),
+}
+
+impl Source {
+    /// A spool that is read from its beginning.
+    pub fn file(path: PathBuf) -> Source {
+        Source::File { path, read: 0 }
+    }
+
+    /// What has been added to the file; a line is read by its [`Stream`].
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn read(&mut self) -> anyhow::Result<Vec<u8>> {
+        let Source::File { path, read } = self else {
+            return Ok(Vec::new());
+        };
+        // It appears when its attempt begins.
+        let Ok(mut file) = File::open(&*path) else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(*read))
+            .and_then(|_| file.read_to_end(&mut bytes))
+            .with_context(|| format!("cannot read the spool '{}'", path.display()))?;
+        *read += bytes.len() as u64;
+        Ok(bytes)
+    }
+}
+
+/// The output of a worker.
+pub(super) struct Stream {
+    lines: Receiver<Vec<u8>>,
+    /// The parcel and the attempt whose spool it is at.
+    whose: Option<(u32, u32)>,
+}
+
+#[derive(Deserialize)]
+struct FirstLine {
+    spool: Whose,
+}
+
+#[derive(Deserialize)]
+struct Whose {
+    parcel: u32,
+    attempt: u32,
+}
+
+impl Stream {
+    /// Reads lines in a thread that ends with them.
+    pub fn new(output: ChildStdout) -> Stream {
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            let mut line = Vec::new();
+            let mut read = |line: &mut Vec<u8>| {
+                let mut limited = output.by_ref().take(LONGEST_PIECE);
+                limited.read_until(b'\n', line).is_ok_and(|read| read > 0)
+            };
+            while read(&mut line) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Stream { lines, whose: None }
+    }
+
+    /// The lines that have come, each with the parcel and the attempt that it is of.
+    pub fn lines(&mut self) -> Vec<((u32, u32), Vec<u8>)> {
+        let mut found = Vec::new();
+        while let Ok(line) = self.lines.try_recv() {
+            if line.starts_with(b"{\"spool\":")
+                && let Ok(first) = serde_json::from_slice::<FirstLine>(&line)
+            {
+                self.whose = Some((first.spool.parcel, first.spool.attempt));
+            }
+            if let Some(whose) = self.whose {
+                found.push((whose, line));
+            }
+        }
+        found
+    }
+}

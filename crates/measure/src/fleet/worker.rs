@@ -1,0 +1,184 @@
+//! The other end: carries out parcels on the machine that it runs on, and writes their spools.
+//!
+//! It holds the machine while it measures, so that whoever comes measures after it; before every block it looks whether a later
+//! attempt has begun, and ends if so. Start at [`perform`].
+
+use super::order::{Order, order_of, spool_of, stop_of};
+use crate::resume::attach_definitions;
+use crate::session::Decider;
+use anyhow::{Context, ensure};
+use speedwell_environment as environment;
+use speedwell_fleet::{Identity, MachineLock};
+use speedwell_model::{Event, Observer, SessionMachine};
+use speedwell_process as process;
+use speedwell_results::spool::{Header, Spool, VERSION};
+use speedwell_runner::{self as runner, Ended, Orders};
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How often it is tried to have the machine.
+const TURN: Duration = Duration::from_millis(50);
+
+/// Carries out the tasks of these numbers, or those that come as lines of the input where the only word is `-`. The end of that
+/// input ends the worker.
+///
+/// # Errors
+/// An order cannot be read, or a spool cannot be written. What fails while measuring is in the spool.
+pub fn perform(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    if tasks == ["-"] {
+        for line in orders_of_input() {
+            let order = serde_json::from_str(&line).context("an order cannot be read")?;
+            attempt(folder, &order, Some(Box::new(io::stdout())))?;
+        }
+        return Ok(());
+    }
+    for task in tasks {
+        let number: u32 = task
+            .parse()
+            .with_context(|| format!("'{task}' is not the number of a task"))?;
+        let file = order_of(folder, number);
+        let read = || -> anyhow::Result<Order> {
+            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
+        };
+        let order = read().with_context(|| format!("cannot read '{}'", file.display()))?;
+        attempt(folder, &order, None)?;
+        if process::interrupted() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The lines of the input, read by a thread of its own. Its end is the end of our lease: what is being measured is ended.
+fn orders_of_input() -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+        process::interrupt_flag().store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    receiver
+}
+
+/// One attempt.
+fn attempt(
+    folder: &Path,
+    order: &Order,
+    copy: Option<Box<dyn Write + Send>>,
+) -> anyhow::Result<()> {
+    let Some(_lock) = have_machine(folder)? else {
+        return Ok(());
+    };
+    let mut plan = order.plan()?;
+    attach_definitions(&mut plan)?;
+    let (machine, remark) = facts(order);
+    let header = Header {
+        version: VERSION,
+        session: order.session.clone(),
+        bundle: order.bundle.to_string_lossy().into_owned(),
+        parcel: order.place,
+        attempt: order.attempt,
+        machine,
+        boot: process::Identity::own().boot.unwrap_or_default(),
+    };
+    let labels = plan.jobs.iter().enumerate();
+    let jobs = labels.map(|(at, job)| (plan.place_in_whole(at), job.label.clone()));
+    let mut spool = Spool::create(&order.spool(folder), header, jobs.collect(), copy)?;
+    if let Some(remark) = remark {
+        spool.warn(&remark)?;
+    }
+    let orders = Orders {
+        done: order.done.clone(),
+        failed: order.failed.clone(),
+        earlier: order.earlier_runs()?,
+        ..Orders::default()
+    };
+    let mut fence = Fence {
+        folder,
+        order,
+        reason: None,
+    };
+    let mut judge = Decider::new(&plan, &order.settings);
+    let ended = match fence.look() {
+        Some(reason) => Err(anyhow::anyhow!(reason)),
+        None => runner::execute(&plan, orders, &mut judge, &mut [&mut spool, &mut fence]),
+    };
+    match ended {
+        Ok(Ended::Complete) => spool.end(None),
+        // What was interrupted says nothing more: whoever asks for it asks again.
+        Ok(_) => Ok(()),
+        Err(error) => spool.end(Some(fence.reason.unwrap_or_else(|| format!("{error:#}")))),
+    }
+}
+
+/// What is known of this machine, and a remark on how it is known.
+fn facts(order: &Order) -> (SessionMachine, Option<String>) {
+    let environment = environment::capture(&[]);
+    let identity = Identity::of(Path::new("/"), &environment);
+    let machine = SessionMachine {
+        id: identity.id,
+        name: order.machine.clone(),
+        labels: order.labels.clone(),
+        class: identity.class,
+        environment,
+        ..SessionMachine::default()
+    };
+    (machine, identity.remark)
+}
+
+/// Waits until nobody else measures on this machine; nothing if the worker is to end.
+fn have_machine(folder: &Path) -> anyhow::Result<Option<MachineLock>> {
+    let fleet = folder.ancestors().nth(2).unwrap_or(folder);
+    loop {
+        if let Some(lock) = MachineLock::try_take(fleet)? {
+            return Ok(Some(lock));
+        }
+        if process::interrupted() {
+            return Ok(None);
+        }
+        thread::sleep(TURN);
+    }
+}
+
+/// Ends a worker between two blocks.
+struct Fence<'a> {
+    folder: &'a Path,
+    order: &'a Order,
+    reason: Option<String>,
+}
+
+impl Fence<'_> {
+    /// Why no further block may be begun, if so.
+    fn look(&mut self) -> Option<String> {
+        let mut later = 1..4;
+        let Order { place, attempt, .. } = *self.order;
+        if let Some(later) = later
+            .find(|more| spool_of(self.folder, place, attempt + more).exists())
+            .map(|more| attempt + more)
+        {
+            self.reason = Some(format!("attempt {later} has taken over"));
+        } else if stop_of(self.folder).exists() {
+            self.reason = Some("it was told to stop".to_owned());
+        }
+        self.reason.clone()
+    }
+}
+
+impl Observer for Fence<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        if matches!(event, Event::BlockDone { .. }) {
+            let reason = self.look();
+            ensure!(reason.is_none(), "{}", reason.unwrap_or_default());
+        }
+        Ok(())
+    }
+}

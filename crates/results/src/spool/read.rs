@@ -1,0 +1,219 @@
+//! Reads a spool as it grows.
+
+use super::{Block, Ending, Header, Line, VERSION};
+use crate::formats::json_lines::Shared;
+use speedwell_model::{Metric, Run};
+use std::collections::{HashMap, HashSet};
+
+/// Longer lines are not read.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// What is expected of a parcel: of each slot the place of its case, its block and the variant.
+#[derive(Debug, Clone, Default)]
+pub struct Slots(HashMap<u32, (u32, u32, String)>);
+
+impl FromIterator<(u32, (u32, u32, String))> for Slots {
+    fn from_iter<I: IntoIterator<Item = (u32, (u32, u32, String))>>(slots: I) -> Slots {
+        Slots(slots.into_iter().collect())
+    }
+}
+
+/// What came out of a spool.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delivered {
+    /// The attempt has begun.
+    Header(Box<Header>),
+    /// A whole block.
+    Block(Block),
+    /// After that block, the case needs no more runs.
+    Decided {
+        /// Place of the case in the plan.
+        job: u32,
+        /// Its last block.
+        after: u32,
+        /// Its id.
+        case: String,
+        /// The planned runs that it is spared.
+        saved: usize,
+    },
+    /// A sentence for the user.
+    Warning(String),
+    /// Something that was left out, and why.
+    LeftOut(String),
+    /// The attempt has ended; whether all blocks that it closed were whole.
+    Ended(Ending, bool),
+}
+
+/// Takes a spool apart.
+#[derive(Debug)]
+pub struct SpoolReader {
+    slots: Slots,
+    /// The beginning of a line whose end is not there yet.
+    rest: Vec<u8>,
+    is_too_long: bool,
+    has_header: bool,
+    shared: Shared,
+    /// All that were reported so far, and how many of them before the open block.
+    metrics: Vec<(i64, Metric)>,
+    earlier: usize,
+    crc: crc32fast::Hasher,
+    block: Block,
+    /// What is wrong with the open block.
+    fault: Option<String>,
+    blocks: u32,
+}
+
+impl SpoolReader {
+    /// For an attempt at a parcel that has these slots.
+    pub fn new(slots: Slots) -> SpoolReader {
+        SpoolReader {
+            slots,
+            rest: Vec::new(),
+            is_too_long: false,
+            has_header: false,
+            shared: Shared::default(),
+            metrics: Vec::new(),
+            earlier: 0,
+            crc: crc32fast::Hasher::new(),
+            block: Block::default(),
+            fault: None,
+            blocks: 0,
+        }
+    }
+
+    /// Takes the next bytes; gives what they complete.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Delivered> {
+        let mut found = Vec::new();
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.rest.len() + piece.len() > LONGEST_LINE {
+                self.is_too_long = true;
+                self.rest.clear();
+            } else {
+                self.rest.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.rest);
+                if std::mem::take(&mut self.is_too_long) {
+                    self.fault = Some("a line is too long".to_owned());
+                } else {
+                    found.extend(self.line(&line));
+                }
+            }
+        }
+        found
+    }
+
+    fn line(&mut self, text: &[u8]) -> Option<Delivered> {
+        let line = match serde_json::from_slice::<Line<'_>>(text) {
+            Ok(line) => line,
+            Err(error) => {
+                self.fault = Some(format!("a line cannot be read: {error}"));
+                return None;
+            }
+        };
+        match line {
+            Line::Spool(header) => return Some(self.header(*header)),
+            Line::Warning(sentence) => return Some(Delivered::Warning(sentence.into_owned())),
+            Line::Decided(line) => {
+                return Some(Delivered::Decided {
+                    job: line.job,
+                    after: line.after,
+                    case: line.case.into_owned(),
+                    saved: line.saved,
+                });
+            }
+            Line::Ended(ending) => {
+                let is_whole = ending.blocks == self.blocks;
+                return Some(Delivered::Ended(ending, is_whole));
+            }
+            Line::BlockDone(end) => return Some(self.block_done(end)),
+            Line::Run(line) => {
+                let run = self.shared.run(*line);
+                self.block.runs.push(run);
+            }
+            Line::Failure(failure) => self.block.failures.push(failure.into_owned()),
+            Line::Slots(slots) => self.block.slots.extend_from_slice(&slots),
+            Line::Metric(line) => self.metrics.push((line.first, line.metric.into_owned())),
+        }
+        self.crc.update(text);
+        None
+    }
+
+    fn header(&mut self, header: Header) -> Delivered {
+        if header.version != VERSION {
+            return Delivered::LeftOut(format!(
+                "its speedwell writes spools of version {}, this one reads {VERSION}",
+                header.version
+            ));
+        }
+        self.has_header = true;
+        Delivered::Header(Box::new(header))
+    }
+
+    fn block_done(&mut self, end: super::BlockEnd) -> Delivered {
+        let mut block = std::mem::take(&mut self.block);
+        (block.job, block.block) = (end.job, end.block);
+        let crc = std::mem::take(&mut self.crc).finalize();
+        let fault = self.fault.take().or_else(|| {
+            if !self.has_header {
+                return Some("nobody has said whose it is".to_owned());
+            }
+            if crc != end.crc || block.runs.len() != end.runs as usize {
+                return Some("it is damaged".to_owned());
+            }
+            self.slots.fault(&block)
+        });
+        if let Some(fault) = fault {
+            return Delivered::LeftOut(format!(
+                "block {} of case {} is left out: {fault}",
+                end.block, end.job
+            ));
+        }
+        self.blocks += 1;
+        block.metrics = self.metrics_of(&block.runs);
+        self.earlier = self.metrics.len();
+        Delivered::Block(block)
+    }
+
+    /// The metrics that were reported in the open block, and those of its runs that an earlier block reported.
+    fn metrics_of(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
+        let samples = runs.iter().flat_map(|run| &run.samples);
+        let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();
+        let own = self.metrics.iter();
+        own.enumerate()
+            .filter(|(at, (_, metric))| *at >= self.earlier || names.contains(metric.name.as_str()))
+            .map(|(_, known)| known.clone())
+            .collect()
+    }
+}
+
+impl Slots {
+    /// What of a block does not belong to the parcel.
+    fn fault(&self, block: &Block) -> Option<String> {
+        let of_slot = |slot: u32| {
+            let known = self.0.get(&slot);
+            known.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
+        };
+        let foreign = |slot: u32| format!("slot {slot} is not one of its slots");
+        if let Some(&slot) = block.slots.iter().find(|&&slot| of_slot(slot).is_none()) {
+            return Some(foreign(slot));
+        }
+        for run in &block.runs {
+            match of_slot(run.slot) {
+                None => return Some(foreign(run.slot)),
+                Some((_, _, variant)) if *variant != *run.variant => {
+                    return Some(format!(
+                        "slot {} is of variant '{variant}' and not of '{}'",
+                        run.slot, run.variant
+                    ));
+                }
+                Some(_) if run.block != block.block || run.machine.is_some() => {
+                    return Some(format!("the run of slot {} says otherwise", run.slot));
+                }
+                Some(_) => {}
+            }
+        }
+        let mut slots = block.failures.iter().filter_map(|failure| failure.slot);
+        slots.find(|&slot| of_slot(slot).is_none()).map(foreign)
+    }
+}

@@ -1,0 +1,380 @@
+//! Random histories of a session on several machines: attempts that die, come twice, are torn, and are merged in any order and
+//! again. Whatever happens, the store holds what one machine would have written.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::{Judge, Orders, execute};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use speedwell_fixtures::Story;
+use speedwell_harness::plan::{Parcel, Plan};
+use speedwell_harness::{Kind, Request, Source, Trial, UsualTool, for_kind};
+use speedwell_model::{
+    Design, Event, Observer, Order, Run, Runs, Sampling, Session, SessionMachine, State, Stopping,
+    Variant,
+};
+use speedwell_results::formats::json_lines;
+use speedwell_results::spool::{Delivered, Header, Slots, Spool, SpoolReader, VERSION};
+use speedwell_results::store::{BlockOrigin, Merged, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+/// Cases that succeed, have a second metric from some run on, fail now and then, fail always, and say nothing.
+const CASES: &str = "\
+case n=1
+old 100 101 102 103 104 105
+new 110 111,memory=5 112 113,size=9,memory=4 114 115
+case n=2
+old 200 exit:3 202 203 204 exit:3
+new 210 211,size=3 212 silent 214 215
+case n=3
+old 300 301 302 303
+new exit:1
+case n=4
+old 400~80|401 402 403 404
+new 410 411 412~90|412 413
+";
+
+/// A case is decided after its second block if its values are small.
+struct AfterTwoBlocks;
+
+impl Judge for AfterTwoBlocks {
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        let is_decided = |runs: &&[Run]| {
+            runs[0].case.id().ends_with("n=1") && runs.iter().any(|run| run.block >= 1)
+        };
+        cases.iter().map(is_decided).collect()
+    }
+}
+
+fn plan(file: &Path) -> Plan {
+    let source = Source {
+        kind: Kind::Fake,
+        name: "g/b".into(),
+        file: file.into(),
+        root: file.parent().unwrap().into(),
+        directory: file.parent().unwrap().into(),
+        definition: None,
+        suite: None,
+    };
+    let variants = vec![Variant::plain("old"), Variant::plain("new")];
+    let request = Request {
+        program: "true".into(),
+        variant: variants[0].clone(),
+        sets: Vec::new(),
+        trial: Trial::No,
+        usual_tool: UsualTool::Speedwell,
+        limit: Duration::from_secs(1),
+    };
+    let runs = 6;
+    let design = Design {
+        order: Order::Blocks,
+        stopping: Stopping::Fixed { runs },
+        baseline: "old".into(),
+        seed: 5,
+        reject: "involuntary>50".parse().unwrap(),
+        ..Story::blocks(&["old", "new"], 1).session().design
+    };
+    Plan {
+        jobs: for_kind(Kind::Fake).describe(&source, &request).jobs,
+        variants,
+        design,
+        sampling: Sampling {
+            runs: Runs::Fixed(runs),
+            precision: None,
+            timeout_ms: 1000,
+            budget_ms: None,
+            samples: Default::default(),
+            asked: Default::default(),
+            clock: Default::default(),
+        },
+        pin: None,
+        shared: false,
+        is_search: false,
+        strata: 1,
+        part: None,
+    }
+}
+
+fn session(plan: &Plan, number: u64, machines: u32) -> Session {
+    let machine = |place: u32| SessionMachine {
+        id: format!("m{place}"),
+        name: format!("lab-{place}"),
+        ..SessionMachine::default()
+    };
+    Session {
+        id: number.to_string(),
+        number: None,
+        started_unix_ms: 0,
+        state: State::Running,
+        design: plan.design.clone(),
+        variants: plan.variants.clone(),
+        metrics: Vec::new(),
+        runs: Vec::new(),
+        failures: Vec::new(),
+        machines: (0..machines).map(machine).collect(),
+        ..Story::blocks(&["old", "new"], 1).session()
+    }
+}
+
+/// All that the store says of a session, but for machines, times and its identity.
+fn said(store: &Store, number: i64) -> String {
+    let mut session = store.session(number).unwrap();
+    session.id = String::new();
+    session.machines.clear();
+    for run in &mut session.runs {
+        (run.started_unix_ms, run.wall_ns) = (0, 0);
+        (run.machine, run.surroundings) = (None, None);
+    }
+    let mut text = Vec::new();
+    json_lines::write(&session, &mut text).unwrap();
+    format!(
+        "{}{:?}\n{:?}\n",
+        String::from_utf8(text).unwrap(),
+        store.finished_slots(number).unwrap(),
+        store.decided_cases(number).unwrap(),
+    )
+}
+
+/// Ends a worker after so many events, as if it was killed.
+struct Death(u64);
+
+impl Observer for Death {
+    fn observe(&mut self, _event: &Event<'_>) -> anyhow::Result<()> {
+        self.0 = self.0.checked_sub(1).ok_or(anyhow::anyhow!("killed"))?;
+        Ok(())
+    }
+}
+
+struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0.next_u64() % bound
+    }
+}
+
+/// One attempt: what it wrote, and how far that was read.
+struct Attempt {
+    parcel: usize,
+    origin: BlockOrigin,
+    spool: Vec<u8>,
+    read: usize,
+    reader: SpoolReader,
+}
+
+/// One history.
+struct History<'a> {
+    dice: Dice,
+    whole: &'a Plan,
+    parts: Vec<Plan>,
+    attempts: Vec<Attempt>,
+    done: BTreeSet<usize>,
+    refused: u32,
+}
+
+impl History<'_> {
+    fn slots(part: &Plan) -> Slots {
+        let slots = part.slots().into_iter();
+        let expected = slots.map(|slot| {
+            let variant = part.variants[slot.variant].name.clone();
+            (
+                slot.index,
+                (part.place_in_whole(slot.job), slot.block, variant),
+            )
+        });
+        expected.collect()
+    }
+
+    /// Has an attempt at a parcel carried out, with what is known of the others at this moment.
+    fn attempt(&mut self, parcel: usize, store: &Store, number: i64, folder: &Path) {
+        let part = &self.parts[parcel];
+        let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
+        let known = store.session(number).unwrap();
+        let failed = known.failures.iter().filter_map(|failure| failure.slot);
+        let orders = Orders {
+            done: &store.finished_slots(number).unwrap() & &own,
+            failed: failed.filter(|slot| own.contains(slot)).collect(),
+            earlier: known
+                .runs
+                .into_iter()
+                .filter(|run| own.contains(&run.slot))
+                .collect(),
+            ..Orders::default()
+        };
+        let before = self.attempts.iter().filter(|known| known.parcel == parcel);
+        let attempt = before.count() as u32;
+        let origin = BlockOrigin {
+            machine: parcel as u32,
+            parcel: parcel as u32,
+            attempt,
+        };
+        let header = Header {
+            version: VERSION,
+            session: "s".into(),
+            bundle: "b".into(),
+            parcel: parcel as u32,
+            attempt,
+            machine: SessionMachine::default(),
+            boot: String::new(),
+        };
+        let jobs = (part.jobs.iter().enumerate())
+            .map(|(place, job)| (part.place_in_whole(place), job.label.clone()));
+        let path = folder.join("spool.jsonl");
+        let mut spool = Spool::create(&path, header, jobs.collect(), None).unwrap();
+        let dies = attempt < 2 && self.dice.below(3) > 0;
+        let mut death = Death(if dies { self.dice.below(80) } else { u64::MAX });
+        let ended = execute(
+            part,
+            orders,
+            &mut AfterTwoBlocks,
+            &mut [&mut spool, &mut death],
+        );
+        match ended {
+            Ok(_) => spool.end(None).unwrap(),
+            Err(_) => drop(spool),
+        }
+        let mut text = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        if dies && self.dice.below(2) == 0 {
+            let torn = self.dice.below(text.len() as u64 + 1) as usize;
+            text.truncate(torn);
+        } else if dies && self.dice.below(2) == 0 {
+            let at = self.dice.below(text.len() as u64) as usize;
+            text[at] ^= 1 << self.dice.below(8);
+        }
+        let reader = SpoolReader::new(History::slots(&self.parts[parcel]));
+        self.attempts.push(Attempt {
+            parcel,
+            origin,
+            spool: text,
+            read: 0,
+            reader,
+        });
+    }
+
+    /// Reads on in an attempt's spool, or all of it once more from the beginning.
+    fn read(&mut self, at: usize, again: bool, merger: &mut speedwell_results::store::Merger<'_>) {
+        let part = &self.parts[self.attempts[at].parcel];
+        let attempt = &mut self.attempts[at];
+        if again {
+            (attempt.read, attempt.reader) = (0, SpoolReader::new(History::slots(part)));
+        }
+        let left = attempt.spool.len() - attempt.read;
+        let piece = self.dice.below(left as u64 + 1) as usize;
+        let bytes = &attempt.spool[attempt.read..attempt.read + piece];
+        attempt.read += piece;
+        for delivered in attempt.reader.feed(bytes) {
+            match delivered {
+                Delivered::Block(block) => {
+                    let merged = merger.merge(attempt.origin, &block).unwrap();
+                    self.refused += u32::from(matches!(merged, Merged::Refused(_)));
+                }
+                Delivered::Decided {
+                    job, after, saved, ..
+                } => {
+                    let Some(job_of) = self.whole.jobs.get(job as usize) else {
+                        continue;
+                    };
+                    let place = (job, after);
+                    merger
+                        .decide(attempt.origin, place, &job_of.label, saved)
+                        .unwrap();
+                }
+                Delivered::Ended(ending, true) if ending.reason.is_none() => {
+                    self.done.insert(attempt.parcel);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Lives until all parcels are done; how many blocks were refused.
+    fn live(mut self, store: &mut Store, id: u64, folder: &Path) -> (i64, u32) {
+        let text = serde_json::to_string(self.whole).unwrap();
+        let machines = self.parts.len() as u32;
+        let begun = session(self.whole, id, machines);
+        let number = store.begin_merging(&begun, &text, &[]).unwrap().number();
+        while self.done.len() < self.parts.len() {
+            let parcel = self.dice.below(self.parts.len() as u64) as usize;
+            let unread = |one: &Attempt| one.parcel == parcel && one.read < one.spool.len();
+            let is_open = self.attempts.iter().any(unread);
+            if !self.done.contains(&parcel) && (!is_open || self.dice.below(12) == 0) {
+                self.attempt(parcel, store, number, folder);
+            }
+            // The coordinator may have been killed in between.
+            let mut merger = store.resume_merging(number).unwrap();
+            for _ in 0..=self.dice.below(4) {
+                let at = self.dice.below(self.attempts.len() as u64) as usize;
+                let again = self.dice.below(10) == 0;
+                self.read(at, again, &mut merger);
+            }
+        }
+        store.resume_merging(number).unwrap().finish(false).unwrap();
+        (number, self.refused)
+    }
+}
+
+/// Cases divided at random among up to three machines.
+fn parts(whole: &Plan, dice: &mut Dice) -> Vec<Plan> {
+    let machines = 1 + dice.below(3);
+    let mut all: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for job in 0..whole.jobs.len() as u32 {
+        all.entry(dice.below(machines)).or_default().push(job);
+    }
+    let parcels = all.into_values().map(|jobs| Parcel { jobs, stratum: 0 });
+    parcels.map(|parcel| whole.part(&parcel).unwrap()).collect()
+}
+
+fn histories(count: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.fake");
+    std::fs::write(&file, CASES).unwrap();
+    let whole = plan(&file);
+    let mut store = Store::open(&folder.path().join("results.db")).unwrap();
+    let text = serde_json::to_string(&whole).unwrap();
+    let mut recorder = store.begin(&session(&whole, u64::MAX, 0), &text).unwrap();
+    let alone = recorder.number();
+    execute(
+        &whole,
+        Orders::default(),
+        &mut AfterTwoBlocks,
+        &mut [&mut recorder],
+    )
+    .unwrap();
+    drop(recorder);
+    let expected = said(&store, alone);
+    assert!(
+        expected.contains("memory") && expected.contains("involuntary>50"),
+        "{expected}"
+    );
+    let mut refused = 0;
+    for seed in 0..count {
+        let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
+        let history = History {
+            parts: parts(&whole, &mut dice),
+            dice,
+            whole: &whole,
+            attempts: Vec::new(),
+            done: BTreeSet::new(),
+            refused: 0,
+        };
+        let (number, doubles) = history.live(&mut store, seed, folder.path());
+        assert_eq!(said(&store, number), expected, "history {seed}");
+        refused += doubles;
+    }
+    assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
+}
+
+#[test]
+fn however_blocks_arrive_the_store_is_that_of_one_machine() {
+    histories(60);
+}
+
+/// `cargo test --release -p speedwell-runner -- --ignored ten_thousand_histories`
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_histories() {
+    histories(10_000);
+}
