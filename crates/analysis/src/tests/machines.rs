@@ -7,7 +7,7 @@ use crate::{AcrossMachines, CaseComparison, Settings};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_fixtures::Story;
-use speedwell_model::{Session, Verdict};
+use speedwell_model::{Estimate, Session, Verdict};
 use speedwell_stats::Observation;
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified_rank;
@@ -184,70 +184,71 @@ struct Rates {
     covers: f64,
 }
 
-/// Machines of one class with so many blocks of two runs a side each: their speeds are up to 70 % apart, noise differs from
-/// machine to machine and has Student's distribution with 4 degrees of freedom, the change has the standard deviation `spread`
-/// between machines, and the baseline drifts from block to block.
-fn simulate(machines: usize, blocks: usize, change: f64, spread: f64, trials: u32) -> Rates {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(7 + machines as u64 * 100 + blocks as u64);
+/// A machine with so many blocks of two runs a side, whose numbers begin at `first`, and the runs. Machines are up to 70 % apart in
+/// speed; noise differs from machine to machine and has Student's distribution with 4 degrees of freedom; both sides drift from
+/// block to block.
+fn simulated_machine(
+    first: u32,
+    blocks: u32,
+    change: f64,
+    gauss: &mut dyn FnMut() -> f64,
+) -> (MachineEffect, Vec<Observation>) {
+    let (speed, noise) = (0.35 * gauss(), 0.03 * (0.5 * gauss()).exp());
+    let mut student = || {
+        let squares: f64 = (0..4).map(|_| gauss().powi(2)).sum();
+        gauss() / (squares / 4.0).sqrt()
+    };
+    let (mut effects, mut observations) = (Vec::new(), Vec::new());
+    for block in first..first + blocks {
+        let drift = 0.01 * student();
+        let mut means = [0.0, 0.0];
+        for run in 0..4 {
+            let side = run % 2;
+            let value = speed + drift + change * f64::from(side) + noise * student();
+            means[side as usize] += value / 2.0;
+            observations.push(match side {
+                0 => Observation::baseline(value.exp(), block),
+                _ => Observation::candidate(value.exp(), block),
+            });
+        }
+        effects.push(means[1] - means[0]);
+    }
+    let machine = MachineEffect {
+        name: first.to_string(),
+        class: "zen4".into(),
+        blocks: effects.len(),
+        change: None,
+        effects,
+    };
+    (machine, observations)
+}
+
+/// Sessions of machines of one class, whose changes have the standard deviation `spread` around `change`.
+fn simulate(machines: u32, blocks: u32, change: f64, spread: f64, trials: u32) -> Rates {
+    let seed = 7 + u64::from(machines * 100 + blocks);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut gauss = move || normal::quantile(random.random_range(1e-12..1.0_f64));
     let design = Story::fixed(&VARIANTS, 4).session().design;
     let policy = Policy::new(&design, &Settings::default());
     let mut rates = Rates::default();
+    let share = 100.0 / f64::from(trials);
     for _ in 0..trials {
-        let mut observations = Vec::new();
-        let mut effects: Vec<MachineEffect> = Vec::new();
+        let (mut effects, mut observations) = (Vec::new(), Vec::new());
         for machine in 0..machines {
-            let (speed, own) = (0.35 * gauss(), change + spread * gauss());
-            let noise = 0.03 * (0.5 * gauss()).exp();
-            let mut student = || {
-                let squares: f64 = (0..4).map(|_| gauss().powi(2)).sum();
-                noise * gauss() / (squares / 4.0).sqrt()
-            };
-            let mut of_blocks = Vec::new();
-            for block in 0..blocks {
-                let drift = 0.01 * student() / noise;
-                let number = (machine * blocks + block) as u32;
-                let mut means = [0.0, 0.0];
-                for run in 0..4 {
-                    let side = run % 2;
-                    let value = speed + drift + own * f64::from(side) + student();
-                    means[side as usize] += value / 2.0;
-                    observations.push(match side {
-                        0 => Observation::baseline(value.exp(), number),
-                        _ => Observation::candidate(value.exp(), number),
-                    });
-                }
-                of_blocks.push(means[1] - means[0]);
-            }
-            effects.push(MachineEffect {
-                name: machine.to_string(),
-                class: "zen4".into(),
-                blocks,
-                change: None,
-                effects: of_blocks,
-            });
+            let own = change + spread * gauss();
+            let (effect, runs) = simulated_machine(machine * blocks, blocks, own, &mut gauss);
+            effects.push(effect);
+            observations.extend(runs);
         }
-        let share = 100.0 / f64::from(trials);
         let test = stratified_rank(&observations).unwrap();
-        rates.found += if test.p <= 0.05 { share } else { 0.0 };
         let known = across(effects, Verdict::Unclear, &policy);
-        rates.differs += if known.p_equal.is_some_and(|p| p < 0.05) {
-            share
-        } else {
-            0.0
-        };
         let covers = |population: &crate::Population| {
-            let (low, high) = (
-                population.change.low.ln_1p(),
-                population.change.high.ln_1p(),
-            );
-            low <= change && change <= high
+            let Estimate { low, high, .. } = population.change;
+            low.ln_1p() <= change && change <= high.ln_1p()
         };
-        rates.covers += if known.populations.first().is_some_and(covers) {
-            share
-        } else {
-            0.0
-        };
+        rates.found += share * f64::from(u8::from(test.p <= 0.05));
+        rates.differs += share * f64::from(u8::from(known.p_equal.is_some_and(|p| p < 0.05)));
+        rates.covers += share * f64::from(u8::from(known.populations.first().is_some_and(covers)));
     }
     rates
 }
