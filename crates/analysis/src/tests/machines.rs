@@ -264,7 +264,8 @@ fn error_rates_of_several_machines_are_as_promised() {
         println!(
             "{machines} machines, {blocks} blocks: equal {equal:.1?}, unequal by 2 % {unequal:.1?}"
         );
-        assert!((4.0..=6.0).contains(&equal.found), "{equal:?}");
+        // With few blocks, an exact test cannot use all of its 5 %.
+        assert!((2.5..=6.0).contains(&equal.found), "{equal:?}");
         assert!(equal.differs <= 8.0, "{equal:?}");
         assert!(unequal.differs > equal.differs, "{unequal:?}");
         for rates in [&equal, &unequal] {
