@@ -5,6 +5,7 @@ use crate::builds::LayoutSpread;
 use crate::disturbed::Exposure;
 use crate::machines::AcrossMachines;
 use crate::validity::Finding;
+use serde::{Deserialize, Serialize};
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ pub struct CaseSummary {
 }
 
 /// How the p value and the interval were obtained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Stratified-permutation rank test; the default for blocked sessions.
     Rank,
@@ -74,7 +76,8 @@ pub enum Method {
 }
 
 /// How p values of many cases are adjusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Correction {
     /// Benjamini-Hochberg: controls the false discovery rate.
     BenjaminiHochberg,

@@ -19,7 +19,8 @@ const ONLY: &str = "default";
 /// Confidence of the interval of a point.
 const CONFIDENCE: f64 = 0.95;
 
-/// All points of a session. One that did not end as planned has none: what is missing there is not filled in.
+/// All points of a session. One that did not end as planned has none: what is missing there is not filled in. Nor has one on
+/// several machines, because a point is of one.
 pub fn points(session: &Session) -> SessionPoints {
     let mut circumstances = facts(&session.environment);
     circumstances.retain(|(name, _)| name != "host");
@@ -29,8 +30,8 @@ pub fn points(session: &Session) -> SessionPoints {
         machine: machine(&session.environment, session.origin.as_ref()),
         circumstances,
         points: match session.state {
-            State::Complete | State::Imported => all(session),
-            State::Running | State::Interrupted => Vec::new(),
+            State::Complete | State::Imported if session.machines.len() < 2 => all(session),
+            _ => Vec::new(),
         },
     }
 }

@@ -8,6 +8,7 @@ use crate::builds::Unit;
 use crate::exact;
 use crate::paired::Matching;
 use crate::{Correction, Method};
+use serde::{Deserialize, Serialize};
 use speedwell_model::{Design, Order, Stopping};
 use speedwell_stats::distribution::normal;
 use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
@@ -229,7 +230,7 @@ fn default_alpha() -> f64 {
 }
 
 /// Choices that shape the findings. The default is what the design of the session asks for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The test; `None` takes the one that matches the order in which the runs were executed.
     pub method: Option<Method>,

@@ -4,6 +4,7 @@
 //! Decides what a list may hold: nothing in it can lie outside the folder that it is laid out in, neither when it is made nor
 //! when it is unpacked. Start at [`Bundle::gather`]; [`super::depot`] is the other end.
 
+use super::depot::FOLDERS;
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
 use serde::{Deserialize, Serialize};
@@ -261,7 +262,8 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         for entry in fs::read_dir(&path).with_context(failed)? {
             let entry = entry.with_context(failed)?;
             let name = inside.join(entry.file_name());
-            let is_sent = !NOT_SENT.iter().any(|own| entry.file_name() == *own);
+            let is_sent =
+                !NOT_SENT.iter().any(|own| entry.file_name() == *own) && !is_depot(&entry.path());
             if is_sent && entry.file_type().with_context(failed)?.is_dir() {
                 folders.push(name);
             } else if is_sent {
@@ -270,6 +272,11 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+/// Whether it is the folder of a fleet, which holds what was sent before.
+fn is_depot(folder: &Path) -> bool {
+    FOLDERS.iter().all(|own| folder.join(own).is_dir())
 }
 
 /// What git tracks or does not ignore there; nothing where it knows no such folder.

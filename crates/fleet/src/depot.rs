@@ -12,6 +12,9 @@ use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// What is in it.
+pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
+
 /// The longest list of files that is read, in bytes.
 const LONGEST_LIST: u64 = 64 << 20;
 
@@ -27,8 +30,15 @@ impl Depot {
     /// # Errors
     /// It cannot be made, or belongs to somebody else.
     pub fn open(folder: &Path) -> anyhow::Result<Depot> {
-        for own in ["", "objects", "bundles", "sessions"] {
+        make_private(folder)?;
+        for own in FOLDERS {
             make_private(&folder.join(own))?;
+        }
+        // Git need not look into it, where it lies in somebody's checkout.
+        let ignore = folder.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(&ignore, "*\n")
+                .with_context(|| format!("cannot write '{}'", ignore.display()))?;
         }
         let folder = folder.to_owned();
         Ok(Depot { folder })
@@ -134,13 +144,14 @@ impl Depot {
         let mut builder = DirBuilder::new();
         let above = path.parent().unwrap_or(folder);
         builder.recursive(true).mode(0o700).create(above)?;
+        let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+        // Programs are large, and nothing writes into one.
+        if entry.is_program && fs::hard_link(&object, &path).is_ok() {
+            return Ok(set_mode(0o700)?);
+        }
         // A copy: what a benchmark writes into its files must not reach the object.
         fs::copy(&object, &path)?;
-        let mode = if entry.is_program { 0o700 } else { 0o600 };
-        Ok(fs::set_permissions(
-            &path,
-            fs::Permissions::from_mode(mode),
-        )?)
+        Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
     /// Removes what belongs to a session.
@@ -220,12 +231,22 @@ pub fn send(
     }
 }
 
-/// The other end of [`send`]: takes what is missing and lays it out in a folder.
+/// The other end of [`send`]: takes what is missing and lays it out in a folder; `then` is done before it is said to be ready,
+/// with the folders of the session and the bundle.
 ///
 /// # Errors
 /// The line is cut. What is refused is said there.
-pub fn receive(folder: &Path, from: &mut dyn BufRead, to: &mut dyn Write) -> anyhow::Result<()> {
-    let answer = match take(folder, from, to) {
+pub fn receive(
+    folder: &Path,
+    from: &mut dyn BufRead,
+    to: &mut dyn Write,
+    then: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let taken = take(folder, from, to).and_then(|(session, bundle)| {
+        then(&session, &bundle)?;
+        Ok((session, bundle))
+    });
+    let answer = match taken {
         Ok((session, bundle)) => Answer::Ready(session, bundle),
         Err(error) => Answer::Refused(format!("{error:#}")),
     };
@@ -314,7 +335,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut to = there.try_clone().unwrap();
-                receive(folder, &mut BufReader::new(&there), &mut to).unwrap();
+                receive(folder, &mut BufReader::new(&there), &mut to, &|_, _| Ok(())).unwrap();
             });
             let mut counted = Counted(here.try_clone().unwrap(), 0);
             let done = send(bundle, "0-a", &mut counted, &mut BufReader::new(&here));
@@ -404,7 +425,7 @@ mod tests {
             line.push('\n');
             line.push_str(content);
             let mut answers = Vec::new();
-            receive(&inner, &mut line.as_bytes(), &mut answers).unwrap();
+            receive(&inner, &mut line.as_bytes(), &mut answers, &|_, _| Ok(())).unwrap();
             let answers = String::from_utf8(answers).unwrap();
             let last = answers.lines().last().unwrap().to_owned();
             match serde_json::from_str(&last).unwrap() {
@@ -453,6 +474,7 @@ mod tests {
             folder.path(),
             &mut "{\"session\":\"0\"".as_bytes(),
             &mut answers,
+            &|_, _| Ok(()),
         )
         .unwrap();
         let mut text = String::new();

@@ -10,8 +10,8 @@ pub use slurm::Slurm;
 pub use ssh::Ssh;
 
 use serde::{Deserialize, Serialize};
-use speedwell_suite::fleet::{EngineKind, FleetFile};
-use std::path::PathBuf;
+use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
 
 /// Who gives machines.
@@ -111,16 +111,8 @@ impl Engine {
                 let (options, named) = (file.slurm.clone(), file.machines.clone());
                 Engine::Slurm(Slurm::new(options, folder, named))
             }
-            EngineKind::Ssh => {
-                let machines = file.machines.iter().map(|entry| FleetMachine {
-                    name: entry.name.clone(),
-                    labels: entry.labels.clone(),
-                    state: MachineState::Free,
-                    folder: entry.folder.clone().unwrap_or_else(|| folder.clone()),
-                    binary: entry.binary.clone(),
-                });
-                Engine::Ssh(Ssh::new(machines.collect(), file.ssh_config.clone()))
-            }
+            EngineKind::Ssh => Engine::Ssh(Ssh::new(named(file, &folder), file.ssh_config.clone())),
+            EngineKind::Local => Engine::Local(Local::new(named(file, &folder))),
         }
     }
 
@@ -184,4 +176,16 @@ impl Engine {
             Engine::Slurm(slurm) => slurm.reach(machine, words),
         }
     }
+}
+
+/// The machines that a file names; `folder` is ours on those of which it says nothing else.
+fn named(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
+    let machine = |entry: &MachineEntry| FleetMachine {
+        name: entry.name.clone(),
+        labels: entry.labels.clone(),
+        state: MachineState::Free,
+        folder: entry.folder.clone().unwrap_or_else(|| folder.to_owned()),
+        binary: entry.binary.clone(),
+    };
+    file.machines.iter().map(machine).collect()
 }

@@ -1,10 +1,9 @@
 //! Several machines for one session: which there are, how they are reached, and how work is put on them.
 //!
-//! A [`bundle`] is what a machine needs, a [`depot`] where it lies there, [`place`] which machine measures which case.
-//!
 //! An [`Engine`] gives machines and lines to them; what is measured there is a parcel, which a worker
-//! (`speedwell perform-parcel`) carries out. This floor knows plans, but neither runner, store nor terminal. Start at
-//! [`engine`].
+//! (`speedwell perform-parcel`) carries out. A [`bundle`] is all that a machine needs for that, a [`depot`] is where it lies
+//! there, and [`place`] decides which machine measures which case. This floor knows plans, but neither runner, store nor
+//! terminal. Start at [`engine`].
 
 pub mod bundle;
 pub mod check;

@@ -10,6 +10,7 @@ pub mod calibration;
 pub mod confirm;
 pub mod eval;
 pub mod experiment;
+pub mod fleet;
 pub mod history;
 mod instructions;
 mod iterations;

@@ -1,5 +1,6 @@
 //! What can be asked of measuring, as plain data. What is not given follows the usual rules, which are decided here.
 
+use crate::fleet::FleetRequest;
 use crate::layout;
 use anyhow::{Context, bail};
 use speedwell_analysis::scaling::Rules;
@@ -165,6 +166,8 @@ pub struct SessionRequest {
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
+    /// The machines that measure it, if this one does not.
+    pub fleet: Option<FleetRequest>,
 }
 
 impl SessionRequest {

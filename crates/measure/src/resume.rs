@@ -72,7 +72,7 @@ pub fn resumed(
 
 /// Gives jobs the text of their definition file, as it was when the session began. Plans of earlier versions do
 /// not hold it, so that the file is read, once.
-fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
+pub(crate) fn attach_definitions(plan: &mut Plan) -> anyhow::Result<()> {
     let keep = |source: DefinitionFile| Arc::new(suite::Definition::new(source));
     let known = plan.design.definitions.iter().cloned().map(keep);
     let mut known: Vec<Arc<suite::Definition>> = known.collect();

@@ -2,7 +2,7 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, instructions, layout, pairs, warn};
+use super::{Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, warn};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
@@ -53,6 +53,9 @@ pub fn measure(
         if plans.plan.design.counting.is_some() {
             instructions::prepare(&mut plans.plan)?;
         }
+    }
+    if let Some(fleet) = &request.fleet {
+        return fleet::carry_out(plans, fleet, request, store, listener);
     }
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
@@ -299,14 +302,14 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
 }
 
 /// The analysis as judge of when a case is decided.
-struct Decider {
+pub(crate) struct Decider {
     rule: analysis::StopRule,
     /// The rule that finds the steady part of every run, where its time is wanted as a metric.
     steady: Option<SteadyRule>,
 }
 
 impl Decider {
-    fn new(plan: &Plan, settings: &Settings) -> Decider {
+    pub fn new(plan: &Plan, settings: &Settings) -> Decider {
         Decider {
             rule: match plan.sampling.precision {
                 Some(share) => analysis::StopRule::precision(share, &plan.design, settings),

@@ -271,9 +271,7 @@ impl History<'_> {
                     let merged = merger.merge(attempt.origin, &block).unwrap();
                     self.refused += u32::from(matches!(merged, Merged::Refused(_)));
                 }
-                Delivered::Decided {
-                    job, after, saved, ..
-                } => {
+                Delivered::Decided { job, after, saved } => {
                     let Some(job_of) = self.whole.jobs.get(job as usize) else {
                         continue;
                     };

@@ -1,6 +1,6 @@
 //! `speedwell fleet`: which machines there are, and whether they are fit to measure.
 
-use super::options::OutputArgs;
+use super::options::{OutputArgs, fleet_file};
 use super::{Status, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -8,9 +8,8 @@ use speedwell_fleet::check::{self, Checked};
 use speedwell_fleet::clock::Offset;
 use speedwell_fleet::{Engine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
-use speedwell_suite::fleet::{FleetFile, NAME};
 use speedwell_suite::labels::Labels;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A clock that is further off than this is worth a remark. No figure depends on it.
 const FAR_OFF_NS: u64 = 1_000_000_000;
@@ -67,14 +66,14 @@ pub fn run(args: &FleetArgs) -> Result<Status> {
 }
 
 fn list(labels: Option<&Labels>, output: &OutputArgs) -> Result<Status> {
-    let mut engine = Engine::of_file(&file()?);
+    let mut engine = Engine::of_file(&fleet_file()?);
     let lines: Vec<FleetLine> = chosen(&mut engine, labels)?.iter().map(line).collect();
     output.print(&report::fleet_machines(&lines))?;
     Ok(Status::DONE)
 }
 
 fn check(args: &CheckArgs) -> Result<Status> {
-    let mut engine = Engine::of_file(&file()?);
+    let mut engine = Engine::of_file(&fleet_file()?);
     let own = std::env::current_exe().context("this program has no file")?;
     let mut lines = Vec::new();
     for machine in chosen(&mut engine, args.labels.as_ref())? {
@@ -100,40 +99,11 @@ fn check(args: &CheckArgs) -> Result<Status> {
     Ok(if is_unfit { Status::NO } else { Status::DONE })
 }
 
-/// The file of the fleet.
-///
-/// # Errors
-/// There is none, or it has no meaning.
-pub fn file() -> Result<FleetFile> {
-    let here = std::env::current_dir().context("there is no current folder")?;
-    let settings = settings();
-    FleetFile::find(&here, settings.as_deref())?.with_context(|| {
-        let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(NAME);
-        format!(
-            "there is no fleet: neither this project nor you have a file '{NAME}'\nhint: write {NAME} here, or {}:\n  \
-             engine = \"ssh\"\n  [[machine]]\n  name = \"lab-1\"",
-            user.display()
-        )
-    })
-}
-
-/// The user's settings by the XDG base directory specification, which says that relative paths are to be ignored.
-fn settings() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let config =
-        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
-    config.map(|config| config.join("speedwell"))
-}
-
 /// The machines that are meant, all unless something is said.
 ///
 /// # Errors
 /// The engine does not answer, or nobody is called so.
-pub fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachine>> {
+fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachine>> {
     let mut machines = engine.machines()?;
     if let Some(labels) = labels {
         let mut known: Vec<String> = Vec::new();

@@ -21,6 +21,7 @@ mod load;
 mod new;
 mod operand;
 mod options;
+mod perform_parcel;
 mod perform_run;
 mod profiles;
 mod progress;
@@ -89,6 +90,9 @@ enum Command {
     /// Says what this machine is like, and what the time is.
     #[command(name = fleet::perform::COMMAND, hide = true)]
     PerformCheck,
+    /// Measures parcels on the machine that it is started on.
+    #[command(name = perform_parcel::COMMAND, hide = true)]
+    PerformParcel(perform_parcel::ParcelArgs),
     /// Puts the settings of a machine back when their tuner has ended.
     #[command(name = GUARD_COMMAND, hide = true)]
     TuneGuard {
@@ -168,6 +172,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::As(args) => as_tool::run(*args.0),
         Command::LoadWorker => load::work(),
         Command::PerformRun => perform_run::run(),
+        Command::PerformParcel(args) => perform_parcel::run(&args),
         Command::HarnessSh { shell } => {
             snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }

@@ -1,13 +1,13 @@
 //! `speedwell run`: the whole path of data on one screen.
 
-use super::options::{ClockName, OrderName, RunArgs, Task};
+use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
 use super::{Status, calibrated, experiment, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength};
+use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength, SessionRequest};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
 use speedwell_report::session::document_of;
@@ -88,7 +88,15 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
 /// # Errors
 /// A store that cannot be written.
 pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(Session, Status)> {
-    let measured = measure::measure(plans, &task.session(), store, &mut task.progress())?;
+    let fleet = match &plans.resumed {
+        Some(resumed) if !store.parcels(resumed.number)?.is_empty() => Some(FleetArgs::resumed()?),
+        _ => task.fleet.request()?,
+    };
+    let request = SessionRequest {
+        fleet,
+        ..task.session()
+    };
+    let measured = measure::measure(plans, &request, store, &mut task.progress())?;
     let status = match &measured.ended {
         Ok(ended) => Status::of_end(*ended),
         Err(error) => {

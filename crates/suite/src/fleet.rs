@@ -23,6 +23,8 @@ pub enum EngineKind {
     Ssh,
     /// The queue of Slurm.
     Slurm,
+    /// This machine under several names, one after the other: for trying out a fleet.
+    Local,
 }
 
 /// A fleet as its file describes it.
@@ -137,7 +139,7 @@ impl FleetFile {
         let tree = tree::parse_toml(text)?;
         let top = Part::top(&tree);
         let keys: FleetKeys = top.read()?;
-        if keys.engine == EngineKind::Ssh {
+        if keys.engine != EngineKind::Slurm {
             if let Some(key) = OF_SLURM.iter().find(|key| top.has(key)) {
                 return Err(top.error(
                     key,
@@ -148,10 +150,11 @@ impl FleetFile {
                 let hint = "[[machine]]\nname = \"lab-1\"";
                 return Err(top.error(
                     "engine",
-                    format!("no machine is named, and ssh needs their names\nhint: {hint}"),
+                    format!("no machine is named, and this engine needs their names\nhint: {hint}"),
                 ));
             }
-        } else if top.has("ssh_config") {
+        }
+        if keys.engine != EngineKind::Ssh && top.has("ssh_config") {
             let message = "the key 'ssh_config' belongs to engine = \"ssh\"";
             return Err(top.error("ssh_config", message));
         }

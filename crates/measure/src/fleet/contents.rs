@@ -20,12 +20,16 @@ const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix"];
 /// What stands in the way, and what to do about it.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     ensure!(
-        plan.design.experiment.is_none() && !plan.jobs.iter().any(|job| job.source.kind == Kind::Load),
+        plan.design.experiment.is_none()
+            && !plan.jobs.iter().any(|job| job.source.kind == Kind::Load),
         "--on is for benchmark files and snippets; experiments and loads have roles on machines of their own\n\
          hint: leave out --on"
     );
     ensure!(
-        !plan.variants.iter().any(|variant| variant.worktree.is_some()),
+        !plan
+            .variants
+            .iter()
+            .any(|variant| variant.worktree.is_some()),
         "--on cannot send revisions that are built here\nhint: give the programs that were built from them with --old \
          and --new"
     );
@@ -87,7 +91,10 @@ fn folders_of(plan: &Plan) -> BTreeSet<PathBuf> {
         let source = &job.source;
         if matches!(source.kind, Kind::Snippet(_)) {
             let snippet = job.snippet.iter();
-            let of_variants = plan.variants.iter().filter_map(|variant| variant.snippet.as_ref());
+            let of_variants = plan
+                .variants
+                .iter()
+                .filter_map(|variant| variant.snippet.as_ref());
             folders.extend(snippet.chain(of_variants).flat_map(|own| own.paths.clone()));
             continue;
         }
@@ -121,7 +128,10 @@ fn programs_of(plan: &Plan) -> BTreeSet<PathBuf> {
     let is_own = |path: &PathBuf| {
         path.is_absolute() && path.is_file() && !SYSTEM.iter().any(|own| path.starts_with(own))
     };
-    let programs = plan.variants.iter().filter_map(|variant| variant.program.clone());
+    let programs = plan
+        .variants
+        .iter()
+        .filter_map(|variant| variant.program.clone());
     programs.filter(is_own).collect()
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Coordinator<'a, 's, 'l> {
     pub streams: Vec<Stream>,
     /// The number of the next task.
     pub tasks: u32,
+    /// How many attempts at each parcel failed since we are here.
+    pub tries: Vec<u32>,
 }
 
 /// A machine of the session, at the place that it has there.
@@ -66,6 +68,8 @@ pub(super) struct Attempt {
     reader: SpoolReader,
     source: Source,
     has_begun: bool,
+    /// Whether an earlier coordinator made it: that it ends says nothing of its machine.
+    is_taken_up: bool,
     blocks: u32,
     /// Why it is over, once it is.
     over: Option<Over>,
@@ -110,7 +114,9 @@ impl Coordinator<'_, '_, '_> {
             let waiting = |parcel: &StoredParcel| {
                 parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
             };
-            let places = (0..).zip(&self.parcels).filter(|(_, parcel)| waiting(parcel));
+            let places = (0..)
+                .zip(&self.parcels)
+                .filter(|(_, parcel)| waiting(parcel));
             let places: Vec<u32> = places.map(|(place, _)| place).collect();
             if !places.is_empty() {
                 self.submit_to(machine, &places)?;
@@ -137,27 +143,33 @@ impl Coordinator<'_, '_, '_> {
             work.tasks.push(Task { number, order });
         }
         let submitted = self.engine.submit(&work)?;
-        let stream = submitted.lines.map(|lines| {
-            self.streams.push(Stream::new(lines));
-            self.streams.len() - 1
-        });
+        let lines = submitted.lines.map(Stream::new);
+        let has_line = lines.is_some();
+        self.streams.extend(lines);
         for &place in places {
             let parcel = &mut self.parcels[place as usize];
             parcel.state = ParcelState::Sent;
             parcel.engine_id = Some(submitted.job.0.clone());
             self.merger.set_parcel(place, parcel)?;
             let parcel = self.parcels[place as usize].clone();
-            let source = match stream {
-                Some(stream) => Source::Stream(stream),
-                None => Source::file(spool_of(&work.folder, place, parcel.attempt)),
+            let source = if has_line {
+                Source::Stream
+            } else {
+                Source::file(spool_of(&work.folder, place, parcel.attempt))
             };
-            self.follow(place, submitted.job.clone(), source)?;
+            self.follow(place, submitted.job.clone(), source, false)?;
         }
         Ok(())
     }
 
     /// Begins to read the spool of the last attempt at a parcel.
-    pub fn follow(&mut self, place: u32, job: JobId, source: Source) -> anyhow::Result<()> {
+    pub fn follow(
+        &mut self,
+        place: u32,
+        job: JobId,
+        source: Source,
+        is_taken_up: bool,
+    ) -> anyhow::Result<()> {
         let parcel = &self.parcels[place as usize];
         let reader = SpoolReader::new(slots_of(self.plan, parcel)?);
         self.attempts.push(Attempt {
@@ -171,6 +183,7 @@ impl Coordinator<'_, '_, '_> {
             reader,
             source,
             has_begun: false,
+            is_taken_up,
             blocks: 0,
             over: None,
         });
@@ -215,9 +228,8 @@ impl Coordinator<'_, '_, '_> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
             for (whose, line) in self.streams[stream].lines() {
-                let own = |attempt: &Attempt| {
-                    (attempt.origin.parcel, attempt.origin.attempt) == whose
-                };
+                let own =
+                    |attempt: &Attempt| (attempt.origin.parcel, attempt.origin.attempt) == whose;
                 if let Some(at) = self.attempts.iter().position(own) {
                     self.feed(at, &line)?;
                     has_news = true;
@@ -252,7 +264,9 @@ impl Coordinator<'_, '_, '_> {
                     return Ok(());
                 }
                 self.attempts[at].has_begun = true;
-                self.merger.set_machine(origin.machine, &header.machine)?;
+                let alone = self.machines.len() == 1;
+                self.merger
+                    .set_machine(origin.machine, &header.machine, alone)?;
                 let parcel = &mut self.parcels[origin.parcel as usize];
                 parcel.state = ParcelState::Running;
                 self.merger.set_parcel(origin.parcel, parcel)?;
@@ -271,14 +285,15 @@ impl Coordinator<'_, '_, '_> {
                     ))?,
                 }
             }
-            Delivered::Decided { job, after, saved, .. } => {
+            Delivered::Decided { job, after, saved } => {
                 let Some(known) = self.plan.jobs.get(job as usize) else {
                     return Ok(());
                 };
                 let label = known.label.clone();
                 if self.merger.decide(origin, (job, after), &label, saved)? {
                     let label = &label;
-                    self.listener.observe(&Event::CaseDecided { label, saved })?;
+                    self.listener
+                        .observe(&Event::CaseDecided { label, saved })?;
                 }
             }
             Delivered::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
@@ -327,7 +342,9 @@ impl Coordinator<'_, '_, '_> {
         };
         let mut has_news = false;
         for (job, state) in jobs.iter().zip(states) {
-            let JobState::Ended(reason) = state else { continue };
+            let JobState::Ended(reason) = state else {
+                continue;
+            };
             // What it wrote last may not have been read.
             has_news |= self.collect()?;
             let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
@@ -346,15 +363,24 @@ impl Coordinator<'_, '_, '_> {
             .into_iter()
             .partition(|attempt: &Attempt| attempt.over.is_some());
         self.attempts = open;
+        // All that was in the hands of a worker ends with it, and counts once.
+        let mut counted: BTreeSet<JobId> = BTreeSet::new();
         for attempt in over {
             let place = attempt.place;
+            let gave_nothing = attempt.blocks == 0
+                && !attempt.is_taken_up
+                && matches!(attempt.over, Some(Over::Short(_)))
+                && counted.insert(attempt.job.clone());
+            if gave_nothing {
+                self.machines[attempt.origin.machine as usize].failures += 1;
+            }
             match attempt.over {
                 Some(Over::Whole) => {
                     self.parcels[place as usize].state = ParcelState::Done;
                     let parcel = &self.parcels[place as usize];
                     self.merger.set_parcel(place, parcel)?;
                 }
-                Some(Over::Short(reason)) => self.try_again(place, attempt.blocks, &reason)?,
+                Some(Over::Short(reason)) => self.try_again(place, &reason)?,
                 None => {}
             }
         }
@@ -362,14 +388,12 @@ impl Coordinator<'_, '_, '_> {
     }
 
     /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
-    fn try_again(&mut self, place: u32, blocks: u32, reason: &str) -> anyhow::Result<()> {
+    fn try_again(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
         let parcel = self.parcels[place as usize].clone();
         let machine = parcel.machine as usize;
         let name = self.machines[machine].known.name.clone();
-        if blocks == 0 {
-            self.machines[machine].failures += 1;
-        }
-        if parcel.attempt + 1 >= MOST_ATTEMPTS {
+        self.tries[place as usize] += 1;
+        if self.tries[place as usize] >= MOST_ATTEMPTS {
             return self.lose(place, &format!("{name}: {reason}"));
         }
         let other = self.other_machine(machine);
@@ -377,10 +401,15 @@ impl Coordinator<'_, '_, '_> {
         self.parcels[place as usize].attempt += 1;
         self.parcels[place as usize].state = ParcelState::Waiting;
         match other {
-            Some(other) if goes => self.move_to(place, other, &name, reason)?,
+            Some(other) if goes => {
+                self.tries[place as usize] = 0;
+                self.move_to(place, other, &name, reason)?;
+            }
             _ => {
                 let attempt = parcel.attempt + 1;
-                self.warn(&format!("{name}: {reason}; what is left of its work begins again (attempt {attempt})"))?;
+                self.warn(&format!(
+                    "{name}: {reason}; what is left of its work begins again (attempt {attempt})"
+                ))?;
             }
         }
         let parcel = &self.parcels[place as usize];
@@ -390,10 +419,14 @@ impl Coordinator<'_, '_, '_> {
     /// The machine with the least to do among those that give something.
     fn other_machine(&self, but: usize) -> Option<u32> {
         let load = |machine: usize| {
-            let own = self.parcels.iter().filter(|parcel| parcel.machine as usize == machine);
+            let own = self
+                .parcels
+                .iter()
+                .filter(|parcel| parcel.machine as usize == machine);
             own.filter(|parcel| !is_over(parcel.state)).count()
         };
-        let fit = (0..self.machines.len()).filter(|&at| at != but && self.machines[at].failures < 2);
+        let fit =
+            (0..self.machines.len()).filter(|&at| at != but && self.machines[at].failures < 2);
         fit.min_by_key(|&at| load(at)).map(|at| at as u32)
     }
 
@@ -504,7 +537,10 @@ fn slots_of(plan: &Plan, parcel: &StoredParcel) -> anyhow::Result<Slots> {
     let part = plan.part(&parcel_of(parcel))?;
     let expected = part.slots().into_iter().map(|slot| {
         let variant = plan.variants[slot.variant].name.clone();
-        (slot.index, (part.place_in_whole(slot.job), slot.block, variant))
+        (
+            slot.index,
+            (part.place_in_whole(slot.job), slot.block, variant),
+        )
     });
     Ok(expected.collect())
 }

@@ -59,9 +59,8 @@ impl Order {
     /// The bundle has no plan, or not that part.
     pub fn plan(&self) -> anyhow::Result<Plan> {
         let file = self.bundle.join(PLAN);
-        let read = || -> anyhow::Result<Plan> {
-            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
-        };
+        let read =
+            || -> anyhow::Result<Plan> { Ok(serde_json::from_str(&fs::read_to_string(&file)?)?) };
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
         let here = Prefixes::new([(PathBuf::from(ROOT), self.bundle.clone())]);
         plan.relocated(&here).part(&self.parcel)
@@ -75,7 +74,9 @@ impl Order {
 
 /// Where the spool of an attempt lies in the folder of a session.
 pub fn spool_of(folder: &Path, place: u32, attempt: u32) -> PathBuf {
-    folder.join("spools").join(format!("{place}.{attempt}.jsonl"))
+    folder
+        .join("spools")
+        .join(format!("{place}.{attempt}.jsonl"))
 }
 
 /// Where the order of a task lies there.

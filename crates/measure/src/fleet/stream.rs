@@ -17,8 +17,8 @@ const LONGEST_PIECE: u64 = 1 << 20;
 pub(super) enum Source {
     /// A file, and how far it was read.
     File { path: PathBuf, read: u64 },
-    /// One of several that share a line.
-    Stream(usize),
+    /// A [`Stream`], which several attempts share.
+    Stream,
 }
 
 impl Source {

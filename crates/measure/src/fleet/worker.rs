@@ -43,9 +43,8 @@ pub fn perform(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
             .parse()
             .with_context(|| format!("'{task}' is not the number of a task"))?;
         let file = order_of(folder, number);
-        let read = || -> anyhow::Result<Order> {
-            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
-        };
+        let read =
+            || -> anyhow::Result<Order> { Ok(serde_json::from_str(&fs::read_to_string(&file)?)?) };
         let order = read().with_context(|| format!("cannot read '{}'", file.display()))?;
         attempt(folder, &order, None)?;
         if process::interrupted() {

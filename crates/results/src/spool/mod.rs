@@ -70,7 +70,7 @@ enum Line<'a> {
     Slots(Cow<'a, [u32]>),
     /// All of a block is there.
     BlockDone(BlockEnd),
-    Decided(DecidedLine<'a>),
+    Decided(DecidedLine),
     /// A sentence for the user.
     Warning(Cow<'a, str>),
     /// The last.
@@ -92,10 +92,11 @@ struct BlockEnd {
 }
 
 #[derive(Serialize, Deserialize)]
-struct DecidedLine<'a> {
+struct DecidedLine {
     job: u32,
-    after: u32,
-    case: Cow<'a, str>,
+    /// The last block of the case here; absent where it is decided by what earlier attempts brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<u32>,
     saved: usize,
 }
 

@@ -25,14 +25,12 @@ pub enum Delivered {
     Header(Box<Header>),
     /// A whole block.
     Block(Block),
-    /// After that block, the case needs no more runs.
+    /// The case needs no more runs.
     Decided {
         /// Place of the case in the plan.
         job: u32,
-        /// Its last block.
-        after: u32,
-        /// Its id.
-        case: String,
+        /// Its last block of this attempt; none where it is decided by what earlier attempts brought.
+        after: Option<u32>,
         /// The planned runs that it is spared.
         saved: usize,
     },
@@ -118,7 +116,6 @@ impl SpoolReader {
                 return Some(Delivered::Decided {
                     job: line.job,
                     after: line.after,
-                    case: line.case.into_owned(),
                     saved: line.saved,
                 });
             }
@@ -215,5 +212,114 @@ impl Slots {
         }
         let mut slots = block.failures.iter().filter_map(|failure| failure.slot);
         slots.find(|&slot| of_slot(slot).is_none()).map(foreign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::{Block, Spool};
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Event, Observer, Session, SessionMachine};
+
+    fn slots() -> Slots {
+        let of = |slot: u32| (slot, (3, 0, ["a", "b"][slot as usize % 2].to_owned()));
+        (4..6).map(of).collect()
+    }
+
+    /// What a spool with one block of case 3 delivers, whose runs `change` may have changed.
+    fn delivered(change: impl Fn(&mut Run)) -> Vec<Delivered> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0.0.jsonl");
+        let header = Header {
+            version: VERSION,
+            session: "s".into(),
+            bundle: "b".into(),
+            parcel: 0,
+            attempt: 0,
+            machine: SessionMachine::default(),
+            boot: String::new(),
+        };
+        let Session { runs, metrics, .. } = Story::fixed(&["a", "b"], 1)
+            .case("g/x", |_, _| 1.5)
+            .session();
+        let mut spool = Spool::create(&path, header, vec![(3, "g/x".into())], None).unwrap();
+        spool.observe(&Event::Declared(&metrics[0])).unwrap();
+        for slot in 4..6 {
+            let variant = ["a", "b"][slot as usize % 2];
+            let mut run = Run {
+                slot,
+                variant: variant.into(),
+                ..runs[0].clone()
+            };
+            change(&mut run);
+            spool.observe(&Event::RunFinished(&run)).unwrap();
+            spool.observe(&Event::SlotsDone(&[slot])).unwrap();
+        }
+        spool
+            .observe(&Event::BlockDone { job: 0, block: 0 })
+            .unwrap();
+        spool.end(None).unwrap();
+        assert!(path.with_extension("jsonl.ended").exists());
+        SpoolReader::new(slots()).feed(&std::fs::read(&path).unwrap())
+    }
+
+    fn left_out(delivered: &[Delivered]) -> &str {
+        match &delivered[1] {
+            Delivered::LeftOut(reason) => reason,
+            other => panic!("it was taken: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_block_comes_back_as_it_was_told() {
+        let found = delivered(|_| {});
+        let [
+            Delivered::Header(header),
+            Delivered::Block(block),
+            Delivered::Ended(_, true),
+        ] = &found[..]
+        else {
+            panic!("{found:?}");
+        };
+        assert_eq!(header.session, "s");
+        let Block {
+            job,
+            block: number,
+            slots,
+            runs,
+            metrics,
+            ..
+        } = block;
+        assert_eq!(
+            (*job, *number, &slots[..], runs.len()),
+            (3, 0, &[4, 5][..], 2)
+        );
+        assert_eq!(runs[1].samples[0].value, 1.5);
+        assert_eq!(metrics[0].1.name, "throughput");
+    }
+
+    #[test]
+    fn what_does_not_belong_to_the_parcel_is_left_out_and_named() {
+        let reason = |change: &dyn Fn(&mut Run)| left_out(&delivered(change)).to_owned();
+        assert!(reason(&|run| run.slot += 7).contains("slot 11 is not one of its slots"));
+        let variant = reason(&|run| run.variant = "c".into());
+        assert!(
+            variant.contains("slot 4 is of variant 'a' and not of 'c'"),
+            "{variant}"
+        );
+        assert!(reason(&|run| run.block = 9).contains("says otherwise"));
+        assert!(reason(&|run| run.machine = Some(1)).contains("says otherwise"));
+    }
+
+    #[test]
+    fn lines_that_are_no_spool_are_left_out() {
+        let mut reader = SpoolReader::new(slots());
+        assert!(reader.feed(b"hello\n{\"run\":{}}\n").is_empty());
+        let end = b"{\"block_done\":{\"job\":3,\"block\":0,\"runs\":0,\"crc\":0}}\n";
+        let found = reader.feed(end);
+        assert!(matches!(&found[..], [Delivered::LeftOut(_)]), "{found:?}");
+        let long = vec![b'x'; LONGEST_LINE + 5];
+        assert!(reader.feed(&long).is_empty() && reader.rest.len() <= LONGEST_LINE);
     }
 }

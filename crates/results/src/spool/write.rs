@@ -36,7 +36,7 @@ pub struct Spool {
     runs: u32,
     blocks: u32,
     /// The last block of each case, by label.
-    last: HashMap<String, (u32, u32)>,
+    last: HashMap<String, u32>,
     /// The last slot that was begun, and the metrics that it reported first.
     slot: u32,
     reported: i64,
@@ -151,7 +151,7 @@ impl Spool {
             runs: self.runs,
             crc: std::mem::take(&mut self.crc).finalize(),
         };
-        self.last.insert(label.clone(), (*place, block));
+        self.last.insert(label.clone(), block);
         self.say(&Line::BlockDone(end))?;
         self.runs = 0;
         self.blocks += 1;
@@ -186,12 +186,10 @@ impl Observer for Spool {
             }
             Event::BlockDone { job, block } => self.close_block(*job, *block)?,
             Event::CaseDecided { label, saved } => {
-                // A case that is decided by what other attempts had measured is so in the store.
-                if let Some(&(job, after)) = self.last.get(*label) {
+                if let Some((job, _)) = self.jobs.iter().find(|(_, own)| own == label) {
                     self.say(&Line::Decided(DecidedLine {
-                        job,
-                        after,
-                        case: Cow::Borrowed(label),
+                        job: *job,
+                        after: self.last.get(*label).copied(),
                         saved: *saved,
                     }))?;
                 }

@@ -11,7 +11,7 @@ use super::recorder::Recorder;
 use super::session_writer::SessionWriter;
 use crate::spool::Block;
 use anyhow::bail;
-use speedwell_model::{Failure, Run, Session, SessionMachine};
+use speedwell_model::{Environment, Failure, Run, Session, SessionMachine};
 
 /// Where a block comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,23 +221,25 @@ impl Merger<'_> {
         })
     }
 
-    /// Notes that a case needs no more runs, as the attempt says that brought its block `after`; whether it was the one that is
-    /// here.
+    /// Notes that a case needs no more runs, as an attempt says, if that brought its block `after`, or was told of all that is
+    /// here; whether it did.
     ///
     /// # Errors
     /// The file fails.
     pub fn decide(
         &mut self,
         origin: BlockOrigin,
-        (job, after): (u32, u32),
+        (job, after): (u32, Option<u32>),
         label: &str,
         saved: usize,
     ) -> anyhow::Result<bool> {
-        let known = self
-            .recorder
-            .write(|writer, file| origin_of(writer, file, job, after))?;
-        if known != Some(origin) {
-            return Ok(false);
+        if let Some(after) = after {
+            let known = self
+                .recorder
+                .write(|writer, file| origin_of(writer, file, job, after))?;
+            if known != Some(origin) {
+                return Ok(false);
+            }
         }
         self.recorder.decide(label, saved)?;
         Ok(true)
@@ -275,12 +277,36 @@ impl Merger<'_> {
         })
     }
 
-    /// Enters what a machine said of itself.
+    /// Enters what a machine said of itself. If it is the only one, its circumstances are those of the session, whose programs
+    /// are known already.
     ///
     /// # Errors
     /// The file fails.
-    pub fn set_machine(&mut self, place: u32, machine: &SessionMachine) -> anyhow::Result<()> {
-        (self.recorder).write(|writer, file| writer.machine(file, place, machine))
+    pub fn set_machine(
+        &mut self,
+        place: u32,
+        machine: &SessionMachine,
+        is_only: bool,
+    ) -> anyhow::Result<()> {
+        self.recorder.write(|writer, file| {
+            writer.machine(file, place, machine)?;
+            if !is_only {
+                return Ok(());
+            }
+            let known = sql!("SELECT environment FROM session WHERE number = $1");
+            let known: String = file.one(known, given![writer.session()])?;
+            let known: Environment = from_json(&known)?;
+            let environment = Environment {
+                programs: known.programs,
+                machine: known.machine,
+                ..machine.environment.clone()
+            };
+            file.execute(
+                sql!("UPDATE session SET environment = $1 WHERE number = $2"),
+                given![&serde_json::to_string(&environment)?, writer.session()],
+            )?;
+            Ok(())
+        })
     }
 
     /// Sets the runs of slots aside, because their case was begun anew on another machine: they stay, and no analysis sees
@@ -373,4 +399,200 @@ fn origin_of(
         })
     })?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::json_lines;
+    use crate::store::back_ends::places;
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Better, Metric, Sample, State};
+
+    /// Two cases of two blocks on two machines: the session before its first run, and its blocks.
+    fn story() -> (Session, Vec<Block>) {
+        let session = Story::fixed(&["a", "b"], 2)
+            .case("g/x", |_, run| f64::from(run))
+            .case("g/y", |_, run| f64::from(run) + 0.5)
+            .session();
+        let mut blocks: Vec<Block> = Vec::new();
+        for (slot, run) in (0..).zip(&session.runs) {
+            let (job, block) = (u32::from(run.case.id() == "g/y"), run.block);
+            let is_own = |known: &&mut Block| (known.job, known.block) == (job, block);
+            if blocks.iter_mut().find(is_own).is_none() {
+                blocks.push(Block {
+                    job,
+                    block,
+                    metrics: vec![(i64::from(slot) << 16, session.metrics[0].clone())],
+                    ..Block::default()
+                });
+            }
+            let Some(own) = blocks.iter_mut().find(is_own) else {
+                continue;
+            };
+            own.slots.push(slot);
+            own.runs.push(Run {
+                slot,
+                ..run.clone()
+            });
+        }
+        let machine = |name: &str| SessionMachine {
+            id: name.into(),
+            name: name.into(),
+            ..SessionMachine::default()
+        };
+        let begun = Session {
+            state: State::Running,
+            metrics: Vec::new(),
+            runs: Vec::new(),
+            machines: vec![machine("lab-1"), machine("lab-2")],
+            ..session
+        };
+        (begun, blocks)
+    }
+
+    fn origin(block: &Block, attempt: u32) -> BlockOrigin {
+        BlockOrigin {
+            machine: block.job,
+            parcel: block.job,
+            attempt,
+        }
+    }
+
+    #[test]
+    fn a_block_is_there_once_whoever_sends_it() {
+        for place in places() {
+            let (begun, blocks) = story();
+            let mut store = place.open();
+            let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
+            for block in blocks.iter().rev() {
+                assert_eq!(merger.merge(origin(block, 0), block).unwrap(), Merged::New);
+            }
+            let first = &blocks[0];
+            let again = merger.merge(origin(first, 0), first).unwrap();
+            assert_eq!(again, Merged::Known);
+            let double = merger.merge(origin(first, 1), first).unwrap();
+            assert_eq!(double, Merged::Refused(origin(first, 0)));
+            // What another attempt decides on its own blocks is not what is here.
+            let decide = |merger: &mut Merger<'_>, attempt| {
+                let of = origin(first, attempt);
+                merger.decide(of, (first.job, Some(first.block)), "g/x", 4)
+            };
+            assert!(!decide(&mut merger, 1).unwrap());
+            assert!(decide(&mut merger, 0).unwrap());
+            merger.finish(false).unwrap();
+            let number = merger.number();
+            let session = store.session(number).unwrap();
+            let slots: Vec<u32> = session.runs.iter().map(|run| run.slot).collect();
+            assert_eq!(
+                slots,
+                (0..16).collect::<Vec<u32>>(),
+                "in the order of the plan"
+            );
+            let machines = |job: &str| {
+                let own = session.runs.iter().filter(|run| run.case.id() == job);
+                own.map(|run| run.machine).collect::<Vec<_>>()
+            };
+            assert_eq!(machines("g/y"), [Some(1); 8]);
+            assert_eq!(store.finished_slots(number).unwrap().len(), 16);
+            assert_eq!(store.decided_cases(number).unwrap()["g/x"], 4);
+            assert_eq!(store.merged_blocks(number).unwrap().len(), 4);
+            // All of it survives a file, which earlier versions refuse.
+            let mut text = Vec::new();
+            json_lines::write(&session, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("\"version\":2"), "{text}");
+            let read = json_lines::read(&text).unwrap().remove(0);
+            assert_eq!(read.machines, session.machines);
+            let here = Session {
+                id: "elsewhere".into(),
+                ..read
+            };
+            let copy = store.insert(&here).unwrap();
+            assert_eq!(store.session(copy).unwrap().runs, session.runs);
+            let unknown = text.replace("\"machine\":1", "\"machine\":7");
+            let refusal = json_lines::read(&unknown).unwrap_err().to_string();
+            assert!(refusal.contains("has 2 machines"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn metrics_are_in_the_order_in_which_one_machine_would_have_reported_them() {
+        for place in places() {
+            let (begun, mut blocks) = story();
+            let size = Metric::new("size", "B", Better::Lower);
+            for block in blocks.iter_mut().filter(|block| block.job == 1) {
+                let first = i64::from(block.slots[0]) << 16;
+                block.metrics = vec![
+                    (first + 1, block.metrics[0].1.clone()),
+                    (first + 2, size.clone()),
+                ];
+                for run in &mut block.runs {
+                    run.samples.push(Sample {
+                        metric: "size".into(),
+                        value: 7.0,
+                        elapsed_ns: None,
+                        iterations: None,
+                    });
+                }
+            }
+            let first = &mut blocks[0];
+            first.metrics[0].0 += 1;
+            first
+                .metrics
+                .insert(0, (0, Metric::new("early", "s", Better::Lower)));
+            let mut store = place.open();
+            let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
+            for block in blocks.iter().rev() {
+                merger.merge(origin(block, 0), block).unwrap();
+            }
+            merger.finish(false).unwrap();
+            let session = store.session(1).unwrap();
+            let names: Vec<&str> = session.metrics.iter().map(|m| m.name.as_str()).collect();
+            assert_eq!(names, ["early", "throughput", "size"]);
+            let last = session
+                .runs
+                .iter()
+                .rfind(|run| run.case.id() == "g/y")
+                .unwrap();
+            assert_eq!(last.value_of("size"), Some(7.0));
+        }
+    }
+
+    #[test]
+    fn what_was_set_aside_stays_and_is_not_seen() {
+        for place in places() {
+            let (begun, blocks) = story();
+            let mut store = place.open();
+            let parcel = StoredParcel {
+                machine: 1,
+                jobs: vec![0, 1],
+                stratum: 0,
+                attempt: 0,
+                engine_id: None,
+                state: ParcelState::Waiting,
+            };
+            let mut merger = store
+                .begin_merging(&begun, "{}", std::slice::from_ref(&parcel))
+                .unwrap();
+            for block in &blocks {
+                merger.merge(origin(block, 0), block).unwrap();
+            }
+            let own = blocks.iter().filter(|block| block.job == 0);
+            let slots: Vec<u32> = own.flat_map(|block| block.slots.clone()).collect();
+            merger.set_aside(&slots).unwrap();
+            let lost = StoredParcel {
+                state: ParcelState::Lost,
+                attempt: 2,
+                ..parcel
+            };
+            merger.set_parcel(0, &lost).unwrap();
+            merger.finish(false).unwrap();
+            let session = store.session(1).unwrap();
+            assert_eq!(session.runs.len(), 8);
+            assert!(session.runs.iter().all(|run| run.case.id() == "g/y"));
+            assert!(session.runs.iter().all(|run| run.samples.len() == 1));
+            assert_eq!(store.parcels(1).unwrap(), [lost]);
+        }
+    }
 }

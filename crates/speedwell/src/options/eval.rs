@@ -1,8 +1,8 @@
 //! The options of `eval`.
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, LayoutArgs, MetricArgs, OrderName, OriginArgs,
-    OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OrderName,
+    OriginArgs, OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
 use anyhow::ensure;
@@ -112,6 +112,8 @@ pub struct EvalArgs {
     #[command(flatten)]
     pub metric: MetricArgs,
     #[command(flatten)]
+    pub fleet: FleetArgs,
+    #[command(flatten)]
     pub comparison: ComparisonArgs,
     #[command(flatten)]
     pub study: StudyArgs,
@@ -191,6 +193,7 @@ impl EvalArgs {
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,
+            fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),

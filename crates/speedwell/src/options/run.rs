@@ -2,8 +2,8 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, LayoutArgs, OriginArgs, OutputArgs, SamplingArgs,
-    SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
+    SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
 use clap::Args;
@@ -47,6 +47,8 @@ pub struct RunArgs {
     /// After measuring, profile every case of an experiment, in runs that are not timed
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     #[command(flatten)]
     pub comparison: ComparisonArgs,
     #[command(flatten)]
@@ -101,6 +103,7 @@ impl RunArgs {
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,
+            fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
@@ -126,6 +129,8 @@ pub struct Task {
     pub execution: ExecutionArgs,
     /// Whether experiments are profiled.
     pub profile: bool,
+    /// The machines that measure.
+    pub fleet: FleetArgs,
     /// The study that is shown.
     pub study: StudyArgs,
     /// How results look.

@@ -1,169 +1,288 @@
-//! `speedwell fleet`: machines that are listed, chosen and checked, by ssh and by Slurm.
+//! One session on several machines. Here they are this machine under several names: what is divided, sent, measured and merged
+//! is the same.
 
 use super::project::Project;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use speedwell_fixtures::lab::{Slurm, Sshd};
+use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-/// Three machines by ssh, which use the program of the tests.
-fn by_ssh(sshd: &Sshd) -> Project {
-    let program = env!("CARGO_BIN_EXE_speedwell");
-    let machine = |name: &str, labels: &str| {
-        format!("[[machine]]\nname = \"{name}\"\nlabels = [{labels}]\nbinary = \"{program}\"\n")
-    };
-    let file = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"\nfolder = \"{}\"\n{}{}{}",
-        sshd.config().display(),
-        sshd.folder().display(),
-        machine("m1", "\"lab\", \"zen4\""),
-        machine("m2", "\"lab\""),
-        machine("m3", "\"load\""),
+const CASES: &str = "\
+case n=1
+old 100 101 102
+new 110 111,memory=5 112
+case n=2
+old 200 exit:3 202
+new 210 211 212
+case n=3
+old 300 301
+new exit:1
+case n=4
+old 400 401 402
+new 410 411 412
+case n=5
+old 500
+new 510
+";
+
+const MEASURE: [&str; 9] = [
+    "run",
+    "g",
+    "--runs",
+    "6",
+    "--seed",
+    "7",
+    "--variant",
+    "old=",
+    "--variant=new=",
+];
+
+/// A project with these cases and three machines.
+fn project(cases: &str) -> Project {
+    let project = Project::new().with("g/b.fake", cases);
+    let folder = project.path("fleet");
+    let machine = |name: &str| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n");
+    let text = format!(
+        "engine = \"local\"\nfolder = \"{}\"\n{}{}{}",
+        folder.display(),
+        machine("lab-1"),
+        machine("lab-2"),
+        machine("lab-3"),
     );
-    Project::new().with("fleet.toml", &file)
+    project.with("fleet.toml", &text)
 }
 
-/// A column of the table of machines.
-fn column(json: &Value, key: &str) -> Vec<String> {
-    let rows = json["tables"]["machines"]
-        .as_array()
-        .or_else(|| json["machines"].as_array());
-    let rows = rows.unwrap_or_else(|| panic!("{json:#}"));
-    let text = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned)
+/// The lines of the last session: its header, and everything else without times and machines.
+fn session(project: &Project) -> (Value, Vec<String>) {
+    let exported = project.run(&["report", "--export", "jsonl"]);
+    let mut lines = exported
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let header = lines.next().unwrap();
+    let without = |mut line: Value| {
+        if let Some(run) = line.get_mut("run").and_then(Value::as_object_mut) {
+            for key in [
+                "started_unix_ms",
+                "wall_ns",
+                "surroundings",
+                "usage",
+                "machine",
+            ] {
+                run.remove(key);
+            }
+        }
+        // Where a benchmark lay when it failed is said, too.
+        if let Some(failure) = line.get_mut("failure").and_then(Value::as_object_mut) {
+            failure.remove("replay");
+        }
+        line.to_string()
     };
-    rows.iter().map(|row| text(&row[key])).collect()
+    (header, lines.map(without).collect())
+}
+
+/// Measures alone and on the machines of the fleet, and compares; `together` is the command for the latter.
+fn compare_with_one_machine(project: &Project, mut together: Command, names: [&str; 3]) {
+    let alone = project.run(&MEASURE);
+    let (header, expected) = session(project);
+    assert_eq!(header["version"], 1);
+    let together = together.output().unwrap();
+    let said = String::from_utf8(together.stderr).unwrap();
+    assert_eq!(together.status.code(), Some(alone.status), "{said}");
+    let (header, found) = session(project);
+    assert_eq!(found, expected, "{said}");
+    assert_eq!(header["version"], 2);
+    let machines = header["machines"].as_array().unwrap();
+    let found: Vec<&str> = machines
+        .iter()
+        .map(|machine| machine["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, names);
+    assert_eq!(header["metrics"][0]["name"], "throughput");
+    // The verdicts are the same, too.
+    let table = |text: &str| {
+        let rows = text.lines().filter(|line| line.contains("n="));
+        rows.collect::<String>()
+    };
+    let stdout = String::from_utf8(together.stdout).unwrap();
+    assert_eq!(table(&stdout), table(&alone.stdout));
+    assert!(!table(&stdout).is_empty());
+}
+
+fn on_lab() -> Vec<&'static str> {
+    [&MEASURE[..], &["--on", "lab"]].concat()
 }
 
 #[test]
-fn machines_by_ssh_are_listed_chosen_and_checked() {
+fn three_machines_give_the_session_that_one_gives() {
+    let project = project(CASES);
+    let together = project.command(&on_lab());
+    compare_with_one_machine(&project, together, ["lab-1", "lab-2", "lab-3"]);
+}
+
+#[test]
+fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
     let sshd = match Sshd::start() {
         Ok(sshd) => sshd,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    let project = by_ssh(&sshd);
-    let json = project
-        .run(&["fleet", "--format", "json"])
-        .expect_status(0)
-        .json();
-    assert_eq!(column(&json, "name"), ["m1", "m2", "m3"]);
-    assert_eq!(column(&json, "state"), ["free"; 3]);
-    let chosen = project
-        .run(&["fleet", "lab & !zen4", "--format", "csv"])
-        .expect_status(0);
-    assert!(
-        chosen.stdout.contains("m2,lab") && !chosen.stdout.contains("m1"),
-        "{chosen:?}"
+    let machine = |name: &str| {
+        let folder = sshd.folder().join(name);
+        let folder = folder.display();
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nfolder = \"{folder}\"\n")
+    };
+    let machines: String = HOSTS.iter().copied().map(machine).collect();
+    let config = sshd.config();
+    let text = format!(
+        "engine = \"ssh\"\nssh_config = \"{}\"\n{machines}",
+        config.display()
     );
-    let unknown = project.run(&["fleet", "zen5"]).expect_status(2);
-    assert!(
-        unknown
-            .stderr
-            .contains("no machine or label 'zen5'\nhint: did you mean 'zen4'?"),
-        "{unknown:?}"
-    );
-
-    let checked = project.run(&["fleet", "check", "m1 | m2", "--format", "json"]);
-    assert!(checked.status < 2, "{checked:?}");
-    let json = checked.json();
-    let ids = column(&json, "id");
-    assert!(
-        ids[0].len() == 16 && ids[0] == ids[1],
-        "they are one host: {ids:?}"
-    );
-    assert!(
-        column(&json, "remarks")[1].contains("it has the number of m1"),
-        "{json:#}"
-    );
-    assert!(column(&json, "class")[0].contains("GiB"), "{json:#}");
-    for key in ["offset_ns", "uncertainty_ns", "integer_ns", "memory_ns"] {
-        let figures = column(&json, key);
-        assert!(
-            figures.iter().all(|figure| figure.parse::<f64>().is_ok()),
-            "{key}: {figures:?}"
-        );
-    }
-    // The clock is the same, so the offset is nothing as far as is known.
-    let [offset, uncertainty] =
-        ["offset_ns", "uncertainty_ns"].map(|key| column(&json, key)[0].parse::<f64>().unwrap());
-    assert!(offset.abs() <= uncertainty, "{offset} +- {uncertainty}");
+    let project = Project::new()
+        .with("g/b.fake", CASES)
+        .with("fleet.toml", &text);
+    let together = project.command(&on_lab());
+    compare_with_one_machine(&project, together, HOSTS);
 }
 
 #[test]
-fn a_machine_that_does_not_answer_or_cannot_run_the_program_is_unfit() {
-    let sshd = match Sshd::start() {
-        Ok(sshd) => sshd,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
-    let file = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"\nfolder = \"{}\"\n[[machine]]\nname = \"m1\"\nbinary = \"/no/such/speedwell\"\n\
-         [[machine]]\nname = \"nowhere.invalid\"\n",
-        sshd.config().display(),
-        sshd.folder().display(),
-    );
-    let project = Project::new().with("fleet.toml", &file);
-    let checked = project.run(&["fleet", "check"]).expect_status(1);
-    assert!(
-        checked.stdout.contains("the program does not run there: "),
-        "{checked:?}"
-    );
-    assert!(checked.stdout.contains("nowhere.invalid"), "{checked:?}");
-    assert_eq!(checked.stdout.matches("unfit").count(), 2, "{checked:?}");
-}
-
-#[test]
-fn nodes_of_slurm_are_machines_with_their_features_as_labels() {
+fn machines_of_slurm_give_the_session_that_one_gives() {
     let slurm = match Slurm::start() {
         Ok(slurm) => slurm,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    slurm.says(
-        "scontrol",
-        &["update", "nodename=n2", "state=drain", "reason=new fans"],
-    );
-    let program = env!("CARGO_BIN_EXE_speedwell");
-    let file = format!(
-        "engine = \"slurm\"\nfolder = \"{}\"\npartition = \"bench\"\n[[machine]]\nname = \"n3\"\nlabels = [\"zen4\"]\nbinary = \"{program}\"\n",
-        slurm.folder().display()
-    );
-    let project = Project::new().with("fleet.toml", &file);
-    let run = |words: &[&str]| {
-        let mut command = project.command(words);
-        super::project::Answer::from(command.env("SLURM_CONF", slurm.conf()).output().unwrap())
-    };
-    let listed = run(&["fleet", "--format", "json"]).expect_status(0).json();
-    assert_eq!(column(&listed, "state"), ["free", "unfit", "free"]);
-    assert_eq!(column(&listed, "labels"), ["lab", "lab", "zen4 lab"]);
-    assert_eq!(column(&listed, "remarks")[1], "drained: new fans");
-    let checked = run(&["fleet", "check", "zen4", "--format", "json"]);
-    assert!(checked.status < 2, "{checked:?}");
-    assert_eq!(column(&checked.json(), "name"), ["n3"]);
-    assert_eq!(column(&checked.json(), "id")[0].len(), 16);
+    let folder = slurm.folder();
+    let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
+    let project = Project::new()
+        .with("g/b.fake", CASES)
+        .with("fleet.toml", &text);
+    let mut together = project.command(&on_lab());
+    together.env("SLURM_CONF", slurm.conf());
+    compare_with_one_machine(&project, together, NODES);
 }
 
 #[test]
-fn without_a_file_the_hint_shows_one_and_a_mistake_names_its_line() {
-    let project = Project::new();
-    let mut command = project.command(&["fleet"]);
-    let home = project.path("home");
-    let answer = command
-        .env("HOME", &home)
-        .env_remove("XDG_CONFIG_HOME")
-        .output()
-        .unwrap();
-    let answer = super::project::Answer::from(answer).expect_status(2);
-    let place = home.join(".config/speedwell/fleet.toml");
-    assert!(
-        answer.stderr.contains("there is no fleet")
-            && answer.stderr.contains(&*place.to_string_lossy()),
-        "{answer:?}"
+fn every_case_on_every_machine_has_blocks_of_its_own_there() {
+    let project = project("case n=1\n* 100\ncase n=2\n* 200\n");
+    project
+        .run(&[&MEASURE[..], &["--on", "lab", "--machines", "2", "--each"]].concat())
+        .expect_status(0);
+    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
+    let runs: Vec<Value> = exported
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["run"].take())
+        .collect();
+    // Two machines, two cases, two variants, six runs each.
+    assert_eq!(runs.len(), 48);
+    let blocks_of = |machine: u64| {
+        let own = runs.iter().filter(|run| run["machine"] == machine);
+        own.map(|run| run["block"].as_u64().unwrap())
+            .collect::<BTreeSet<u64>>()
+    };
+    assert_eq!(blocks_of(0), BTreeSet::from([0, 1, 2]));
+    assert_eq!(blocks_of(1), BTreeSet::from([3, 4, 5]));
+}
+
+#[test]
+fn on_one_machine_a_session_is_like_any_other() {
+    let project = project(CASES);
+    project.run(&MEASURE);
+    let (_, expected) = session(&project);
+    project.run(&[&MEASURE[..], &["--on", "lab & !lab-1", "--machines", "1"]].concat());
+    let (header, found) = session(&project);
+    assert_eq!((header["version"].as_u64(), found), (Some(1), expected));
+    assert_eq!(header["machines"][0]["name"], "lab-2");
+    assert_eq!(
+        header["environment"]["cpu"],
+        header["machines"][0]["environment"]["cpu"]
     );
-    let project = project.with(
-        "fleet.toml",
-        "engine = \"ssh\"\n[[machine]]\nnmae = \"a\"\n",
-    );
-    let answer = project.run(&["fleet"]).expect_status(2);
-    for expected in ["fleet.toml'", "line 3", "did you mean 'name'?"] {
-        assert!(answer.stderr.contains(expected), "{expected}: {answer:?}");
+}
+
+#[test]
+fn a_machine_that_gives_nothing_loses_its_cases_to_the_others() {
+    let project = project("case n=1\n* 100\ncase n=2\n* 200\ncase n=3\n* 300\n")
+        .with_program("broken", "#!/bin/sh\nexit 7\n");
+    let text = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
+    let (binary, folder) = (project.path("broken"), project.path("fleet-2"));
+    let (binary, folder) = (binary.display(), folder.display());
+    let broken = format!("name = \"lab-2\"\nbinary = \"{binary}\"\nfolder = \"{folder}\"");
+    let text = text.replace("name = \"lab-2\"", &broken);
+    std::fs::write(project.path("fleet.toml"), text).unwrap();
+    let answer = project.run(&[&MEASURE[..], &["--on", "lab-1 | lab-2"]].concat());
+    let answer = answer.expect_status(0);
+    let (_, runs) = session(&project);
+    assert_eq!(runs.len(), 36, "{answer:?}");
+    // Which machine gets which case follows from the names; this one gets at least one of the three.
+    answer.expect_stderr(&["lab-2: the worker ended", "begin again on lab-1"]);
+}
+
+#[test]
+fn a_killed_coordinator_loses_nothing_that_was_measured() {
+    let text: String = (0..12)
+        .map(|n| format!("case n={n}\n* sleep:15\n"))
+        .collect();
+    let project = project(&text);
+    let words = [&MEASURE[..], &["--on", "lab"]].concat();
+    let mut child = project.command(&words).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while session_runs(&project) < 8 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
     }
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let kept = session_runs(&project);
+    assert!(kept >= 8, "{kept}");
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    let (_, runs) = session(&project);
+    let slots: Vec<u64> = runs
+        .iter()
+        .map(|run| {
+            serde_json::from_str::<Value>(run).unwrap()["run"]["slot"]
+                .as_u64()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(slots, (0..144).collect::<Vec<u64>>());
+}
+
+/// How many runs the last session has so far.
+fn session_runs(project: &Project) -> usize {
+    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
+    exported
+        .lines()
+        .filter(|line| line.starts_with("{\"run\""))
+        .count()
+}
+
+#[test]
+fn what_cannot_be_had_is_said_before_anything_is_measured() {
+    let project = project(CASES);
+    let refused = |words: &[&str], texts: &[&str]| {
+        let answer = project.run(&[&MEASURE[..], words].concat());
+        answer.expect_status(2).expect_stderr(texts);
+    };
+    refused(
+        &["--on", "lob"],
+        &[
+            "there is no machine or label 'lob'",
+            "hint: did you mean 'lab'?",
+        ],
+    );
+    refused(
+        &["--on", "lab & !lab"],
+        &["no machine has these labels together"],
+    );
+    refused(
+        &["--on", "lab", "--machines", "4"],
+        &["3 of the 3 machines", "4 are needed"],
+    );
+    refused(&["--on", "lab &"], &["in --on 'lab &'"]);
+    refused(&["--each"], &["--on"]);
+    std::fs::remove_file(project.path("fleet.toml")).unwrap();
+    refused(&["--on", "lab"], &["there is no 'fleet.toml'", "hint: "]);
+    assert_eq!(project.run(&["history"]).stdout.matches("g/b").count(), 0);
 }

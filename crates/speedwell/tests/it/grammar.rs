@@ -92,6 +92,8 @@ fn an_option_says_the_same_everywhere() {
             "eval" => &["filter", "exclude"],
             // It has no verdicts.
             "bisect" => &["threshold"],
+            // A comment is put on a pull request.
+            "comment" => &["on"],
             // Its store is a file.
             "serve" => &["db"],
             _ => &[],

@@ -1,0 +1,338 @@
+//! Sessions that other machines measure: the plan is divided among them, what they need is sent, and what comes back is merged
+//! into one session, as one machine would have written it.
+//!
+//! A comparison is always within one machine: all blocks of a case are measured on the same one, or, with
+//! [`FleetRequest::each`], every machine measures all cases in blocks of its own. Start at [`carry_out`]; [`worker`] is the other
+//! end.
+
+mod contents;
+mod coordinator;
+mod order;
+mod send;
+mod stream;
+pub mod worker;
+
+use super::session::{MeasuredSession, header};
+use super::{Listener, Plans, SessionRequest};
+use anyhow::{Context, bail, ensure};
+use coordinator::{Coordinator, Machine};
+use order::{order_of, spool_of, stop_of};
+use speedwell_fleet::bundle::Bundle;
+use speedwell_fleet::{Engine, FleetMachine, JobId, MachineState, place};
+use speedwell_harness::plan::Plan;
+use speedwell_model::{Event, Length, Observer, Runs, SessionMachine, Stopping};
+use speedwell_process as process;
+use speedwell_results::store::{ParcelState, Store, StoredParcel};
+use speedwell_runner::Ended;
+use speedwell_suite::fleet::FleetFile;
+use speedwell_suite::labels::Labels;
+use std::fs;
+use stream::Source;
+
+pub use send::receive;
+
+/// The fewest runs of a side on each of several machines, and how many all of them together should have.
+const FEWEST_ON_EACH: u32 = 8;
+const TOGETHER: u32 = 32;
+
+/// How long a process takes beside what is measured in it, in seconds: enough to divide work by.
+const OF_A_PROCESS_S: f64 = 0.1;
+
+/// What is asked of other machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetRequest {
+    /// The machines that there are.
+    pub file: FleetFile,
+    /// Which of them; those of the session, if it is resumed.
+    pub on: Option<Labels>,
+    /// How many of these; all if not given.
+    pub machines: Option<u32>,
+    /// Whether every machine measures all cases.
+    pub each: bool,
+}
+
+/// Has the plan measured by other machines, and reads the session back.
+///
+/// # Errors
+/// A plan that cannot be sent, no machine that is fit, or the store or the engine fails. Failing benchmarks, and machines that
+/// are lost, are part of the session.
+pub fn carry_out(
+    plans: Plans,
+    fleet: &FleetRequest,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<MeasuredSession> {
+    let mut engine = Engine::of_file(&fleet.file);
+    let Plans {
+        mut plan,
+        suite,
+        resumed,
+    } = plans;
+    contents::check(&plan)?;
+    let known = engine.machines()?;
+    let (number, machines, parcels) = match &resumed {
+        Some(earlier) => {
+            let session = store.session(earlier.number)?;
+            let machines = machines_of(&session.machines, &known)?;
+            (
+                Some(earlier.number),
+                machines,
+                store.parcels(earlier.number)?,
+            )
+        }
+        None => {
+            let machines = chosen(&known, fleet)?;
+            if fleet.each {
+                repeat_on_each(&mut plan, machines.len() as u32);
+            }
+            let parcels = divided(&plan, &machines, fleet.each);
+            (None, machines, parcels)
+        }
+    };
+    let bundle = contents::gather(&plan)?;
+    let mut begun = header(&plan, suite, request);
+    if let Some(number) = number {
+        begun.id = store.session(number)?.id;
+    }
+    let machines = sent(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
+    begun.machines = machines
+        .iter()
+        .map(|machine| named(&machine.known))
+        .collect();
+    let runs = plan.slots().len();
+    let id = begun.id.clone();
+    let mut merger = match number {
+        Some(number) => store.resume_merging(number)?,
+        None => store.begin_merging(&begun, &serde_json::to_string(&plan)?, &parcels)?,
+    };
+    let number = merger.number();
+    listener.observe(&Event::Started {
+        runs,
+        cases: plan.jobs.len(),
+        done: merger.store().finished_slots(number)?.len(),
+    })?;
+    let mut coordinator = Coordinator {
+        engine: &mut engine,
+        merger: &mut merger,
+        listener: &mut *listener,
+        plan: &plan,
+        settings: &request.settings,
+        session: id,
+        tasks: next_task(&machines),
+        tries: vec![0; parcels.len()],
+        machines,
+        parcels,
+        attempts: Vec::new(),
+        streams: Vec::new(),
+    };
+    let ended = take_up(&mut coordinator).and_then(|()| coordinator.run());
+    let is_whole = matches!(ended, Ok(Ended::Complete));
+    merger.finish(!is_whole)?;
+    listener.observe(&Event::Finished {
+        interrupted: !is_whole,
+    })?;
+    drop(merger);
+    process::forget_interrupt();
+    Ok(MeasuredSession {
+        session: store.session(number)?,
+        ended,
+        planned: runs,
+        advice: None,
+    })
+}
+
+/// Follows what an earlier coordinator had handed out: what is there is read from its beginning.
+fn take_up(coordinator: &mut Coordinator<'_, '_, '_>) -> anyhow::Result<()> {
+    for machine in coordinator
+        .machines
+        .iter()
+        .filter(|machine| machine.is_shared)
+    {
+        let stop = stop_of(&machine.folder);
+        if stop.exists() {
+            fs::remove_file(&stop)
+                .with_context(|| format!("cannot remove '{}'", stop.display()))?;
+        }
+    }
+    for place in 0..coordinator.parcels.len() as u32 {
+        let parcel = coordinator.parcels[place as usize].clone();
+        let is_out = matches!(parcel.state, ParcelState::Sent | ParcelState::Running);
+        let machine = &coordinator.machines[parcel.machine as usize];
+        let Some(job) = parcel.engine_id.filter(|_| is_out) else {
+            continue;
+        };
+        // Of a line that is cut nothing comes any more: its attempt ends at once.
+        let file = spool_of(&machine.folder, place, parcel.attempt);
+        coordinator.follow(place, JobId(job), Source::file(file), true)?;
+    }
+    Ok(())
+}
+
+/// The number of the first task that no order has.
+fn next_task(machines: &[Machine]) -> u32 {
+    let of_folder = |machine: &Machine| {
+        (0..)
+            .find(|&task| !order_of(&machine.folder, task).exists())
+            .unwrap_or(0)
+    };
+    let shared = machines.iter().filter(|machine| machine.is_shared);
+    shared.map(of_folder).max().unwrap_or(0)
+}
+
+/// The machines that are asked for and fit, in the order of their names.
+fn chosen(known: &[FleetMachine], fleet: &FleetRequest) -> anyhow::Result<Vec<FleetMachine>> {
+    let on = fleet
+        .on
+        .as_ref()
+        .context("which machines are meant is not said\nhint: --on LABELS")?;
+    let mut names: Vec<String> = Vec::new();
+    for machine in known {
+        names.push(machine.name.clone());
+        names.extend(machine.labels.iter().cloned());
+    }
+    names.sort();
+    names.dedup();
+    on.ensure_known(&names)?;
+    let is_meant = |machine: &&FleetMachine| {
+        on.fits(&|name| machine.name == name || machine.labels.iter().any(|label| label == name))
+    };
+    let meant: Vec<&FleetMachine> = known.iter().filter(is_meant).collect();
+    ensure!(!meant.is_empty(), "no machine has these labels together");
+    let is_fit = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
+    let mut fit: Vec<FleetMachine> = meant
+        .iter()
+        .filter(is_fit)
+        .map(|&one| one.clone())
+        .collect();
+    // Those that are free come first.
+    fit.sort_by(|one, other| {
+        let key =
+            |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
+        key(one).cmp(&key(other))
+    });
+    let wanted = fleet
+        .machines
+        .map_or(fit.len().max(1), |wanted| wanted as usize);
+    if fit.len() < wanted {
+        let reasons = meant.iter().filter_map(|machine| match &machine.state {
+            MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
+            _ => None,
+        });
+        bail!(
+            "{} of the {} machines that are meant can be had, and {wanted} are needed{}",
+            fit.len(),
+            meant.len(),
+            reasons.collect::<String>()
+        );
+    }
+    fit.truncate(wanted);
+    fit.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(fit)
+}
+
+/// The machines of a session, as they are now.
+fn machines_of(
+    session: &[SessionMachine],
+    known: &[FleetMachine],
+) -> anyhow::Result<Vec<FleetMachine>> {
+    let find = |own: &SessionMachine| {
+        let found = known.iter().find(|known| known.name == own.name).cloned();
+        found.with_context(|| format!("the fleet has no machine '{}' any more", own.name))
+    };
+    session.iter().map(find).collect()
+}
+
+/// What is known of a machine before it says more of itself.
+fn named(machine: &FleetMachine) -> SessionMachine {
+    SessionMachine {
+        id: machine.name.clone(),
+        name: machine.name.clone(),
+        labels: machine.labels.clone(),
+        ..SessionMachine::default()
+    }
+}
+
+/// Every machine measures all cases, with a fixed number of runs: where measuring ends by what was seen, machines would have to
+/// be judged together.
+fn repeat_on_each(plan: &mut Plan, machines: u32) {
+    plan.strata = machines;
+    if let Stopping::Sequential { .. } = plan.design.stopping {
+        let share = TOGETHER.div_ceil(machines).next_multiple_of(2);
+        let runs = share.max(FEWEST_ON_EACH);
+        plan.design.stopping = Stopping::Fixed { runs };
+        plan.sampling.runs = Runs::Fixed(runs);
+    }
+}
+
+/// Cuts the plan into parcels, each for one of the machines.
+fn divided(plan: &Plan, machines: &[FleetMachine], each: bool) -> Vec<StoredParcel> {
+    let length = |job: &speedwell_harness::Job| expected_s(plan, job);
+    let cases: Vec<(&str, f64)> = (plan.jobs.iter())
+        .map(|job| (job.label.as_str(), length(job)))
+        .collect();
+    let names: Vec<&str> = machines
+        .iter()
+        .map(|machine| machine.name.as_str())
+        .collect();
+    let placed = place::place(&cases, &names);
+    let mut parcels = Vec::new();
+    for machine in 0..machines.len() {
+        let is_own = |case: &usize| each || placed[*case] == machine;
+        let own = (0..cases.len())
+            .filter(is_own)
+            .map(|case| (case as u32, cases[case].1));
+        for jobs in place::cut(own) {
+            parcels.push(StoredParcel {
+                machine: machine as u32,
+                jobs,
+                stratum: if each { machine as u32 } else { 0 },
+                attempt: 0,
+                engine_id: None,
+                state: ParcelState::Waiting,
+            });
+        }
+    }
+    parcels
+}
+
+/// How long a case may take, in seconds, by what is planned for it.
+fn expected_s(plan: &Plan, job: &speedwell_harness::Job) -> f64 {
+    let samples = job.samples.unwrap_or(plan.sampling.samples);
+    let measured_ns = match samples.length {
+        Length::TimeNs(ns) => ns as f64 * f64::from(samples.count),
+        Length::Iterations(_) => 0.0,
+    };
+    let run_s = (measured_ns + samples.warmup_ns as f64) / 1e9 + OF_A_PROCESS_S;
+    run_s * f64::from(plan.runs_per_variant()) * plan.variants.len() as f64
+}
+
+/// Sends every machine what it needs.
+fn sent(
+    engine: &mut Engine,
+    fleet: &FleetRequest,
+    machines: Vec<FleetMachine>,
+    bundle: &Bundle,
+    session: &str,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<Vec<Machine>> {
+    let mut ready = Vec::new();
+    for known in machines {
+        listener.observe(&Event::Note(&format!("{} gets what it needs", known.name)))?;
+        let is_shared = send::is_shared(&fleet.file);
+        let (folder, bundle) = if is_shared {
+            send::here(bundle, session, &known)
+        } else {
+            send::there(engine, bundle, session, &known)
+        }
+        .with_context(|| format!("'{}' cannot be sent what it needs", known.name))?;
+        ready.push(Machine {
+            known,
+            folder,
+            bundle,
+            is_shared,
+            failures: 0,
+        });
+    }
+    Ok(ready)
+}

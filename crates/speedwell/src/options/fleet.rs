@@ -1,0 +1,84 @@
+//! Which machines measure.
+
+use anyhow::Context;
+use clap::Args;
+use speedwell_measure::fleet::FleetRequest;
+use speedwell_suite::fleet::{FleetFile, NAME};
+use speedwell_suite::labels::Labels;
+use std::path::PathBuf;
+
+/// Fleet options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Fleet")]
+pub struct FleetArgs {
+    /// Measure on machines of 'fleet.toml': names and labels joined by '&', '|', '!' and brackets
+    #[arg(long, value_name = "LABELS", conflicts_with_all = ["list", "test", "resume"])]
+    pub on: Option<String>,
+    /// So many of these machines [default: all that can be had]
+    #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "on")]
+    pub machines: Option<u32>,
+    /// Every case on every machine, with a fixed number of runs [default: every case on one of them]
+    #[arg(long, requires = "on")]
+    pub each: bool,
+}
+
+impl FleetArgs {
+    /// The machines that are asked for, if any are.
+    ///
+    /// # Errors
+    /// There is no fleet, its file cannot be read, or the labels are none.
+    pub fn request(&self) -> anyhow::Result<Option<FleetRequest>> {
+        let Some(on) = &self.on else {
+            return Ok(None);
+        };
+        let on: Labels = on.parse().with_context(|| format!("in --on '{on}'"))?;
+        Ok(Some(FleetRequest {
+            file: file()?,
+            on: Some(on),
+            machines: self.machines,
+            each: self.each,
+        }))
+    }
+
+    /// The machines of a session that is resumed.
+    ///
+    /// # Errors
+    /// There is no fleet, or its file cannot be read.
+    pub fn resumed() -> anyhow::Result<FleetRequest> {
+        Ok(FleetRequest {
+            file: file()?,
+            on: None,
+            machines: None,
+            each: false,
+        })
+    }
+}
+
+/// The fleet of the project, or else of the user.
+///
+/// # Errors
+/// There is none, or its file has no meaning.
+pub fn file() -> anyhow::Result<FleetFile> {
+    let here = std::env::current_dir().context("there is no current folder")?;
+    let settings = settings();
+    FleetFile::find(&here, settings.as_deref())?.with_context(|| {
+        let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(NAME);
+        format!(
+            "there is no '{NAME}', which names the machines, in this project or of yours\nhint: write {NAME} here, or {}:\n  \
+             engine = \"ssh\"\n  [[machine]]\n  name = \"lab-1\"",
+            user.display()
+        )
+    })
+}
+
+/// The user's settings by the XDG base directory specification, which says that relative paths are to be ignored.
+fn settings() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let config =
+        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    config.map(|config| config.join("speedwell"))
+}
