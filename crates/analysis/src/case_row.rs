@@ -106,6 +106,7 @@ pub(super) fn describe(
             &outcome.data.baseline,
             &outcome.data.candidate,
         )),
+        machines: None,
         notes,
         baseline,
         candidate,

@@ -12,6 +12,7 @@ mod confirm;
 mod doctor;
 mod eval;
 mod experiment;
+mod fleet;
 mod history;
 mod import;
 mod iterations;
@@ -77,6 +78,7 @@ enum Command {
     Comment(Typed<comment::CommentArgs>),
     Doctor(Typed<doctor::DoctorArgs>),
     Tune(Typed<tune::TuneArgs>),
+    Fleet(Typed<fleet::FleetArgs>),
     New(Typed<new::NewArgs>),
     Serve(Typed<serve::ServeArgs>),
     As(Typed<as_tool::AsArgs>),
@@ -86,6 +88,9 @@ enum Command {
     /// Performs one run of an experiment.
     #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
+    /// Says what this machine is like, and what the time is.
+    #[command(name = fleet::perform::COMMAND, hide = true)]
+    PerformCheck,
     /// Measures parcels on the machine that it is started on.
     #[command(name = perform_parcel::COMMAND, hide = true)]
     PerformParcel(perform_parcel::ParcelArgs),
@@ -160,6 +165,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Comment(args) => comment::run(*args.0),
         Command::Doctor(args) => doctor::run(*args.0),
         Command::Tune(args) => tune::run(*args.0),
+        Command::Fleet(args) => fleet::run(&args.0),
+        Command::PerformCheck => fleet::perform::run(),
         Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(*args.0)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
