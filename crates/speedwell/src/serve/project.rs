@@ -6,7 +6,7 @@ use crate::{Status, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use speedwell_report::{ServedProject, projects_served};
-use speedwell_results::store::{Project, Store};
+use speedwell_results::store::{Project, SessionFilter, Store};
 use speedwell_web::project_name;
 use std::path::Path;
 
@@ -93,7 +93,7 @@ fn list(args: &ListArgs) -> anyhow::Result<Status> {
         projects.push(ServedProject {
             name,
             is_public: project.is_public,
-            sessions: Store::open_to_read(&own)?.count(None)?,
+            sessions: Store::open_to_read(&own)?.count(&SessionFilter::default())?,
             bytes: std::fs::metadata(&own).ok().map(|data| data.len()),
         });
     }

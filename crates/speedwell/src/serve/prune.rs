@@ -91,6 +91,7 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<Status> {
             sessions: &sessions,
             number: 1,
             all: sessions.len(),
+            is_chosen: true,
         };
         args.output.print(&report::sessions(&page))?;
         return Ok(Status::DONE);

@@ -5,7 +5,7 @@ use crate::refusal::Refusal;
 use crate::site::unix_ms;
 use speedwell_report::html::Link;
 use speedwell_report::{ServedProject, Settings, settings};
-use speedwell_results::store::Store;
+use speedwell_results::store::{SessionFilter, Store};
 
 /// Lines of the audit that are shown.
 const LINES: usize = 200;
@@ -17,7 +17,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         projects.push(ServedProject {
             name: project.name.clone(),
             is_public,
-            sessions: project.read(|store| Ok(store.count(None)?))?,
+            sessions: project.read(|store| Ok(store.count(&SessionFilter::default())?))?,
             bytes: std::fs::metadata(project.path())
                 .ok()
                 .map(|data| data.len()),

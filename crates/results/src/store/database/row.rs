@@ -199,7 +199,7 @@ impl Column for String {
 impl Column for Vec<u8> {
     const KIND: &'static str = "bytes";
 
-    fn of(held: Held<'_>) -> Option<Vec<u8>> {
+    fn from_held(held: Held<'_>) -> Option<Vec<u8>> {
         match held {
             Held::Bytes(bytes) => Some(bytes.to_vec()),
             _ => None,
