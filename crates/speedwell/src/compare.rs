@@ -6,7 +6,7 @@ use super::options::Task;
 use super::progress::Progress;
 use super::run;
 use super::source::{self, Source};
-use super::{Status, calibrated, profiles, status};
+use super::{Status, profiles, status};
 use anyhow::{bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, Findings, Settings};
@@ -160,7 +160,7 @@ fn mixed(
         })
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
-    calibrated::mark(&mut findings, sessions(&sources), &args.store);
+    args.store.mark(&mut findings, sessions(&sources));
     Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
 
@@ -174,7 +174,7 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     source::refuse_the_same(sources)?;
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = sources::compare(&sources, &settings)?;
-    calibrated::mark(&mut findings, sessions(&sources), &args.store);
+    args.store.mark(&mut findings, sessions(&sources));
     print(&findings, &sources, &settings, args)
 }
 
