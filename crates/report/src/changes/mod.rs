@@ -236,6 +236,27 @@ fn notes(history: &History) -> Vec<String> {
         }
     }
     notes.extend(history.common_changes().iter().map(common_change));
+    notes.extend(two_courses(history));
+    if history.gone > 0 {
+        notes.push(format!(
+            "{} of no revision on this line {} left out.",
+            count(history.gone, "point", "points"),
+            if history.gone == 1 { "is" } else { "are" }
+        ));
+    }
+    if history.threshold > 0.0 {
+        notes.push(format!(
+            "A change is worse or better if its whole interval is beyond {}.",
+            setting(history.threshold)
+        ));
+    }
+    notes.push(ABOUT.to_owned());
+    notes
+}
+
+/// Courses that may be one: the metric is measured in another way now, or the case has another name.
+fn two_courses(history: &History) -> Vec<String> {
+    let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
         notes.push(format!(
             "'{}' has two courses: '{}' was measured {} first and is measured {} now.",
@@ -252,20 +273,6 @@ fn notes(history: &History) -> Vec<String> {
             quote(new)
         ));
     }
-    if history.gone > 0 {
-        notes.push(format!(
-            "{} of no revision on this line {} left out.",
-            count(history.gone, "point", "points"),
-            if history.gone == 1 { "is" } else { "are" }
-        ));
-    }
-    if history.threshold > 0.0 {
-        notes.push(format!(
-            "A change is worse or better if its whole interval is beyond {}.",
-            setting(history.threshold)
-        ));
-    }
-    notes.push(ABOUT.to_owned());
     notes
 }
 
