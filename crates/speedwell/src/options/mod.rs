@@ -8,6 +8,8 @@ mod execution;
 mod history;
 mod layout;
 mod load;
+#[cfg(test)]
+mod load_args_tests;
 mod output;
 pub mod parse;
 mod run;
@@ -18,7 +20,7 @@ mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
 pub use dashboard::DashboardArgs;
-pub use eval::{EvalArgs, ParameterArgs, SnippetArgs, language};
+pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
 pub use history::{SeriesArgs, usual_threshold};
 pub use layout::LayoutArgs;
