@@ -240,11 +240,12 @@ fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
         // What is no answer of ours comes from something in between.
-        return match body["state"].is_string() {
-            true => Ok(Answer::Done(status, body)),
-            false => Err(Failure::passing(
+        return if body["state"].is_string() {
+            Ok(Answer::Done(status, body))
+        } else {
+            Err(Failure::passing(
                 "the answer is not that of a server of Speedwell",
-            )),
+            ))
         };
     }
     if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
@@ -257,12 +258,13 @@ fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
     let is_passing = status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
         || status.is_server_error();
-    Err(match is_passing {
-        true => Failure::Passing {
+    Err(if is_passing {
+        Failure::Passing {
             reason: said,
             after: after.map(Duration::from_secs),
-        },
-        false => Failure::Refused { reason: said },
+        }
+    } else {
+        Failure::Refused { reason: said }
     })
 }
 

@@ -387,9 +387,10 @@ impl Owing {
                 "{why} It stays in the outbox; send it with: speedwell push @{number} --to {url}"
             ));
         }
-        Ok(match is_sent || !self.push_required {
-            true => Status::DONE,
-            false => Status::COULD_NOT,
+        Ok(if is_sent || !self.push_required {
+            Status::DONE
+        } else {
+            Status::COULD_NOT
         })
     }
 }

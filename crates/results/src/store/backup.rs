@@ -40,7 +40,8 @@ enum Line {
         values: Vec<rows::Value>,
     },
     /// A line of revisions, from the oldest on.
-    Line {
+    #[serde(rename = "line")]
+    Branch {
         branch: String,
         revisions: Vec<Revision>,
     },
@@ -253,7 +254,7 @@ impl Store {
                     subject: row.get(4)?,
                 })
             })?;
-            put(out, &Line::Line { branch, revisions })?;
+            put(out, &Line::Branch { branch, revisions })?;
         }
         Ok(())
     }
@@ -380,7 +381,7 @@ impl Restoring {
         lines.advance()?;
         match line {
             Line::Row { table, values } => rows::read(file, &table, &values)?,
-            Line::Line { branch, revisions } => restore_line(file, &branch, &revisions)?,
+            Line::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
             Line::Stored(stored) => self.stored = Some(stored),
             Line::Change {
                 series,

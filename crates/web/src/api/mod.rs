@@ -96,10 +96,7 @@ async fn answered(
         };
         (route.answer)(&call)
     };
-    let pool = match route.is_heavy {
-        true => heavy,
-        false => api_pool,
-    };
+    let pool = if route.is_heavy { heavy } else { api_pool };
     pool.run(work).await?
 }
 

@@ -100,9 +100,10 @@ pub fn finish(call: &Call<'_>) -> Answer {
             let sent = parsed(digest)?;
             return call.write(|store| {
                 let here = store.digest(number)?;
-                match here == sent {
-                    true => Ok(known(StatusCode::OK, "known", number, here)),
-                    false => Err(differs(id, here, sent)),
+                if here == sent {
+                    Ok(known(StatusCode::OK, "known", number, here))
+                } else {
+                    Err(differs(id, here, sent))
                 }
             });
         }

@@ -23,95 +23,93 @@ struct Table {
 }
 
 /// The tables, each in an order in which it can be entered again.
-fn tables() -> [Table; 7] {
-    [
-        Table {
-            name: "token",
-            read: sql!(
-                "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
+static TABLES: [Table; 7] = [
+    Table {
+        name: "token",
+        read: sql!(
+            "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                         expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number"
-            ),
-            enter: sql!(
-                "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
+        ),
+        enter: sql!(
+            "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
                      created_unix_ms, expires_unix_ms, used_unix_ms, revoked_unix_ms)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING"
-            ),
-            columns: 11,
-        },
-        Table {
-            name: "audit",
-            read: sql!(
-                "SELECT at_unix_ms, who, token, address, project, what, subject, result
+        ),
+        columns: 11,
+    },
+    Table {
+        name: "audit",
+        read: sql!(
+            "SELECT at_unix_ms, who, token, address, project, what, subject, result
                  FROM audit ORDER BY number"
-            ),
-            enter: sql!(
-                "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject, result)
+        ),
+        enter: sql!(
+            "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject, result)
                  SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT),
                         CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT), CAST($8 AS TEXT)
                  WHERE NOT EXISTS (SELECT 1 FROM audit WHERE at_unix_ms = $1 AND what = $6
                                    AND subject IS NOT DISTINCT FROM $7)"
-            ),
-            columns: 8,
-        },
-        Table {
-            name: "renamed",
-            read: sql!("SELECT old, new FROM renamed ORDER BY old COLLATE {{binary}}"),
-            enter: sql!(
-                "INSERT INTO renamed (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
-            ),
-            columns: 2,
-        },
-        Table {
-            name: "remark",
-            read: sql!("SELECT revision, text FROM remark ORDER BY number"),
-            enter: sql!(
-                "INSERT INTO remark (project, revision, text)
+        ),
+        columns: 8,
+    },
+    Table {
+        name: "renamed",
+        read: sql!("SELECT old, new FROM renamed ORDER BY old COLLATE {{binary}}"),
+        enter: sql!(
+            "INSERT INTO renamed (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
+        ),
+        columns: 2,
+    },
+    Table {
+        name: "remark",
+        read: sql!("SELECT revision, text FROM remark ORDER BY number"),
+        enter: sql!(
+            "INSERT INTO remark (project, revision, text)
                  SELECT 1, CAST($1 AS TEXT), CAST($2 AS TEXT)
                  WHERE NOT EXISTS (SELECT 1 FROM remark WHERE revision = $1 AND text = $2)"
-            ),
-            columns: 2,
-        },
-        Table {
-            name: "deleted",
-            read: sql!(
-                "SELECT id, number, who, why, at_unix_ms, lines FROM deleted
+        ),
+        columns: 2,
+    },
+    Table {
+        name: "deleted",
+        read: sql!(
+            "SELECT id, number, who, why, at_unix_ms, lines FROM deleted
                  ORDER BY id COLLATE {{binary}}"
-            ),
-            enter: sql!(
-                "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
+        ),
+        enter: sql!(
+            "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
-            ),
-            columns: 6,
-        },
-        Table {
-            name: "comment",
-            read: sql!(
-                "SELECT forge, repository, pull, revision, posted_unix_ms, url, text
+        ),
+        columns: 6,
+    },
+    Table {
+        name: "comment",
+        read: sql!(
+            "SELECT forge, repository, pull, revision, posted_unix_ms, url, text
                  FROM comment ORDER BY number"
-            ),
-            enter: sql!(
-                "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, url, text)
+        ),
+        enter: sql!(
+            "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, url, text)
                  SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT),
                         CAST($5 AS BIGINT), CAST($6 AS TEXT), CAST($7 AS TEXT)
                  WHERE NOT EXISTS (SELECT 1 FROM comment WHERE posted_unix_ms = $5 AND pull = $3)"
-            ),
-            columns: 7,
-        },
-        Table {
-            name: "setting",
-            read: sql!("SELECT name, value FROM setting ORDER BY name COLLATE {{binary}}"),
-            enter: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
-            columns: 2,
-        },
-    ]
-}
+        ),
+        columns: 7,
+    },
+    Table {
+        name: "setting",
+        read: sql!("SELECT name, value FROM setting ORDER BY name COLLATE {{binary}}"),
+        enter: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
+        columns: 2,
+    },
+];
 
 /// Hands out all rows of all tables.
 pub(super) fn write(
     file: &Database,
     put: &mut dyn FnMut(&str, Vec<Value>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    for table in tables() {
+    for table in &TABLES {
         let mut statement = file.prepare(table.read)?;
         let mut rows = statement.query(given![])?;
         while let Some(row) = rows.next()? {
@@ -136,8 +134,7 @@ fn value(row: &Row<'_>, at: usize) -> anyhow::Result<Value> {
 
 /// Enters a row, unless it is here. A table that a later version has added is passed over.
 pub(super) fn read(file: &Database, name: &str, values: &[Value]) -> anyhow::Result<()> {
-    let tables = tables();
-    let Some(table) = tables.iter().find(|table| table.name == name) else {
+    let Some(table) = TABLES.iter().find(|table| table.name == name) else {
         return Ok(());
     };
     if values.len() < table.columns {
