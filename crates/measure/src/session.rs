@@ -2,9 +2,7 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{
-    Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn,
-};
+use super::{Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;

@@ -374,7 +374,7 @@ mod tests {
         let refused = nobody.ensure_may(Need::Push, Some("open")).unwrap_err();
         assert_eq!(refused.status, 401);
         let known = caller(&[Scope::Read], Some("core"));
-        let refused = |project| known.ensure_may(Need::Read, Some(project)).unwrap_err();
+        let refused = |project: &str| known.ensure_may(Need::Read, Some(project)).unwrap_err();
         assert_eq!(refused("there").status, 403);
         let words = |project: &str| refused(project).what.replace(project, "P");
         assert_eq!(

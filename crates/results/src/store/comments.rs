@@ -70,7 +70,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_ends::places;
+    use crate::store::back_end_tests::places;
 
     #[test]
     fn what_was_said_before_stays_known() {

@@ -405,7 +405,7 @@ fn origin_of(
 mod tests {
     use super::*;
     use crate::formats::json_lines;
-    use crate::store::back_ends::places;
+    use crate::store::back_end_tests::places;
     use speedwell_fixtures::Story;
     use speedwell_model::{Better, Metric, Sample, State};
 

@@ -297,7 +297,7 @@ impl TokenRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_ends::places;
+    use crate::store::back_end_tests::places;
 
     #[test]
     fn a_token_is_kept_found_and_ended_by_id_or_name() {

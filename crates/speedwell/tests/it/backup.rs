@@ -6,7 +6,7 @@ use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run_of};
 use super::project::Project;
 use speedwell_model::{Calibration, Judgement, Origin, Revision, Session, State};
-use speedwell_results::store::Store;
+use speedwell_results::store::{SessionFilter, Store};
 use std::path::Path;
 
 on_both! {
@@ -201,7 +201,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     on(&empty, &["serve", "restore", "cut.backup"])
         .expect_status(2)
         .expect_stderr(&["line "]);
-    assert_eq!(empty.open().count(None).unwrap(), 0);
+    assert_eq!(empty.open().count(&SessionFilter::default()).unwrap(), 0);
 }
 
 fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
@@ -240,7 +240,11 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
         !listed.stdout.contains("0197-1") && !listed.stdout.contains("0197-4"),
         "{listed:?}"
     );
-    assert_eq!(store.count(None).unwrap(), 6, "a list deletes nothing");
+    assert_eq!(
+        store.count(&SessionFilter::default()).unwrap(),
+        6,
+        "a list deletes nothing"
+    );
     run(&rules)
         .expect_status(0)
         .expect_stderr(&["deleted 2 sessions"]);

@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 use speedwell_model::{Calibration, Session, State};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Digest, Store};
+use speedwell_results::store::{Digest, SessionFilter, Store};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 on_both! {
@@ -112,7 +112,7 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
     std::fs::write(project.path("c.jsonl"), lines(&calibrated)).unwrap();
     run(&["push", "c.jsonl", "--to", &url]).expect_status(0);
     assert_eq!(without_number(&there, "0197-ca11"), calibrated);
-    assert_eq!(there.count(None).unwrap(), 2);
+    assert_eq!(there.count(&SessionFilter::default()).unwrap(), 2);
 }
 
 fn nothing_is_lost_while_the_server_is_away(place: &Place) {
@@ -149,7 +149,7 @@ fn nothing_is_lost_while_the_server_is_away(place: &Place) {
     run(&["push", "--wait", "1m"])
         .expect_status(0)
         .expect_stderr(&["sent @1", "sent @2", "which had it"]);
-    assert_eq!(core(place).count(None).unwrap(), 2);
+    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 2);
     run(&["push"]).expect_status(0);
 }
 
@@ -171,7 +171,7 @@ fn files_of_other_tools_are_pushed(place: &Place) {
     push(&["push", "google.json", "--to", &url]).expect_status(0);
     push(&["push", "@1", "--to", &url]).expect_status(0);
     let there = core(place);
-    assert_eq!(there.count(None).unwrap(), 1);
+    assert_eq!(there.count(&SessionFilter::default()).unwrap(), 1);
     assert_eq!(there.session(1).unwrap().runs[0].case.benchmark, "BM_a/8");
     push(&["push", "nothing.json", "--to", &url])
         .expect_status(2)
@@ -320,7 +320,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
         expected.number = None;
         assert_eq!(without_number(&there, &told.id), expected, "seed {seed}");
     }
-    assert_eq!(core(place).count(None).unwrap(), 12);
+    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 12);
 }
 
 fn what_differs_is_refused_and_nothing_is_replaced(place: &Place) {
@@ -392,9 +392,9 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
     for id in &acknowledged {
         assert_eq!(without_number(&there, id).runs.len(), 4, "{id}");
     }
-    let stored = there.count(None).unwrap();
+    let stored = there.count(&SessionFilter::default()).unwrap();
     assert!((acknowledged.len()..=acknowledged.len() + 8 * kills).contains(&stored));
-    let listed = there.list(None).unwrap();
+    let listed = there.list(&SessionFilter::default()).unwrap();
     assert!(
         listed.iter().all(|overview| overview.runs == 4),
         "one is there in parts"

@@ -8,7 +8,7 @@ use super::project::Project;
 use super::team_server::Server;
 use speedwell_model::{Case, Session, State, Value};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Digest, Store};
+use speedwell_results::store::{Digest, SessionFilter, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -139,7 +139,10 @@ fn a_thousand_sessions_from_eight_clients(place: &Place) {
         server.peak_kb(),
     );
     let there = store(place);
-    assert_eq!(there.count(None).unwrap(), SESSIONS + 1);
+    assert_eq!(
+        there.count(&SessionFilter::default()).unwrap(),
+        SESSIONS + 1
+    );
 }
 
 fn store(place: &Place) -> Store {

@@ -6,7 +6,7 @@ use super::project::Project;
 use super::push::{core, lines, session};
 use super::team_server::Server;
 use serde_json::json;
-use speedwell_results::store::{Digest, line_count};
+use speedwell_results::store::{Digest, SessionFilter, line_count};
 use std::path::PathBuf;
 
 on_both! {
@@ -128,7 +128,7 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
         .refused(404, "nothing is known");
     whole(&good).expect(201, "stored");
     assert_eq!(line_count(&good), 3);
-    assert_eq!(core(place).count(None).unwrap(), 1);
+    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 1);
     let back = server.ask("GET", "0197-11", b"");
     assert_eq!(back.body.as_str().unwrap().as_bytes(), &good[..]);
 }
