@@ -19,7 +19,7 @@ pub struct Problem {
     /// When to try again, in seconds.
     pub retry_after_s: Option<u64>,
     /// What a program needs to go on.
-    pub more: Map<String, Value>,
+    pub more: Box<Map<String, Value>>,
 }
 
 impl Problem {
@@ -30,7 +30,7 @@ impl Problem {
             error: error.into(),
             hint: None,
             retry_after_s: None,
-            more: Map::new(),
+            more: Box::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Problem {
 
     /// The answer.
     pub fn answer(self) -> Response<Body> {
-        let mut body = self.more;
+        let mut body = *self.more;
         body.insert("error".to_owned(), self.error.into());
         body.insert("hint".to_owned(), self.hint.into());
         let mut response = Response::new(Body::from(Value::Object(body).to_string() + "\n"));
