@@ -126,7 +126,7 @@ const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides dis
 /// What the figures say as counts; nothing where they are none.
 fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
     if policy.counts {
-        Counts::of(&pair.baseline, &pair.candidate)
+        Counts::from_runs(&pair.baseline, &pair.candidate)
     } else {
         Counts::TooFew
     }

@@ -6,7 +6,6 @@
 mod as_tool;
 mod backfill;
 mod bisect;
-mod calibrated;
 mod comment;
 mod compare;
 mod confirm;
