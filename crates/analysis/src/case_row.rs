@@ -106,6 +106,7 @@ pub(super) fn describe(
             &outcome.data.baseline,
             &outcome.data.candidate,
         )),
+        machines: None,
         notes,
         baseline,
         candidate,
@@ -125,7 +126,7 @@ const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides dis
 /// What the figures say as counts; nothing where they are none.
 fn counts_of(pair: &PairedRuns, policy: &Policy) -> Counts {
     if policy.counts {
-        Counts::of(&pair.baseline, &pair.candidate)
+        Counts::from_runs(&pair.baseline, &pair.candidate)
     } else {
         Counts::TooFew
     }

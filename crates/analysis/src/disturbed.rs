@@ -2,7 +2,7 @@
 //!
 //! A run that was put aside never counts by its value, but by rules that were fixed before the first run. They are not
 //! applied where one side is disturbed more often than another: then that may be the side's own doing, and dropping its
-//! runs would hide it. Start at [`Exposure::of`].
+//! runs would hide it. Start at [`Exposure::count`].
 
 use speedwell_model::{Design, Figure, Rule, Rules, Run, Session, median};
 use speedwell_stats::test::fisher_exact;
@@ -31,7 +31,7 @@ pub struct Exposure {
 
 impl Exposure {
     /// Of the runs of one side.
-    fn of(design: &Design, runs: &[&Run]) -> Exposure {
+    fn count(design: &Design, runs: &[&Run]) -> Exposure {
         let usual = Rules::usual();
         // Earlier versions recorded a part of the figures: too little to say how many runs were disturbed.
         let is_recorded = |run: &&&Run| run.surroundings.is_some();
@@ -105,7 +105,7 @@ pub(super) fn keep_those_that_count(design: &Design, sides: &mut [Vec<&Run>]) ->
     let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_of_slots(side)).collect();
     let exposures: Vec<Exposure> = firsts
         .iter()
-        .map(|runs| Exposure::of(design, runs))
+        .map(|runs| Exposure::count(design, runs))
         .collect();
     if design.reject.is_empty() {
         return exposures;

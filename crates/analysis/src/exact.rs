@@ -24,7 +24,7 @@ pub(super) enum Counts {
 
 impl Counts {
     /// Of the runs of baseline and candidate.
-    pub fn of(baseline: &[RunValue], candidate: &[RunValue]) -> Counts {
+    pub fn from_runs(baseline: &[RunValue], candidate: &[RunValue]) -> Counts {
         let spreads = [baseline, candidate].map(spread);
         match (baseline, candidate) {
             _ if baseline.len().min(candidate.len()) < ENOUGH => Counts::TooFew,
@@ -119,20 +119,20 @@ mod tests {
 
     #[test]
     fn two_equal_runs_a_side_are_an_exact_change() {
-        let counts = Counts::of(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
+        let counts = Counts::from_runs(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
         let change = counts.change().unwrap();
         assert!((change.value - 0.0188).abs() < 1e-12 && change.low == change.high);
         assert_eq!(counts.verdict(DELTA, Better::Lower), Some(Verdict::Worse));
         assert_eq!(counts.verdict(0.02, Better::Lower), Some(Verdict::Same));
         assert_eq!(counts.verdict(DELTA, Better::Higher), Some(Verdict::Better));
         assert_eq!(counts.remark(2).unwrap(), "Exact, 2 of 2 runs.");
-        let same = Counts::of(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
+        let same = Counts::from_runs(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
         assert_eq!(same.verdict(DELTA, Better::Lower), Some(Verdict::Same));
     }
 
     #[test]
     fn counts_that_vary_say_by_how_much_and_have_no_verdict_of_their_own() {
-        let counts = Counts::of(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
+        let counts = Counts::from_runs(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
         assert_eq!(counts.verdict(DELTA, Better::Lower), None);
         assert!(
             counts
@@ -141,7 +141,7 @@ mod tests {
                 .starts_with("Instructions vary by 0.92 %: ")
         );
         assert_eq!(
-            Counts::of(&runs(&[1.0]), &runs(&[1.0, 1.0])),
+            Counts::from_runs(&runs(&[1.0]), &runs(&[1.0, 1.0])),
             Counts::TooFew
         );
         assert!(

@@ -3,6 +3,7 @@
 
 use crate::builds::LayoutSpread;
 use crate::disturbed::Exposure;
+use crate::machines::AcrossMachines;
 use crate::validity::Finding;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
@@ -175,11 +176,20 @@ pub struct CaseComparison {
     pub more_runs: Option<u32>,
     /// Cliff's delta of candidate over baseline, -1 to 1, + means larger values.
     pub cliffs_delta: Option<f64>,
+    /// What is known by machine, of a session that several machines measured.
+    pub machines: Option<AcrossMachines>,
     /// Remarks as whole sentences.
     pub notes: Vec<String>,
 }
 
 impl CaseComparison {
+    /// What a gate looks at: the answer, and that on the machines of the session taken together, which may have been taken back
+    /// because it depends on the machine.
+    pub fn gated(&self) -> impl Iterator<Item = Verdict> {
+        let on_these = self.machines.as_ref().map(|machines| machines.on_these);
+        [self.verdict].into_iter().chain(on_these)
+    }
+
     /// The change turned so that + is good.
     pub fn improvement(&self, metric: &Metric) -> Option<Estimate> {
         let change = self.change?;

@@ -12,7 +12,7 @@ use crate::policy::Policy;
 use crate::summary::summaries;
 use crate::validity::{self, Known};
 use crate::warnings::{counted, list};
-use crate::{Comparison, Findings, Settings, snippet_runs, warnings};
+use crate::{Comparison, Findings, Settings, machines, snippet_runs, warnings};
 use speedwell_model::{Metric, Session, Snippet, State, Step};
 
 /// Everything that can be said about one session.
@@ -78,6 +78,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
         }
     }
     conclude(compared, &mut findings);
+    machines::add(session, &grid, &policy, &mut findings.comparisons);
     findings
 }
 

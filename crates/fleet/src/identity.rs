@@ -2,6 +2,7 @@
 //! Start at [`Identity::of`].
 
 use ring::digest;
+use serde::{Deserialize, Serialize};
 use speedwell_model::Environment;
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ const SALT: &str = "speedwell-machine";
 const DIGITS: usize = 16;
 
 /// Which machine it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// 16 hexadecimal digits.
     pub id: String,

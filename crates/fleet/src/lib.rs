@@ -6,12 +6,15 @@
 //! terminal. Start at [`engine`].
 
 pub mod bundle;
+pub mod check;
 pub mod clock;
 pub mod depot;
 pub mod engine;
 mod identity;
 mod lock;
 pub mod place;
+pub mod program;
+pub mod pulse;
 
 pub use engine::{
     Engine, FleetMachine, JobId, JobState, Local, MachineState, Slurm, Ssh, Submitted, Task, Work,

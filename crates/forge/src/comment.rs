@@ -92,7 +92,7 @@ impl Client {
         let (first, others) = (&own[0], &own[1..]);
         let newest = own
             .iter()
-            .filter_map(|one| Some((one, Stamp::of(&one.body)?)));
+            .filter_map(|one| Some((one, Stamp::parse(&one.body)?)));
         let newer = newest
             .filter(|(_, stamp)| text.stamp.is_older_than(stamp, order))
             .max_by_key(|(_, stamp)| stamp.at_unix_ms);
@@ -226,7 +226,7 @@ impl Stamp {
     }
 
     /// That of a comment, from its second line.
-    fn of(body: &str) -> Option<Stamp> {
+    fn parse(body: &str) -> Option<Stamp> {
         let line = body.lines().nth(1)?.trim();
         let words = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
         let (revision, at) = words.split_once(" at ")?;
@@ -314,7 +314,7 @@ mod tests {
             whole,
             "<!-- speedwell:a/b:x-script -->\n<!-- measured abc- at 5 -->\nhello"
         );
-        let stamp = Stamp::of(&whole).unwrap();
+        let stamp = Stamp::parse(&whole).unwrap();
         assert_eq!((&*stamp.revision, stamp.at_unix_ms), ("abc-", 5));
     }
 

@@ -164,21 +164,22 @@ impl Counts {
         counts.collect::<Option<_>>().map(Counts)
     }
 
-    fn of(&self, name: &str) -> u64 {
+    fn count_of(&self, name: &str) -> u64 {
         let known = self.0.iter().find(|(known, _)| known == name);
         known.map_or(0, |(_, count)| *count)
     }
 
     fn without(&self, other: &Counts) -> Counts {
         let rest = self.0.iter();
-        let rest = rest.map(|(name, count)| (name.clone(), count.saturating_sub(other.of(name))));
+        let rest =
+            rest.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
         Counts(rest.collect())
     }
 
     /// Accesses that each level of the model's memory answers, at 1, 5 and 35 cycles: the weights of cachegrind's
     /// authors for an estimate, made popular by iai.
     fn cycles_estimate(&self) -> u64 {
-        let sum = |names: [&str; 3]| names.iter().map(|name| self.of(name)).sum::<u64>();
+        let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
         let all = sum(["Ir", "Dr", "Dw"]);
         let missed = sum(["I1mr", "D1mr", "D1mw"]);
         let memory = sum(["ILmr", "DLmr", "DLmw"]);
@@ -192,7 +193,7 @@ impl Counts {
         let each = |count: u64| count as f64 / iterations as f64;
         seen.add(
             Metric::new(Metric::INSTRUCTIONS, "1", Better::Lower),
-            each(self.of("Ir")),
+            each(self.count_of("Ir")),
         );
         if counting.cache_model {
             seen.add(
@@ -230,12 +231,16 @@ mod tests {
     fn counts_are_the_totals_of_a_part_without_those_of_an_empty_one() {
         let part = Counts::parse(PART).unwrap();
         assert_eq!(
-            (part.of("Ir"), part.of("Dw"), part.of("DLmw")),
+            (
+                part.count_of("Ir"),
+                part.count_of("Dw"),
+                part.count_of("DLmw")
+            ),
             (6031, 1012, 0)
         );
         let empty = Counts::parse("events: Ir\ntotals: 20\n").unwrap();
         let rest = part.without(&empty);
-        assert_eq!((rest.of("Ir"), rest.of("Dr")), (6011, 1006));
+        assert_eq!((rest.count_of("Ir"), rest.count_of("Dr")), (6011, 1006));
         assert_eq!(Counts::parse("events: Ir\n"), None);
         assert_eq!(Counts::parse("events: Ir\ntotals: many\n"), None);
     }

@@ -55,7 +55,7 @@ pub(super) fn ask<C: Conversation>(
     origin: fn(&[u8]) -> Option<Origin>,
 ) -> io::Result<Option<Outcome>> {
     let opening = conversation.opening();
-    let Some(place) = Place::of(spec, &opening) else {
+    let Some(place) = Place::find(spec, &opening) else {
         let mut listened = Listened::new(conversation, opening, origin);
         return run(spec, &mut listened).map(Some);
     };
@@ -85,7 +85,7 @@ struct Place {
 
 impl Place {
     /// `None` if the program cannot be found.
-    fn of(spec: &Spec, opening: &[u8]) -> Option<Place> {
+    fn find(spec: &Spec, opening: &[u8]) -> Option<Place> {
         let program = fs::canonicalize(in_path(&spec.program)?).ok()?;
         let metadata = program.metadata().ok()?;
         let mut key = Fingerprint::default();

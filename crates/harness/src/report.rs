@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use speedwell_model::{Better, Case, Cause, Metric, Sample};
 use std::sync::Arc;
 
-/// Name of the metric that keeps what the process said where we had to correct it.
+/// Name of the metric that has the raw value of a corrected one.
 pub const REPORTED: &str = "reported";
 
 /// One reported rate.

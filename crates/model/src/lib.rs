@@ -5,13 +5,11 @@
 //! [`Session`] (everything one invocation measured). What is known of an HTTP load is in [`load_run`].
 
 pub mod assignment;
-mod bisection;
 mod case;
 mod change;
 mod disturbance;
 mod environment;
 mod failure;
-mod layout;
 pub mod load_run;
 pub mod load_spec;
 mod machine;
@@ -25,24 +23,22 @@ mod session;
 mod text;
 mod variant;
 
-pub use bisection::{Bisection, LineRevision};
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
 pub use change::{Change, ChangeState, Judgement};
 pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
-pub use layout::Layout;
 pub use machine::{Machine, Pulse, SessionMachine};
 pub use metric::{Better, Estimate, Metric, Verdict};
-pub use origin::{Origin, OriginRequest, OriginSource, short_revision};
+pub use origin::{Bisection, LineRevision, Origin, OriginRequest, OriginSource, short_revision};
 pub use point::{Landmark, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{
     Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
 };
 pub use session::{
-    Clock, Counting, DefinitionFile, Design, Division, Length, Order, Purpose, Runs, Samples,
-    Sampling, Session, State, SteadyRule, Stopping, seed_of_step,
+    Clock, Counting, DefinitionFile, Design, Division, Layout, Length, Order, Purpose, Runs,
+    Samples, Sampling, Session, State, SteadyRule, Stopping, seed_of_step,
 };
 pub use text::{milliseconds, nearest, parse_duration, placed, quote};
 pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};

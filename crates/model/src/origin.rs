@@ -1,4 +1,4 @@
-//! The code that a session measured: its revision, and where that lies.
+//! The code that a session measured: its revision, where that lies, and the line of revisions that a bisection searches.
 
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,38 @@ impl Origin {
 pub fn short_revision(revision: &str) -> &str {
     let is_id = revision.len() >= 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     revision.get(..SHORT).filter(|_| is_id).unwrap_or(revision)
+}
+
+/// A line of revisions in one of which a benchmark changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bisection {
+    /// What was typed: `v1.4..HEAD`.
+    pub range: String,
+    /// The revisions from the good end to the bad one, each the parent of the next.
+    pub line: Vec<LineRevision>,
+    /// The metric that is followed; the first one that is reported if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+}
+
+/// One revision of a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineRevision {
+    /// The commit, whole.
+    pub id: String,
+    /// The first line of its message, cut.
+    pub subject: String,
+    /// Who wrote it, cut.
+    pub author: String,
+    /// When it was written, in milliseconds since the Unix epoch.
+    pub authored_unix_ms: i64,
+}
+
+impl LineRevision {
+    /// The commit as people write it.
+    pub fn short(&self) -> &str {
+        self.id.get(..10).unwrap_or(&self.id)
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Bisection, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, SessionMachine, Variant,
+    Bisection, Environment, Failure, Metric, Origin, Recording, Rules, Run, RunValue, Series,
+    SessionMachine, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -446,4 +446,34 @@ pub struct Sampling {
 pub fn seed_of_step(seed: u64, step: u32) -> u64 {
     let weyl = seed.wrapping_add((u64::from(step) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
+}
+
+/// What differs between the runs of one variant beside chance: the order of its code and data (builds), and what lies
+/// above its stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Layout {
+    /// Builds of every variant, each linked with functions and data in another order; 0 for the usual one alone.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub builds: u32,
+    /// Whether a variable of a length drawn for every run is added to the environment.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub env: bool,
+    /// Whether programs are started under a path of a length drawn for every run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stack: bool,
+    /// Whether functions begin at multiples of 64 bytes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub align: bool,
+}
+
+impl Layout {
+    /// Whether everything is as it is without being asked for.
+    pub fn is_usual(&self) -> bool {
+        *self == Layout::default()
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -215,7 +215,7 @@ pub fn machines(
         .iter()
         .map(|machine| (machine, calibrated(machine)))
         .collect();
-    let owned: Vec<MachineLine> = known.into_iter().map(MachineLine::of).collect();
+    let owned: Vec<MachineLine> = known.into_iter().map(MachineLine::from_stored).collect();
     let mut columns = Columns::<MachineLine>::new();
     columns.add(
         Column::new("machine", "machine", Kind::Label),
@@ -249,7 +249,7 @@ struct MachineLine {
 }
 
 impl MachineLine {
-    fn of((stored, calibration): (&StoredMachine, Option<Calibration>)) -> MachineLine {
+    fn from_stored((stored, calibration): (&StoredMachine, Option<Calibration>)) -> MachineLine {
         MachineLine {
             title: stored.machine.title().to_owned(),
             stored: stored.clone(),

@@ -6,8 +6,8 @@ use super::unit::Scale;
 use crate::Format;
 use crate::changes::words::{Line, of_series, title};
 use crate::charts::{CourseAxis, Lane, course, every_run};
-use crate::comparison::{emphasis, symbol};
-use crate::document::{Answer, Block, CaseView, Gallery, GalleryKind};
+use crate::comparison::{emphasis, machines, symbol};
+use crate::document::{Answer, Block, CaseView, Chart, Gallery, GalleryKind};
 use crate::figure::{change_with_interval, uncertainty_of};
 use crate::table::Emphasis;
 use speedwell_analysis::history::{History, SeriesTrend};
@@ -95,6 +95,8 @@ struct Gathered<'a> {
     id: String,
     answers: Vec<Answer>,
     panels: Vec<(&'a Metric, Vec<Lane<'a>>)>,
+    /// What further charts show.
+    further: Vec<Chart>,
 }
 
 impl<'a> Cases<'a> {
@@ -104,6 +106,7 @@ impl<'a> Cases<'a> {
                 id,
                 answers: Vec::new(),
                 panels: Vec::new(),
+                further: Vec::new(),
             });
             self.cases.len() - 1
         });
@@ -113,6 +116,7 @@ impl<'a> Cases<'a> {
     fn add_comparison(&mut self, comparison: &'a Comparison, row: &'a CaseComparison) {
         let case = self.entry(row.case.id());
         case.answers.push(of_comparison(comparison, row));
+        case.further.extend(machines::forest(comparison, row));
         case.add(
             &comparison.metric,
             lane(&comparison.baseline, &row.baseline),
@@ -156,7 +160,7 @@ impl<'a> Gathered<'a> {
         CaseView {
             id: self.id,
             answers: self.answers,
-            charts: self.panels.iter().map(chart).collect(),
+            charts: self.panels.iter().map(chart).chain(self.further).collect(),
         }
     }
 }

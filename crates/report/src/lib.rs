@@ -22,6 +22,7 @@ mod exported;
 mod failures;
 mod figure;
 mod files;
+mod fleet;
 mod format;
 mod gallery;
 mod iterations;
@@ -68,6 +69,7 @@ pub use figure::{
     share,
 };
 pub use files::{Written, check_writable};
+pub use fleet::{FleetFacts, FleetLine, fleet_machines};
 pub use format::html;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};

@@ -165,7 +165,7 @@ impl Checkout {
 /// # Errors
 /// The commit cannot be checked out or built.
 pub fn ready(worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
-    let entry = Entry::of(worktree)?;
+    let entry = Entry::of_worktree(worktree)?;
     if in_use().iter().any(|(folder, _)| *folder == entry.0) {
         return Ok(());
     }
@@ -202,7 +202,7 @@ pub fn ready(worktree: &Worktree, note: &mut dyn FnMut(&str) -> Result<()>) -> R
 
 /// Lets go of the worktree, so that it may make room for others.
 pub fn release(worktree: &Worktree) {
-    if let Ok(entry) = Entry::of(worktree) {
+    if let Ok(entry) = Entry::of_worktree(worktree) {
         in_use().retain(|(folder, _)| *folder != entry.0);
     }
 }
@@ -212,7 +212,7 @@ pub fn release(worktree: &Worktree) {
 /// # Errors
 /// A file cannot be written, or another process measures with another text of it.
 pub fn place(worktree: &Worktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
-    let entry = Entry::of(worktree)?;
+    let entry = Entry::of_worktree(worktree)?;
     loop {
         let others: Vec<PathBuf> = entry
             .placed()
@@ -252,7 +252,7 @@ fn in_use() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
 struct Entry(PathBuf);
 
 impl Entry {
-    fn of(worktree: &Worktree) -> Result<Entry> {
+    fn of_worktree(worktree: &Worktree) -> Result<Entry> {
         let folder = worktree.folder.parent();
         let folder = folder.context("a worktree lies in a folder of its own")?;
         Ok(Entry(folder.to_owned()))
@@ -599,7 +599,7 @@ mod tests {
             [text("speed"), text("new/other")],
             [Some("first".into()), None]
         );
-        let entry = Entry::of(&worktree).unwrap();
+        let entry = Entry::of_worktree(&worktree).unwrap();
         let another = entry.open().unwrap();
         another.lock_shared().unwrap();
         place(&worktree, &[wanted("third")]).expect("nothing changes");

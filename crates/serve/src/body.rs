@@ -3,7 +3,7 @@
 //! Who reads a body that is refused gets an error; the gate then sends the refusal as the answer,
 //! whatever the handler made of the error. Only time spent waiting for the client counts.
 
-use crate::limits::Limits;
+use crate::options::Limits;
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
 use hyper::body::{Body, Bytes, Frame, SizeHint};

@@ -2,7 +2,7 @@
 //!
 //! What a proxy says is believed only if it is the one that was named at the start; nobody else's word reaches a handler.
 
-use crate::hosts::Hosts;
+use crate::hosts::{Door, Hosts};
 use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::Uri;
 use axum::http::{HeaderMap, HeaderName};
@@ -27,13 +27,6 @@ pub struct Client {
     pub secure: bool,
     /// The origin of pages of this server as this client names it, such as `http://127.0.0.1:7600`.
     pub origin: String,
-}
-
-/// The socket of this server that a connection came in by.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Door {
-    Tcp(SocketAddr),
-    Unix,
 }
 
 /// What is known about a connection before any request.

@@ -5,9 +5,9 @@
 
 use crate::client::{Arrival, Proxy};
 use crate::gate::Gate;
-use crate::limits::Limits;
 use crate::line::Line;
 use crate::listen;
+use crate::options::Limits;
 use crate::stopper::Stopper;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

@@ -3,7 +3,7 @@
 //! An address that is over the limit is refused without a look at what it brings, be it right: else
 //! guessing would go on. Memory is bounded however many addresses there are.
 
-use crate::limits::counted_as;
+use crate::options::counted_as;
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
 use std::collections::{HashMap, VecDeque};

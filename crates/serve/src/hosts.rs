@@ -4,10 +4,16 @@
 //! (DNS rebinding). What it cannot do is send another name than its own. So every request must name
 //! a literal address of this machine, `localhost`, or the address under which the server is published.
 
-use crate::client::Door;
 use crate::error::Error;
 use axum::http::uri::{Scheme, Uri};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+
+/// The socket of this server that a connection came in by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Door {
+    Tcp(SocketAddr),
+    Unix,
+}
 
 /// The names that requests may use for this server.
 #[derive(Debug, Clone, Default)]

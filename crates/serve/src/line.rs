@@ -4,7 +4,7 @@
 //! A socket that is closed while bytes wait to be read resets the connection, and the reset may
 //! overtake the answer (RFC 9112, 9.6). So the closing side stops writing first and reads on for a while.
 
-use crate::limits::Limits;
+use crate::options::Limits;
 use std::future::Future;
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;

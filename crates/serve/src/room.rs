@@ -1,6 +1,6 @@
 //! How many connections are open: all together, and from one address.
 
-use crate::limits::{Limits, counted_as};
+use crate::options::{Limits, counted_as};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};

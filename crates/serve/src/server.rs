@@ -3,15 +3,13 @@
 //! Start at [`Server::bind`]. What happens on one connection stands in `connection`, what happens to
 //! one request in `gate`.
 
-use crate::client::{Arrival, Door, Proxy};
+use crate::client::Arrival;
 use crate::connection::{self, Shared};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::hosts::Hosts;
-use crate::limits::Limits;
-use crate::listen::{self, Address, Listen, Listener, Protection, exposure};
-use crate::log::Log;
-use crate::refusal::Render;
+use crate::hosts::Door;
+use crate::listen::{self, Address, Listener, Protection, exposure};
+use crate::options::Options;
 use crate::room::Room;
 use crate::stopper::Stopper;
 use crate::tls::Tls;
@@ -25,29 +23,6 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long accepting pauses when the process has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What a server is to be.
-#[derive(Clone, Default)]
-pub struct Options {
-    /// Where it listens.
-    pub listen: Vec<Listen>,
-    /// What requests may take.
-    pub limits: Limits,
-    /// Under which names it answers.
-    pub hosts: Hosts,
-    /// Its certificate; without one it speaks plain HTTP. Unix sockets always do.
-    pub tls: Option<Tls>,
-    /// A proxy in front that is believed when it says who its clients are.
-    pub proxy: Option<Proxy>,
-    /// Whether there is a token that the application asks for; see [`exposure`].
-    pub has_token: bool,
-    /// Where one line for each request goes.
-    pub log: Log,
-    /// Ends the server; to be had before it, for event streams that end with it.
-    pub stopper: Stopper,
-    /// How a refusal is shown, if not as text or JSON.
-    pub render: Option<Render>,
-}
 
 /// A server that listens already, and answers once it runs.
 pub struct Server {
@@ -120,7 +95,7 @@ impl Server {
     }
 
     /// Serves until it is stopped, and then for as long as requests are in flight, up to
-    /// [`Limits::stop`].
+    /// [`crate::Limits::stop`].
     ///
     /// # Errors
     /// When the sockets cannot be used.

@@ -1,6 +1,5 @@
 //! The end of a server, from whatever thread: for its connections, and for the event streams that it carries.
 
-use crate::events::{Hub, WeakHub};
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +11,13 @@ pub struct Stopper(Arc<Stopping>);
 
 struct Stopping {
     is_over: watch::Sender<bool>,
-    hubs: Mutex<Vec<WeakHub>>,
+    others: Mutex<Vec<Box<dyn EndsAsWell>>>,
+}
+
+/// What ends with the server, and may be gone before.
+pub(crate) trait EndsAsWell: Send {
+    fn is_gone(&self) -> bool;
+    fn end(&self);
 }
 
 impl Stopper {
@@ -20,16 +25,16 @@ impl Stopper {
     pub fn new() -> Stopper {
         Stopper(Arc::new(Stopping {
             is_over: watch::Sender::new(false),
-            hubs: Mutex::default(),
+            others: Mutex::default(),
         }))
     }
 
     /// No new connections from now on; requests in flight have the time of [`crate::Limits::stop`].
     pub fn stop(&self) {
         self.0.is_over.send_replace(true);
-        let hubs = std::mem::take(&mut *self.hubs());
-        for hub in hubs.iter().filter_map(WeakHub::get) {
-            hub.end();
+        let others = std::mem::take(&mut *self.others());
+        for other in others {
+            other.end();
         }
     }
 
@@ -38,20 +43,20 @@ impl Stopper {
         *self.0.is_over.borrow()
     }
 
-    /// Has the server end this hub when it stops, or now if it has.
-    pub(crate) fn also_ends(&self, hub: &Hub) {
-        let mut hubs = self.hubs();
+    /// Has the server end this when it stops, or now if it has.
+    pub(crate) fn also_ends(&self, other: impl EndsAsWell + 'static) {
+        let mut others = self.others();
         if self.is_stopped() {
-            drop(hubs);
-            hub.end();
+            drop(others);
+            other.end();
         } else {
-            hubs.retain(|hub| hub.get().is_some());
-            hubs.push(hub.weak());
+            others.retain(|other| !other.is_gone());
+            others.push(Box::new(other));
         }
     }
 
-    fn hubs(&self) -> MutexGuard<'_, Vec<WeakHub>> {
-        self.0.hubs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn others(&self) -> MutexGuard<'_, Vec<Box<dyn EndsAsWell>>> {
+        self.0.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the server stops.

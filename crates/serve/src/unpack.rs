@@ -4,7 +4,7 @@
 //! that go in: at no time is more in memory than these can give.
 
 use crate::body::{BodyRefused, Fault};
-use crate::limits::Limits;
+use crate::options::Limits;
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
 use flate2::write::MultiGzDecoder;

@@ -5,7 +5,7 @@
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs};
 use super::source::Source;
-use super::{Status, calibrated, operand, source, status};
+use super::{Status, operand, source, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::Findings;
@@ -207,7 +207,7 @@ fn answer(args: &CommentArgs) -> anyhow::Result<Answer> {
     let settings = args.comparison.settings(&args.selection.metric.names, None);
     let mut findings = sources::compare(&labelled, &settings)?;
     let sessions = labelled.iter().map(|(_, session, _)| *session);
-    calibrated::mark(&mut findings, sessions, &args.store);
+    args.store.mark(&mut findings, sessions);
     sources::check(&findings)?;
     let output = Output::default();
     let document = sources::document(

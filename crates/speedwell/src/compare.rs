@@ -5,7 +5,7 @@ use super::options::RunArgs;
 use super::options::Task;
 use super::run;
 use super::source::{self, Source};
-use super::{Status, calibrated, profiles, status};
+use super::{Status, profiles, status};
 use anyhow::{bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, Findings, Settings};
@@ -157,7 +157,7 @@ fn mixed(
         })
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
-    calibrated::mark(&mut findings, sessions(&sources), &args.store);
+    args.store.mark(&mut findings, sessions(&sources));
     Ok(ended.or(print(&findings, &sources, &settings, args)?))
 }
 
@@ -171,7 +171,7 @@ fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
     source::refuse_the_same(sources)?;
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = sources::compare(&sources, &settings)?;
-    calibrated::mark(&mut findings, sessions(&sources), &args.store);
+    args.store.mark(&mut findings, sessions(&sources));
     print(&findings, &sources, &settings, args)
 }
 

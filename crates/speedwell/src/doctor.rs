@@ -7,7 +7,7 @@ use super::options::{
 };
 use super::run;
 use super::tune::{Place, Tuner};
-use super::{Status, calibrated, status};
+use super::{Status, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, Calibrated};
@@ -98,7 +98,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
         checks.push(environment::free_disk(&results));
     }
     let mut lines: Vec<CheckLine> = checks.iter().map(line).collect();
-    let known = calibrated::of_this_machine(&args.store);
+    let known = args.store.calibration_of_this_machine();
     lines.push(report::calibration_check(known.as_ref()));
     let tuned = tune::status(&args.place.machine()?).unwrap_or_default();
     lines.push(report::tuned_check(

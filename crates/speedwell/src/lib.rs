@@ -6,13 +6,13 @@
 mod as_tool;
 mod backfill;
 mod bisect;
-mod calibrated;
 mod comment;
 mod compare;
 mod confirm;
 mod doctor;
 mod eval;
 mod experiment;
+mod fleet;
 mod history;
 mod import;
 mod iterations;
@@ -76,6 +76,7 @@ enum Command {
     Comment(Typed<comment::CommentArgs>),
     Doctor(Typed<doctor::DoctorArgs>),
     Tune(Typed<tune::TuneArgs>),
+    Fleet(Typed<fleet::FleetArgs>),
     New(Typed<new::NewArgs>),
     Serve(Typed<serve::ServeArgs>),
     As(Typed<as_tool::AsArgs>),
@@ -85,6 +86,9 @@ enum Command {
     /// Performs one run of an experiment.
     #[command(name = perform_run::COMMAND, hide = true)]
     PerformRun,
+    /// Says what this machine is like, and what the time is.
+    #[command(name = fleet::perform::COMMAND, hide = true)]
+    PerformCheck,
     /// Measures parcels on the machine that it is started on.
     #[command(name = perform_parcel::COMMAND, hide = true)]
     PerformParcel(perform_parcel::ParcelArgs),
@@ -158,6 +162,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Comment(args) => comment::run(*args.0),
         Command::Doctor(args) => doctor::run(*args.0),
         Command::Tune(args) => tune::run(*args.0),
+        Command::Fleet(args) => fleet::run(&args.0),
+        Command::PerformCheck => fleet::perform::run(),
         Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(*args.0)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),

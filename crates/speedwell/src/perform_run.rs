@@ -1,7 +1,7 @@
 //! The hidden command that performs one run of an experiment, in a process of its own.
 //!
 //! `runner/experiment` decides what is done. The order comes over the private line (docs/reference/protocol.md, "Transport"), and so goes the answer;
-//! the other half is `harness/experiment.rs`. Start at [`run`].
+//! the other half is `harness/experiment/mod.rs`. Start at [`run`].
 
 use super::Status;
 use anyhow::Context;

@@ -4,7 +4,7 @@ use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
-use super::{Status, calibrated, operand, source};
+use super::{Status, operand, source};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{self as analysis, Findings};
@@ -78,7 +78,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             quiet_on_closed_pipe(export(session, kind))?;
             continue;
         }
-        let mark = |findings: &mut Findings| calibrated::mark(findings, [session], &args.store);
+        let mark = |findings: &mut Findings| args.store.mark(findings, [session]);
         let name = (sources.len() > 1).then_some(source.label.as_str());
         let study = args.study.choice();
         let part = session::whole((name, session), &study, &settings, &output, mark)?;

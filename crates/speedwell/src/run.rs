@@ -1,7 +1,7 @@
 //! `speedwell run`: the whole path of data on one screen.
 
 use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
-use super::{Status, calibrated, experiment, status, steady, trial};
+use super::{Status, experiment, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
@@ -132,7 +132,7 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
         return steady::conclude(session, rule, task);
     }
     let mut findings = analysis::analyse(session, settings);
-    calibrated::mark(&mut findings, [session], &task.store);
+    task.store.mark(&mut findings, [session]);
     if let Some(style) = task.style {
         style::write(session, style, &mut std::io::stdout().lock())?;
         return Ok(status::judge(&findings, task.fail_on));

@@ -2,8 +2,8 @@
 //!
 //! Decides where it is served and how its pages find what commands find. Pages are in `web`, safety is in `serve`.
 
+use super::Status;
 use super::options::DashboardArgs;
-use super::{Status, status};
 use clap::Args;
 
 /// Show the sessions of the store, their comparisons and their history in a browser
@@ -32,7 +32,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
 /// Always.
 #[cfg(not(feature = "serve"))]
 pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
-    let _ = (&args.dashboard, status::note);
+    let _ = (&args.dashboard, super::status::note);
     anyhow::bail!(
         "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
     )
@@ -40,9 +40,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
 
 #[cfg(feature = "serve")]
 mod served {
-    use super::{DashboardArgs, Status, status};
-    use crate::options::{ComparisonArgs, usual_threshold};
-    use crate::{operand, source};
+    use crate::options::{ComparisonArgs, DashboardArgs, usual_threshold};
+    use crate::{Status, operand, source, status};
     use anyhow::{Context, anyhow, ensure};
     use clap::{Args, FromArgMatches};
     use regex::Regex;

@@ -1,7 +1,7 @@
 //! Exit statuses, from findings as well, and the one way of telling an error.
 
 use super::options::FailOn;
-use speedwell_analysis::Findings;
+use speedwell_analysis::{CaseComparison, Findings};
 use speedwell_model::{Failure, Metric};
 use speedwell_report::visible;
 use speedwell_runner::Ended;
@@ -98,7 +98,7 @@ pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
         // A model of caches says what may be, and decides nothing.
         .filter(|comparison| comparison.metric.name != Metric::CYCLES_ESTIMATE)
         .flat_map(|c| &c.rows)
-        .map(|row| row.verdict);
+        .flat_map(CaseComparison::gated);
     let refused = verdicts.any(|verdict| fail_on.refuses(verdict));
     let answer = if refused || findings.is_too_busy {
         Status::NO

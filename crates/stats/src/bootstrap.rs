@@ -45,7 +45,7 @@ const MEMBER_REPLICATES: (usize, usize) = (100, 1000);
 pub fn ratio_of_means(observations: &[Observation], options: &Options) -> Option<RatioEstimate> {
     let blocks: Vec<Totals> = group(observations)
         .iter()
-        .map(|block| Totals::of(block))
+        .map(|block| Totals::add_up(block))
         .collect();
     if blocks.is_empty() {
         return None;
@@ -180,7 +180,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(block: &[Observation]) -> Totals {
+    fn add_up(block: &[Observation]) -> Totals {
         let mut totals = Totals::default();
         for observation in block {
             let side = match observation.side {

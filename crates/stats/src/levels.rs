@@ -5,7 +5,7 @@
 
 use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
-use crate::distribution::{chi_squared, f_ratio};
+use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
 
 /// Values further from their group's median than so many standard deviations (by the median absolute deviation within all
 /// groups) are moved there: one run that the machine disturbed is not to pass for the scatter of all.
@@ -59,8 +59,8 @@ pub fn components(families: &[Vec<Vec<f64>>], confidence: f64) -> Option<Compone
     let mean_within = within_squares / f64::from(within_df);
     let tail = 0.5 * (1.0 - confidence);
     let end = |tail: f64| {
-        let f = f_ratio::upper_quantile(tail, f64::from(between_df), f64::from(within_df));
-        let chi_squared = chi_squared::upper_quantile(tail, between_df);
+        let f = f_upper_quantile(tail, f64::from(between_df), f64::from(within_df));
+        let chi_squared = chi_squared_upper_quantile(tail, between_df);
         ((between_squares - f64::from(between_df) * f * mean_within) / (size * chi_squared))
             .max(0.0)
             .sqrt()

@@ -351,7 +351,7 @@ fn check_placeholders(part: &Part) -> Result<()> {
             let hint = nearest_of(&name, &PLACEHOLDERS.map(str::to_owned));
             return Err(part.wrong(
                 key,
-                format!("has a placeholder '{{{name}}}' that nothing fills\nhint: {hint}"),
+                format!("has a placeholder '{{{name}}}', which is unknown\nhint: {hint}"),
             ));
         }
     }
@@ -429,7 +429,7 @@ time = ["--min-time", "{seconds}"]
             (
                 "{name}",
                 "{nam}",
-                "line 6: the key 'run' of [suite.mine] has a placeholder '{nam}' that nothing fills\nhint: did you mean 'name'?",
+                "line 6: the key 'run' of [suite.mine] has a placeholder '{nam}', which is unknown\nhint: did you mean 'name'?",
             ),
             ("{seconds}", "{second}", "did you mean 'seconds'?"),
         ] {

@@ -5,7 +5,7 @@
 
 use super::labels::is_name;
 use super::part::{Part, nearest_of};
-use super::tree;
+use super::{project, tree};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use speedwell_model::parse_duration;
@@ -111,12 +111,13 @@ const OF_SLURM: [&str; 6] = [
 ];
 
 impl FleetFile {
-    /// The file beside the project's own, in the nearest folder upwards from `here` that has one but not above `root`; else that
-    /// of the user, in `settings`.
+    /// The file in the nearest folder upwards from `here` that has one, up to the root of the project; else that of the user, in
+    /// `settings`.
     ///
     /// # Errors
     /// It cannot be read, or says something that has no meaning.
-    pub fn find(here: &Path, root: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
+    pub fn find(here: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
+        let root = project::root(here).unwrap_or(here);
         let folders = here
             .ancestors()
             .take_while(|folder| folder.starts_with(root));
@@ -355,7 +356,9 @@ mod tests {
         let inside = project.join("a/b");
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir_all(&user).unwrap();
-        let find = || FleetFile::find(&inside, &project, Some(&user)).unwrap();
+        std::fs::write(project.join("speedwell.toml"), "").unwrap();
+        std::fs::write(folder.path().join(NAME), "engine = \"slurm\"").unwrap();
+        let find = || FleetFile::find(&inside, Some(&user)).unwrap();
         assert_eq!(find(), None);
         std::fs::write(user.join(NAME), "engine = \"slurm\"").unwrap();
         assert_eq!(find().unwrap().file, user.join(NAME));

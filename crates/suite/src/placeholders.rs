@@ -126,7 +126,7 @@ impl Placeholders {
         let stays = format!("braces that are not a placeholder are written {{{{{name}}}}}");
         at(
             line,
-            format!("nothing fills '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
+            format!("unknown placeholder '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
         )
     }
 
@@ -228,7 +228,7 @@ mod tests {
             .to_string();
         assert_eq!(
             message,
-            "line 7: nothing fills '{wokers}'\nhint: did you mean 'workers'?; braces that are not a \
+            "line 7: unknown placeholder '{wokers}'\nhint: did you mean 'workers'?; braces that are not a \
              placeholder are written {{wokers}}"
         );
         let message = placeholders()

@@ -11,6 +11,15 @@ use std::path::{Path, PathBuf};
 /// What the file is called.
 const NAME: &str = "speedwell.toml";
 
+/// Any of these in a folder makes it the root of a project.
+const MARKS: [&str; 3] = [".speedwell", NAME, ".git"];
+
+/// The root of the project that `here` is in.
+pub fn root(here: &Path) -> Option<&Path> {
+    let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
+    here.ancestors().find(is_root)
+}
+
 /// What the file of a project says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Project {

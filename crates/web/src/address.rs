@@ -28,7 +28,7 @@ impl Format {
         ("txt", speedwell_report::Format::Text),
     ];
 
-    fn of(ending: &str) -> Option<Format> {
+    fn by_ending(ending: &str) -> Option<Format> {
         if ending == "jsonl" {
             return Some(Format::JsonLines);
         }
@@ -127,7 +127,7 @@ impl Address {
         }
         if let Some((last, before)) = self.parts.split_last()
             && let Some((stem, ending)) = last.rsplit_once('.')
-            && let Some(format) = Format::of(ending)
+            && let Some(format) = Format::by_ending(ending)
         {
             let mut parts = before.to_vec();
             // What has no name of its own goes by `index`.

@@ -3,6 +3,7 @@
 mod builds;
 mod designs;
 mod looks;
+mod machines;
 mod many_cases;
 mod several_sessions;
 mod studies;

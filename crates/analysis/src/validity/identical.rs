@@ -86,8 +86,8 @@ pub(super) fn unnamed(cells: &Cells<'_>) -> Vec<Finding> {
     let found = cells.cells.iter().filter(is_unnamed);
     let finding = |cell: &Cell<'_>| {
         let says = format!(
-            "{} reports of one address bear no names: whether they are repetitions or different \
-             variants cannot be told, and they count as runs of one.",
+            "{} reports of one address are unnamed: whether they are repetitions or different \
+             variants is unknown, and they count as runs of one variant.",
             cell.runs.len()
         );
         let remedy = "If they are variants, put each into a file of its own: 'speedwell compare \

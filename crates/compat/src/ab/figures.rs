@@ -248,7 +248,7 @@ impl Timing {
         self.connect_ns + self.processing_ns
     }
 
-    fn of(row: &RequestRecord) -> Option<Timing> {
+    fn from_record(row: &RequestRecord) -> Option<Timing> {
         let sent_ns = row.sent_ns?;
         Some(Timing {
             begun_ns: row.begun_ns,
@@ -283,7 +283,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of some times in any order; there is at least one.
-    fn of(mut times_ns: Vec<u64>) -> Spread {
+    fn from_times(mut times_ns: Vec<u64>) -> Spread {
         times_ns.sort_unstable();
         let count = times_ns.len();
         let mean_ns = times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
@@ -319,7 +319,7 @@ impl Times {
     /// The times of these requests; `None` if none has a whole answer.
     pub fn of_requests(rows: &[RequestRecord]) -> Option<Times> {
         let answered = rows.iter().filter(|row| is_answered(row));
-        let mut timings: Vec<Timing> = answered.filter_map(Timing::of).collect();
+        let mut timings: Vec<Timing> = answered.filter_map(Timing::from_record).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
         let mut sorted_totals_ns: Vec<u64> = timings.iter().map(|t| t.total_ns()).collect();
         sorted_totals_ns.sort_unstable();
@@ -341,7 +341,7 @@ impl Times {
 
     /// What is said of one kind of time.
     pub fn spread(&self, part: Part) -> Spread {
-        Spread::of(self.timings.iter().map(|timing| part(*timing)).collect())
+        Spread::from_times(self.timings.iter().map(|timing| part(*timing)).collect())
     }
 
     /// The time within which a percentage of the requests was served; 0 gives the shortest.

@@ -36,7 +36,7 @@ impl Collation {
     pub fn sort<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
         match self {
             Collation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
-            Collation::Root => items.sort_by_cached_key(|item| RootKey::of(text(item))),
+            Collation::Root => items.sort_by_cached_key(|item| RootKey::from_text(text(item))),
         }
     }
 
@@ -44,7 +44,7 @@ impl Collation {
     pub fn compare(self, a: &str, b: &str) -> Ordering {
         match self {
             Collation::CodePoints => a.cmp(b),
-            Collation::Root => RootKey::of(a).cmp(&RootKey::of(b)),
+            Collation::Root => RootKey::from_text(a).cmp(&RootKey::from_text(b)),
         }
     }
 }
@@ -65,7 +65,7 @@ struct RootKey {
 }
 
 impl RootKey {
-    fn of(text: &str) -> RootKey {
+    fn from_text(text: &str) -> RootKey {
         let mut key = RootKey {
             letters: Vec::with_capacity(text.len()),
             accents: Vec::new(),

@@ -55,7 +55,7 @@ pub fn data_frame(names: &[String], columns: &[Column], width: usize) -> String 
         .unwrap_or(0);
     let columns: Vec<Printed<'_>> = columns
         .iter()
-        .map(|column| Printed::of(column, shown))
+        .map(|column| Printed::column(column, shown))
         .collect();
     let mut out = String::new();
     let mut rest = columns.as_slice();
@@ -83,7 +83,7 @@ struct Printed<'a> {
 }
 
 impl<'a> Printed<'a> {
-    fn of(column: &'a Column, shown: usize) -> Printed<'a> {
+    fn column(column: &'a Column, shown: usize) -> Printed<'a> {
         let name = escaped(&column.name);
         let cells: Vec<_> = column
             .cells
@@ -189,7 +189,7 @@ struct Rounded {
 }
 
 impl Rounded {
-    fn of(number: f64) -> Rounded {
+    fn from_number(number: f64) -> Rounded {
         let text = format!("{:.*e}", DIGITS - 1, number.abs());
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -229,7 +229,7 @@ pub fn numbers(column: &[Option<f64>]) -> Vec<String> {
         .flatten()
         .copied()
         .filter(|number| number.is_finite());
-    let rounded: Vec<Rounded> = finite.map(Rounded::of).collect();
+    let rounded: Vec<Rounded> = finite.map(Rounded::from_number).collect();
     let largest = |of: fn(&Rounded) -> i32| rounded.iter().map(of).max().unwrap_or(0);
     let (left, right) = (largest(Rounded::left), largest(Rounded::right));
     let fixed_width = left + right + i32::from(right > 0);

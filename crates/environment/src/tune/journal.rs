@@ -122,7 +122,7 @@ impl Lock<'_> {
     /// # Errors
     /// It cannot be understood.
     pub fn journal(&self) -> Result<Option<Journal>> {
-        match Journal::read(&self.machine.tree)? {
+        match Journal::stored(&self.machine.tree)? {
             Some(journal) if journal.is_stale(&self.machine.tree) => {
                 self.remove()?;
                 Ok(None)
@@ -163,7 +163,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be understood.
-    fn read(tree: &Tree) -> Result<Option<Journal>> {
+    fn stored(tree: &Tree) -> Result<Option<Journal>> {
         let file = tree.path(FILE);
         let text = match fs::read(&file) {
             Ok(text) => text,
@@ -185,8 +185,8 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be understood.
-    pub(crate) fn of(tree: &Tree) -> Result<Option<Journal>> {
-        Ok(Journal::read(tree)?.filter(|journal| !journal.is_stale(tree)))
+    pub(crate) fn read(tree: &Tree) -> Result<Option<Journal>> {
+        Ok(Journal::stored(tree)?.filter(|journal| !journal.is_stale(tree)))
     }
 
     /// Whether this process has changed the settings.

@@ -384,12 +384,12 @@ fn differs(machine: &Machine, setting: &mut Setting) -> Option<String> {
 /// # Errors
 /// The journal cannot be understood.
 pub fn status(machine: &Machine) -> Result<Option<Journal>> {
-    Journal::of(&machine.tree)
+    Journal::read(&machine.tree)
 }
 
 /// The knobs that are set on a machine, in one text; `None` where nothing is changed.
 pub(super) fn knobs_set(tree: &Tree) -> Option<String> {
-    let journal = Journal::of(tree).ok()??;
+    let journal = Journal::read(tree).ok()??;
     Some(journal.knobs.join(", "))
 }
 

@@ -15,6 +15,8 @@ use std::process::{Child, Command, Stdio};
 /// What a job does: `$1` is the session's folder, `$2` the number of its first task.
 const SCRIPT: &str = "#!/bin/sh\n\
     exec \"$1\"/bin/speedwell perform-parcel \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
+/// Where programs of a step are: the folders of the Filesystem Hierarchy Standard.
+const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Indexes of an array where Slurm does not say how many it takes: what it takes unless it is told otherwise.
 const USUAL_ARRAY: u32 = 1001;
 
@@ -108,7 +110,8 @@ impl Slurm {
         let indexes: Vec<String> = indexes.iter().map(u32::to_string).collect();
         let mut sbatch = self.program("sbatch");
         sbatch.args(["--parsable", "--job-name=speedwell", "--no-requeue"]);
-        sbatch.args(["--output=/dev/null", "--chdir=/"]);
+        // Nothing of our own environment goes along: the job has that of a login there.
+        sbatch.args(["--output=/dev/null", "--chdir=/", "--export=NONE"]);
         // One after the other: they share a machine.
         sbatch.arg(format!("--array={}%1", indexes.join(",")));
         sbatch.args(self.exclusive(&work.machine));
@@ -128,12 +131,11 @@ impl Slurm {
         Ok(id.to_owned())
     }
 
-    /// The whole of one machine. Nothing of our own environment goes along: the job has that of a login there.
-    fn exclusive(&self, machine: &str) -> [String; 4] {
+    /// The whole of one machine.
+    fn exclusive(&self, machine: &str) -> [String; 3] {
         [
             "--exclusive".to_owned(),
             "--mem=0".to_owned(),
-            "--export=NONE".to_owned(),
             format!("--nodelist={machine}"),
         ]
     }
@@ -197,6 +199,8 @@ impl Slurm {
             "--ntasks=1",
             "--chdir=/",
         ]);
+        // A step has no login, so it is told where programs are.
+        srun.arg(format!("--export=PATH={SEARCH_PATH}"));
         srun.args(self.exclusive(machine))
             .args(self.wishes())
             .args(words);

@@ -10,20 +10,25 @@ mod slurm;
 mod ssh;
 
 use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, MachineState, Task, Work};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a machine may take for anything, however busy it is.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A folder of a session whose program does `script` in the place of Speedwell.
+/// A folder of a session whose program does `script` in the place of Speedwell. A process of its own writes it: this one may be
+/// starting others, which would hold it open for writing until they have become their programs (execve(2), ETXTBSY).
 fn session(folder: &Path, script: &str) -> PathBuf {
     let session = folder.join("session");
     std::fs::create_dir_all(session.join("bin")).unwrap();
-    let program = session.join("bin/speedwell");
-    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    let draft = session.join("draft");
+    std::fs::write(&draft, format!("#!/bin/sh\n{script}\n")).unwrap();
+    let mut copy = Command::new("install");
+    copy.args(["-m", "700"])
+        .arg(draft)
+        .arg(session.join("bin/speedwell"));
+    assert!(copy.status().unwrap().success());
     session
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{is_over, names_and_states, session, wait_for, wait_for_text, work};
 use speedwell_fixtures::lab::{HOSTS, Sshd};
-use speedwell_fleet::{Engine, FleetMachine, JobState, MachineState, Ssh};
+use speedwell_fleet::{Engine, FleetMachine, JobState, MachineState, Ssh, check, program};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
@@ -130,5 +130,42 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
     assert_eq!(
         why,
         "its host key is not known: compare it once by 'ssh m1'"
+    );
+}
+
+#[test]
+fn a_program_is_sent_once_and_again_only_when_it_differs() {
+    let Some((sshd, mut engine)) = lab() else {
+        return;
+    };
+    let folder = sshd.folder();
+    let own = session(&folder, "echo one").join("bin/speedwell");
+    let machine = machine("m2", &folder.join("m2"));
+    let place = program::send(&mut engine, &machine, &own).unwrap();
+    assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
+    let written = || place.metadata().unwrap().modified().unwrap();
+    let first = written();
+    assert_eq!(program::send(&mut engine, &machine, &own).unwrap(), place);
+    assert_eq!(written(), first, "it was there");
+    // What is damaged is sent again, and what is another program has another name.
+    std::fs::write(&place, "exit").unwrap();
+    assert_eq!(program::send(&mut engine, &machine, &own).unwrap(), place);
+    assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
+    let other = session(&folder, "echo two").join("bin/speedwell");
+    assert_ne!(program::send(&mut engine, &machine, &other).unwrap(), place);
+    // One that the fleet's file names is there already.
+    let named = FleetMachine {
+        binary: Some("/opt/speedwell".into()),
+        ..machine.clone()
+    };
+    assert_eq!(
+        program::send(&mut engine, &named, &own).unwrap(),
+        Path::new("/opt/speedwell")
+    );
+    // A program that does not run there says why.
+    let error = check::ask(&mut engine, &machine, &place).unwrap_err();
+    assert!(
+        format!("{error:#}").contains("'one' is no time"),
+        "{error:#}"
     );
 }

@@ -42,7 +42,7 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
         files: sides.len(),
         ..Suite::default()
     };
-    let naming = Naming::of(sides, word);
+    let naming = Naming::from_sides(sides, word);
     let mut all: Vec<Jobs> = Vec::new();
     for side in sides {
         let jobs = jobs_of(side, selection, &mut suite)?;
@@ -107,7 +107,7 @@ struct Naming<'a> {
 }
 
 impl<'a> Naming<'a> {
-    fn of(sides: &[Side], word: Option<&'a str>) -> Naming<'a> {
+    fn from_sides(sides: &[Side], word: Option<&'a str>) -> Naming<'a> {
         let name = |side: &Side| {
             side.file
                 .file_name()

@@ -82,7 +82,7 @@ impl Harness for NodeCore {
 
 /// Why such a folder is not measured with the program.
 fn refusal(program: &Path) -> Option<&'static str> {
-    (Runtime::of(program) == Runtime::Deno).then_some(
+    (Runtime::detect(program) == Runtime::Deno).then_some(
         "a folder with a common.js of its own reports over a channel of Node.js, over which Deno is not measured; files \
          that use the package 'speedwell' are",
     )

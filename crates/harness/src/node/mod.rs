@@ -25,7 +25,7 @@ pub struct Node;
 
 impl Harness for Node {
     fn describe(&self, source: &Source, request: &Request) -> Description {
-        let runtime = Runtime::of(&request.program);
+        let runtime = Runtime::detect(&request.program);
         match harness_spec(&request.program, source, None) {
             Ok(mut spec) => {
                 let draft = draft(source, request);
@@ -53,7 +53,7 @@ impl Harness for Node {
         if let Some(reason) = &job.unavailable {
             return Attempt::refused(&spec, reason, job, setting);
         }
-        if let Some(reason) = Runtime::of(&setting.program).refusal(job) {
+        if let Some(reason) = Runtime::detect(&setting.program).refusal(job) {
             return Attempt::refused(&plain_spec(job, setting), &reason, job, setting);
         }
         if job.route == Route::Parent {
@@ -87,7 +87,7 @@ fn harness_spec(
     spec.directory = Some(source.directory.clone());
     spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.channel = Channel::Harness;
-    if Runtime::of(program) == Runtime::Deno {
+    if Runtime::detect(program) == Runtime::Deno {
         // It colours what it writes to a pipe as well, and the end of that is shown with a failure.
         spec.environment.push(("NO_COLOR".into(), "1".into()));
     }
@@ -127,7 +127,7 @@ fn plain_spec(job: &Job, setting: &Setting<'_>) -> Spec {
 
 /// What the user gives the program, then what the file asks for.
 fn flags(job: &Job, setting: &Setting<'_>) -> Vec<String> {
-    let own = Runtime::of(&setting.program).arguments(&setting.variant.arguments);
+    let own = Runtime::detect(&setting.program).arguments(&setting.variant.arguments);
     [&own[..], &job.flags].concat()
 }
 
@@ -141,7 +141,7 @@ fn by_hand(
     let mut spec = Spec::new(program);
     if let Ok(folder) = sources::NODE.folder() {
         let register = folder.join("register.cjs").to_string_lossy().into_owned();
-        flags = Runtime::of(program).preloading(register, flags);
+        flags = Runtime::detect(program).preloading(register, flags);
     }
     spec.directory = Some(source.directory.clone());
     spec.args(flags)

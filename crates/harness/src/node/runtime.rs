@@ -19,7 +19,7 @@ pub(crate) enum Runtime {
 
 impl Runtime {
     /// `bun`, `bun-1.2`, `deno`, `deno2`; everything else is taken for Node.js.
-    pub(crate) fn of(program: &Path) -> Runtime {
+    pub(crate) fn detect(program: &Path) -> Runtime {
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let is = |word: &str| {
             name.strip_prefix(word)
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_runtime_is_known_by_its_name() {
-        let of = |path: &str| Runtime::of(Path::new(path));
+        let of = |path: &str| Runtime::detect(Path::new(path));
         for path in ["bun", "/opt/bun-1.4.5/bin/bun", "x/bun.exe", "bun-profile"] {
             assert_eq!(of(path), Runtime::Bun, "{path}");
         }

@@ -57,7 +57,7 @@ fn laid_out(
     let mut linking = None;
     let mut spec = match snippet.language {
         Language::Node => {
-            let flags = Runtime::of(program).arguments(&variant.arguments);
+            let flags = Runtime::detect(program).arguments(&variant.arguments);
             script(&sources::NODE, "harness.cjs", program, &flags)?
         }
         Language::Python => script(&sources::PYTHON, "harness.py", program, &variant.arguments)?,

@@ -7,7 +7,7 @@ use regex::Regex;
 use speedwell_model::nearest;
 use speedwell_suite::adapter::{Adapter, FileKind, Recognise};
 use speedwell_suite::experiment::{Form, form};
-use speedwell_suite::project::Project;
+use speedwell_suite::project::{Project, root};
 use std::cell::OnceCell;
 use std::fs;
 use std::io::Read as _;
@@ -46,9 +46,6 @@ fn begins_with(file: &Path, magic: &[u8]) -> bool {
     read.is_ok() && beginning == magic
 }
 
-/// Any of these in a folder makes it the root of a project.
-const MARKS: [&str; 3] = [".speedwell", "speedwell.toml", ".git"];
-
 /// The adapters that a command may use.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
@@ -69,8 +66,7 @@ impl Known {
                 adapters.extend(Adapter::read_file(&file)?.into_iter().map(Arc::new));
             }
         }
-        let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
-        if let Some(root) = here.ancestors().find(is_root)
+        if let Some(root) = root(here)
             && let Some(project) = Project::find(here, root)?
         {
             adapters.extend(project.suites.into_iter().map(Arc::new));

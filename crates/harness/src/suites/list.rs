@@ -3,9 +3,8 @@
 use super::build::Built;
 use super::command::Filling;
 use super::known;
-use super::last_lines;
 use super::place::Collected;
-use super::read::{self, Listed};
+use super::read::{self, Listed, last_lines};
 use crate::attempt::{not_described, start_reason};
 use crate::job::{Description, Job, Parameter, Request, Source, SuiteCase};
 use crate::protocol::draft;

@@ -22,6 +22,7 @@ use build::Built;
 use command::{Filling, PIPE, with_places};
 use list::{Asking, parameters, select};
 use place::{Collected, Place};
+use read::last_lines;
 use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
 use speedwell_process::{Scratch, Spec, run};
 use speedwell_suite::adapter::Adapter;
@@ -220,7 +221,7 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         .path("output", &output)
         .path("scratch", scratch.folder())
         .text("pipe", PIPE);
-    let place = Place::of(adapter);
+    let place = Place::from_adapter(adapter);
     let spec = Spec {
         channel: place.channel(),
         pin: setting.pin.cloned(),
@@ -271,10 +272,4 @@ fn explain(attempt: &mut Attempt, said: Option<Cause>) {
     if failure.stderr_tail.is_empty() {
         failure.stderr_tail = last_lines(stdout);
     }
-}
-
-/// The end of what a suite said on stdout, where it has said nothing on stderr.
-fn last_lines(stdout: &str) -> String {
-    let lines: Vec<&str> = stdout.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
 }

@@ -21,7 +21,7 @@ pub enum Place {
 
 impl Place {
     /// That of an adapter's command.
-    pub fn of(adapter: &Adapter) -> Place {
+    pub fn from_adapter(adapter: &Adapter) -> Place {
         let has = |place: &str| adapter.keys.run.iter().any(|word| word.contains(place));
         match &adapter.keys.output {
             Some(glob) => Place::Like(glob.clone()),

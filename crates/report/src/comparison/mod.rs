@@ -6,13 +6,14 @@
 
 #[cfg(test)]
 mod agreement_tests;
+pub mod machines;
 mod rows;
 mod words;
 
 pub use rows::{emphasis, symbol};
 pub use words::{correction_words, method_words};
 
-use crate::case_labels::{CaseLabels, Line, Line as LabelLine};
+use crate::case_labels::{CaseLabels, Line, Line as LabelLine, distinct};
 use crate::charts::band;
 use crate::comparison::rows::Place;
 use crate::document::{Block, Document};
@@ -67,6 +68,11 @@ fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) 
         document.push(Block::Table(table(section, output)));
         let shared = rows::shared_remarks(&section.named().places);
         document.extend(shared.into_iter().map(Block::Note));
+        let of_machines = section
+            .comparisons
+            .iter()
+            .flat_map(|comparison| machines::notes(comparison));
+        document.extend(distinct(of_machines).into_iter().map(Block::Note));
     }
     document.extend(unmatched(&section.comparisons, output.verbosity));
 }
@@ -90,6 +96,8 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     if of_section.any(|row| row.baseline.exposure.known_share().is_some()) {
         rows::add_disturbance(&mut columns);
     }
+    let all: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
+    machines::add_columns(&mut columns, &all, output.verbosity);
     let mut rows = Vec::new();
     for label in named.lines {
         match label {

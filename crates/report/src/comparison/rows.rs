@@ -3,6 +3,7 @@
 //! A row is prepared with everything that concerns several of its cells at once: the common unit of both sides, the
 //! digits shown, the marks of footnotes. Start at [`prepare`] and [`columns`].
 
+use super::machines;
 use crate::case_labels::{add_case_columns, slots, values};
 use crate::charts::forest_row;
 use crate::figure::{
@@ -14,6 +15,7 @@ use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name};
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{CaseComparison, Comparison, Side};
 use speedwell_model::{Estimate, Figure as Recorded, Verdict};
+use std::borrow::Cow;
 
 /// A case of a comparison.
 pub type Place<'a> = (&'a Comparison, &'a CaseComparison);
@@ -173,11 +175,11 @@ fn runs(row: &CaseComparison) -> String {
 }
 
 /// Everything that is to be said of a row.
-fn row_notes(row: &CaseComparison) -> impl Iterator<Item = &str> {
-    let indicative = row.indicative.then_some(INDICATIVE);
-    indicative
-        .into_iter()
-        .chain(row.notes.iter().map(String::as_str))
+fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
+    let indicative = row.indicative.then_some(Cow::Borrowed(INDICATIVE));
+    let by_machine = machines::remark(row).map(Cow::Owned);
+    let own = row.notes.iter().map(|note| Cow::Borrowed(note.as_str()));
+    indicative.into_iter().chain(by_machine).chain(own)
 }
 
 /// What is true of every row of a longer table: a mark on all of them would tell nothing apart.
@@ -185,11 +187,14 @@ pub fn shared_remarks(places: &[Place<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = places.split_first() else {
         return Vec::new();
     };
-    let is_shared = |text: &&str| {
+    let is_shared = |text: &Cow<'_, str>| {
         let mut others = others.iter();
         others.all(|(_, row)| row_notes(row).any(|other| other == *text))
     };
-    row_notes(first).filter(is_shared).map(sentence).collect()
+    row_notes(first)
+        .filter(is_shared)
+        .map(|text| sentence(&text))
+        .collect()
 }
 
 /// Words as a sentence of its own.
@@ -204,7 +209,7 @@ fn sentence(words: &str) -> String {
 fn marks(row: &CaseComparison, shared: &[String], footnotes: &mut Footnotes) -> String {
     row_notes(row)
         .filter(|text| !shared.contains(&sentence(text)))
-        .map(|text| footnotes.mark(text))
+        .map(|text| footnotes.mark(&text))
         .collect::<Vec<_>>()
         .join(" ")
 }

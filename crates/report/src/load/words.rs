@@ -331,7 +331,7 @@ fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String 
     };
     format!(
         "Only {effective:.1} of {requested} requests were in flight on average (rate times mean service time): \
-         this was a lighter load than was asked for, and its latency must not be compared with that of \
+         this was a lighter load than requested, and its latency must not be compared with that of \
          one that had them all.{reason}"
     )
 }

@@ -182,7 +182,7 @@ fn attach(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &Ext
 
 /// Stands before the first section.
 const ABOUT: &str = "Profiles come from runs of their own, which are not among those that were timed: a program that is \
-                     recorded is slower. Two recordings are no test; whether there is a difference is told above.";
+                     recorded is slower. Two recordings are no test; whether there is a difference is shown above.";
 
 /// One section for each case and pair of variants; `draws`: with flame graphs.
 pub fn sections(found: &[CaseProfile], draws: bool, output: &Output) -> Document {

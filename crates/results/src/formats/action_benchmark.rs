@@ -52,7 +52,7 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     for (suite, entries) in suites.members() {
         let entries = Node::at(format!("entries.{suite}"), entries);
         for entry in entries.elements()? {
-            let kind = Kind::of(&entry)?;
+            let kind = Kind::read(&entry)?;
             let imported = points.at(place(suite, &entry)?);
             for bench in entry.need("benches")?.elements()? {
                 let better = add(suite, &bench, &kind, file.better, imported)?;
@@ -129,7 +129,7 @@ struct Kind {
 }
 
 impl Kind {
-    fn of(entry: &Node<'_>) -> Result<Kind> {
+    fn read(entry: &Node<'_>) -> Result<Kind> {
         let tool = entry.text_of("tool")?.unwrap_or_default();
         // A descendant of the action has this key instead of a tool.
         let is_more = entry.get("bigger_is_better").map(|more| more.is_true());

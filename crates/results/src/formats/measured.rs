@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// There are none.
 pub fn session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
     let mut imported = Imported::default();
-    let names = Names::of(loads);
+    let names = Names::from_loads(loads);
     let mut ordered: Vec<&LoadRun> = loads.iter().collect();
     ordered.sort_by_key(|load| load.slot);
     let mut remarks = Vec::new();
@@ -65,7 +65,7 @@ enum Names {
 }
 
 impl Names {
-    fn of(loads: &[LoadRun]) -> Names {
+    fn from_loads(loads: &[LoadRun]) -> Names {
         let mut labels: Vec<String> = Vec::new();
         for load in loads {
             if !labels.contains(&load.label) {

@@ -24,7 +24,7 @@ pub fn recognises(bytes: &[u8]) -> bool {
         .split(|&byte| byte == b'\n')
         .next()
         .unwrap_or_default();
-    std::str::from_utf8(line).is_ok_and(|line| Columns::of(line).is_some())
+    std::str::from_utf8(line).is_ok_and(|line| Columns::parse(line).is_some())
 }
 
 /// Reads a whole table: the rows of one time, commit, branch and machine are a session.
@@ -42,7 +42,7 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     let mut columns = whole
         .lines()
         .next()
-        .and_then(Columns::of)
+        .and_then(Columns::parse)
         .context("the header is missing")?;
     let rows = Rows::new(whole, columns.separator).skip(1);
     let rows: Vec<Row> = rows.collect::<Result<_>>()?;
@@ -109,7 +109,7 @@ struct Columns {
 
 impl Columns {
     /// The columns of a header; `None` if it is of another kind of file.
-    fn of(line: &str) -> Option<Columns> {
+    fn parse(line: &str) -> Option<Columns> {
         let by = |separator: char| {
             let header = Rows::new(line, separator).next()?.ok()?;
             let mut columns = Columns {

@@ -345,7 +345,7 @@ fn count(row: Row<'_>, at: usize) -> Result<usize, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_ends::places;
+    use crate::store::back_end_tests::places;
     use speedwell_fixtures::Story;
     use speedwell_model::{Session, State, Variant};
 

@@ -178,7 +178,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_ends::places;
+    use crate::store::back_end_tests::places;
     use speedwell_model::{Machine, SessionPoints};
 
     fn revision(id: &str, tree: &str) -> Revision {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 #[cfg(test)]
-mod back_ends;
+mod back_end_tests;
 mod browse;
 mod changes;
 mod database;

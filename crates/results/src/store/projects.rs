@@ -153,7 +153,7 @@ fn led_to(address: &str, schema: &str) -> String {
 mod tests {
     use super::*;
     use crate::store::SessionFilter;
-    use crate::store::back_ends::places;
+    use crate::store::back_end_tests::places;
     use speedwell_fixtures::Story;
     use speedwell_model::{Session, State};
 

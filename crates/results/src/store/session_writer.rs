@@ -306,7 +306,7 @@ impl SessionWriter {
 
     /// Enters runs with their samples. `done` tells that all of their slot is there.
     pub fn runs(&mut self, file: &Database, runs: &[&Run], done: bool) -> anyhow::Result<()> {
-        let texts = runs.iter().map(|run| Texts::of(run));
+        let texts = runs.iter().map(|run| Texts::from_run(run));
         let texts: Vec<Texts> = texts.collect::<anyhow::Result<_>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
@@ -497,7 +497,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(run: &Run) -> anyhow::Result<Texts> {
+    fn from_run(run: &Run) -> anyhow::Result<Texts> {
         let surroundings = run.surroundings.as_ref();
         Ok(Texts {
             notes: (!run.notes.is_empty())

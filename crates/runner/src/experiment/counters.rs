@@ -99,10 +99,10 @@ impl Counter {
     /// # Errors
     /// The machine has no such counter, or it may not be used.
     pub fn open() -> io::Result<Counter> {
-        Counter::of(HARDWARE, INSTRUCTIONS)
+        Counter::open_kind(HARDWARE, INSTRUCTIONS)
     }
 
-    fn of(kind: u32, config: u64) -> io::Result<Counter> {
+    fn open_kind(kind: u32, config: u64) -> io::Result<Counter> {
         let attributes = Attributes {
             kind,
             size: size_of::<Attributes>() as u32,
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn children_are_counted_and_this_thread_is_not() {
-        let Ok(counter) = Counter::of(SOFTWARE, TASK_CLOCK) else {
+        let Ok(counter) = Counter::open_kind(SOFTWARE, TASK_CLOCK) else {
             eprintln!("skipped: perf events are not permitted here");
             return;
         };

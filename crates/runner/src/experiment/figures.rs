@@ -1,14 +1,37 @@
-//! Which figures a run gives, their names, units and directions.
+//! What a run gives, also when it ends before its time: its figures, their names, units and directions.
 
-use super::Done;
 use super::counters::Counted;
 use crate::profile::Recording;
 use speedwell_load::measured::ThreadReport;
 use speedwell_model::Session;
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::{Better, Metric};
+use speedwell_model::performed::{Performed, Stage, StageFailure};
+use speedwell_model::{Better, Metric, Profile};
 use speedwell_process::Outcome;
 use std::net::SocketAddr;
+
+/// Everything that came of a run.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Figures, remarks, and where it failed.
+    pub performed: Performed,
+    /// Everything known of the load, where our own generator sent it.
+    pub load: Option<LoadRun>,
+    /// Where its time went, if it was to be recorded instead of timed.
+    pub profile: Option<Profile>,
+}
+
+/// What ends a run before its time.
+pub type Fallible<T> = Result<T, StageFailure>;
+
+/// A run that failed before anything was written.
+pub fn stage_failure(stage: Stage, reason: impl Into<String>) -> StageFailure {
+    StageFailure {
+        stage,
+        reason: reason.into(),
+        stderr_tail: String::new(),
+    }
+}
 
 /// What was seen when the server became ready.
 pub struct Ready {

@@ -115,7 +115,7 @@ fn keep(load: &LoadRun, done: &mut Done) -> Fallible<()> {
     {
         return Err(StageFailure {
             stderr_tail: server.stderr_tail.clone(),
-            ..stage_failure(Stage::Load, format!("the server {died} in mid-load"))
+            ..stage_failure(Stage::Load, format!("the server {died} during the load"))
         });
     }
     if load.is_partial {
@@ -283,7 +283,7 @@ impl ServerLifecycle<'_> {
             self.service.has_ended()
         };
         match has_ended {
-            true => Err(stage_failure(stage, "it ended in mid-load")),
+            true => Err(stage_failure(stage, "it ended during the load")),
             false if run.measured.is_interrupted => Err(stage_failure(stage, "interrupted")),
             false => Ok(run),
         }

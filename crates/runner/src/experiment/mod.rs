@@ -7,7 +7,6 @@
 
 mod command;
 mod counters;
-mod done;
 mod figures;
 mod isolation;
 mod lifecycle;
@@ -16,8 +15,8 @@ mod profiling;
 mod proof;
 mod target;
 
-pub use done::Done;
-use done::{Fallible, stage_failure};
+pub use figures::Done;
+use figures::{Fallible, stage_failure};
 use speedwell_model::assignment::{Assignment, Work};
 
 /// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.

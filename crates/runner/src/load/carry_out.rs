@@ -146,7 +146,7 @@ pub fn carry_out_beside(
     if let Some(died) = died {
         run.is_partial = true;
         run.warnings.push(format!(
-            "The server {died} in mid-load, and the load was ended."
+            "The server {died} during the load, and the load was stopped."
         ));
         // The generator cannot tell who stopped it.
         run.measured.is_interrupted = process::interrupted();

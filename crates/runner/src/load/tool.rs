@@ -129,7 +129,7 @@ pub(super) fn command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand>
         Client::Builtin => bail!("our own generator needs no command"),
     };
     refuse_what_it_cannot(&tool, &spec.option_names())?;
-    let request = Request::of(job, body)?;
+    let request = Request::from_job(job, body)?;
     let arguments = match spec.client {
         Client::Ab => ab(spec, &request)?,
         Client::Wrk => wrk(spec, &request)?,
@@ -168,7 +168,7 @@ struct Request {
 }
 
 impl Request {
-    fn of(job: &LoadJob, body: &Path) -> anyhow::Result<Request> {
+    fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<Request> {
         let [kind] = job.load.kinds.entries() else {
             bail!("other tools send one kind of request");
         };

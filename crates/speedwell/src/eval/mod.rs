@@ -3,7 +3,6 @@
 //! It decides which of three ways the words ask for: runs that are planned and analysed like those of benchmark files,
 //! a search for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at [`run`].
 
-mod parameters;
 pub mod snippets;
 mod watch;
 
@@ -29,7 +28,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<Status> {
         let plans = measure::resumed(&store, session, budget, &mut task.progress())?;
         return measuring::execute(plans, &mut store, &task);
     }
-    let parameters = parameters::read(&args.parameters)?;
+    let parameters = args.parameters.parameters()?;
     let named = snippets::read(args.language(), &args.snippets, &args.snippet, &parameters)?;
     let request = args.request(named, parameters)?;
     if args.watch {

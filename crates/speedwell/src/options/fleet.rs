@@ -5,7 +5,7 @@ use clap::Args;
 use speedwell_measure::fleet::FleetRequest;
 use speedwell_suite::fleet::{FleetFile, NAME};
 use speedwell_suite::labels::Labels;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Fleet options.
 #[derive(Debug, Clone, Default, Args)]
@@ -55,16 +55,30 @@ impl FleetArgs {
 }
 
 /// The fleet of the project, or else of the user.
-fn file() -> anyhow::Result<FleetFile> {
-    let here = std::env::current_dir()?;
-    let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
-    let settings = settings.filter(|folder| folder.is_absolute()).or_else(home);
-    let settings = settings.map(|folder| folder.join("speedwell"));
-    let found = FleetFile::find(&here, Path::new("/"), settings.as_deref())?;
-    found.with_context(|| {
+///
+/// # Errors
+/// There is none, or its file has no meaning.
+pub fn file() -> anyhow::Result<FleetFile> {
+    let here = std::env::current_dir().context("there is no current folder")?;
+    let settings = settings();
+    FleetFile::find(&here, settings.as_deref())?.with_context(|| {
+        let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(NAME);
         format!(
-            "there is no '{NAME}', which names the machines\nhint: docs/guide/fleet.md shows one"
+            "there is no '{NAME}', which names the machines, in this project or of yours\nhint: write {NAME} here, or {}:\n  \
+             engine = \"ssh\"\n  [[machine]]\n  name = \"lab-1\"",
+            user.display()
         )
     })
+}
+
+/// The user's settings by the XDG base directory specification, which says that relative paths are to be ignored.
+fn settings() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let config =
+        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    config.map(|config| config.join("speedwell"))
 }

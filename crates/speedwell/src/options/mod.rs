@@ -9,6 +9,8 @@ mod fleet;
 mod history;
 mod layout;
 mod load;
+#[cfg(test)]
+mod load_args_tests;
 mod output;
 pub mod parse;
 mod run;
@@ -19,9 +21,9 @@ mod variants;
 
 pub use comparison::{ComparisonArgs, FailOn};
 pub use dashboard::DashboardArgs;
-pub use eval::{EvalArgs, ParameterArgs, SnippetArgs, language};
+pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
-pub use fleet::FleetArgs;
+pub use fleet::{FleetArgs, file as fleet_file};
 pub use history::{SeriesArgs, usual_threshold};
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};

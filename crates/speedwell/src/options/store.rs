@@ -1,8 +1,11 @@
 //! Where sessions are kept.
 
 use clap::Args;
+use speedwell_analysis::Findings;
+use speedwell_environment as environment;
 use speedwell_measure::SessionRequest;
-use speedwell_model::{Origin, OriginRequest, OriginSource, Session};
+use speedwell_model::{Calibration, Origin, OriginRequest, OriginSource, Session};
+use speedwell_report::mark_calibrated;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
@@ -89,7 +92,7 @@ impl StoreArgs {
     /// Opens the database.
     ///
     /// # Errors
-    /// It cannot be opened or is none of ours.
+    /// It cannot be opened or is not a Speedwell database.
     pub fn open(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -122,12 +125,34 @@ impl StoreArgs {
     /// The database if there is one: looking something up leaves no trace.
     ///
     /// # Errors
-    /// It cannot be opened or is none of ours.
+    /// It cannot be opened or is not a Speedwell database.
     pub fn existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.path()?;
         (path.is_file() || Store::server(&path).is_some())
             .then(|| Store::open_to_read(&path))
             .transpose()
+    }
+
+    /// Marks comparisons by what the store knows of this machine, and of cases, from comparisons of a thing with itself.
+    ///
+    /// A comparison of files needs no store, so one that cannot be read changes nothing.
+    pub fn mark<'s>(
+        &self,
+        findings: &mut Findings,
+        sessions: impl IntoIterator<Item = &'s Session>,
+    ) {
+        if findings.comparisons.is_empty() {
+            return;
+        }
+        if let Ok(Some(store)) = self.existing() {
+            mark_calibrated(findings, sessions, &store);
+        }
+    }
+
+    /// How this machine was calibrated.
+    pub fn calibration_of_this_machine(&self) -> Option<Calibration> {
+        let store = self.existing().ok()??;
+        store.calibration_of(&environment::capture(&[])).ok()?
     }
 
     /// Where the database is, or would be.

@@ -6,6 +6,7 @@
 
 use super::harness_driver::tool;
 use super::project::{Project, node, repository};
+use speedwell_fixtures::lab::Sshd;
 use std::path::Path;
 use std::process::Command;
 
@@ -101,6 +102,30 @@ fn the_page_on_imports_can_be_followed() {
         std::fs::copy(golden.join(from), project.path(to)).unwrap();
     }
     follow("docs/guide/import.md", 5, &project);
+}
+
+/// The first block in this language.
+fn first_block(page: &str, language: &str) -> String {
+    let text = std::fs::read_to_string(repository().join(page)).unwrap();
+    let (_, rest) = text.split_once(&format!("```{language}\n")).unwrap();
+    rest.split("```").next().unwrap().to_owned()
+}
+
+#[test]
+fn the_page_on_several_machines_can_be_followed() {
+    let sshd = match Sshd::start() {
+        Ok(sshd) => sshd,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    // The file is that of the page, but for where the hosts are and where their folder is: they are this host.
+    let file = format!(
+        "folder = \"{}\"\nssh_config = \"{}\"\n{}",
+        sshd.folder().display(),
+        sshd.config().display(),
+        first_block("docs/guide/fleet.md", "toml"),
+    );
+    let project = Project::new().with("fleet.toml", &file);
+    follow("docs/guide/fleet.md", 3, &project);
 }
 
 /// Code shown on a page stands in an example, so that it is executed as well.

@@ -341,14 +341,18 @@ fn a_server_that_dies_under_load_is_told_with_its_signal() {
     fails(
         &order(&["dies=10"]),
         "warmup",
-        &["in mid-load", "signal 11"],
+        &["during the load", "signal 11"],
     );
-    fails(&order(&["dies=100"]), "load", &["in mid-load", "signal 11"]);
+    fails(
+        &order(&["dies=100"]),
+        "load",
+        &["during the load", "signal 11"],
+    );
     // Its connections are closed some time before it can be seen to have ended, and the rest of the load is over at once.
     fails(
         &order(&["dies=10", "lingers=0.3"]),
         "warmup",
-        &["in mid-load", "signal 11"],
+        &["during the load", "signal 11"],
     );
 }
 

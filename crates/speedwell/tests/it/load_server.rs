@@ -5,7 +5,7 @@ use crate::web_server::free_port;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A server for Node.js; the hundredth request for `/end`, which comes in mid-load, ends it.
+/// A server for Node.js; the hundredth request for `/end`, which comes during the load, ends it.
 const SERVER: &str = "let asked = 0;
 const server = require('http').createServer((request, response) => {
   if (request.url === '/end' && ++asked === 100) { console.error('bye'); process.exit(3); }
@@ -61,7 +61,7 @@ fn a_server_that_dies_ends_the_load_and_is_told() {
     let begin = Instant::now();
     load(&project, port, "/end", &["-t", "60s", "--serve", &serve])
         .expect_status(2)
-        .expect_stdout(&["The server exited with status 3 in mid-load"])
+        .expect_stdout(&["The server exited with status 3 during the load"])
         .expect_stderr(&["wrote:", "bye"]);
     assert!(begin.elapsed() < Duration::from_secs(30));
 }

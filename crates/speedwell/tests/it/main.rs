@@ -57,6 +57,8 @@ mod experiments;
 #[path = "../../../forge/tests/fake/mod.rs"]
 mod fake_forge;
 mod fleet;
+mod fleet_check;
+mod fleet_failures;
 mod grammar;
 mod harness_driver;
 mod history;

@@ -5,7 +5,7 @@ use super::project::repository;
 use std::path::{Path, PathBuf};
 
 /// Phrases, in lower case, that a native speaker of the field stumbles over.
-const AVOIDED: [&str; 16] = [
+const AVOIDED: [&str; 22] = [
     "what became of",
     "requests under way",
     "is told",
@@ -22,6 +22,12 @@ const AVOIDED: [&str; 16] = [
     "false finds",
     "files to begin with",
     " bears",
+    "bear no name",
+    "in mid-load",
+    "stood in for",
+    "put right",
+    "as far as it may",
+    "nothing fills",
 ];
 
 /// What is measured against: codes of errors, of statuses and of programs are called so everywhere.
@@ -71,12 +77,60 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     all
 }
 
-/// The string literals of a line of Rust, as far as a line shows them; a comment has none.
-fn literals(line: &str) -> Vec<&str> {
-    if line.trim_start().starts_with("//") {
-        return Vec::new();
+/// The string literals of Rust code, each with its white space as single spaces: a text that is continued on the next line
+/// reads as its reader sees it.
+fn literals(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest.find(['"', '\'', '/']) {
+        let (before, from) = rest.split_at(at);
+        rest = if from.starts_with("//") {
+            &from[from.find('\n').unwrap_or(from.len())..]
+        } else if let Some(opened) = from.strip_prefix('"') {
+            let (text, after) = literal(before, opened);
+            let text = text.replace("\\n", " ").replace("\\\n", " ");
+            found.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
+            after
+        } else if from.starts_with("'\"'") || from.starts_with("'\\\"'") {
+            &from[from[1..].find('\'').unwrap() + 2..]
+        } else {
+            &from[1..]
+        };
     }
-    line.split('"').skip(1).step_by(2).collect()
+    found
+}
+
+/// A literal whose first quote is just passed, and what comes after it; what stands before it says whether it is a raw one.
+fn literal<'a>(before: &str, text: &'a str) -> (&'a str, &'a str) {
+    let name = before.trim_end_matches('#');
+    let end = if name.ends_with('r') {
+        text.find(&format!("\"{}", "#".repeat(before.len() - name.len())))
+    } else {
+        let backslashes = |at: usize| at - text[..at].trim_end_matches('\\').len();
+        let mut quotes = text.match_indices('"').map(|(at, _)| at);
+        quotes.find(|at| backslashes(*at) % 2 == 0)
+    };
+    let end = end.unwrap_or(text.len());
+    (&text[..end], text.get(end + 1..).unwrap_or_default())
+}
+
+#[test]
+fn texts_that_are_continued_on_the_next_line_are_seen_whole() {
+    let code = r##"
+        // "not this"
+        let (quote, other) = ('"', '\"');
+        say("the reports bear no names, and cannot \
+             be told \"apart\"", r#"a "raw" one"#, 'a');
+    "##;
+    let expected = [
+        r#"the reports bear no names, and cannot be told \"apart\""#,
+        r#"a "raw" one"#,
+    ];
+    assert_eq!(literals(code), expected);
+    assert_eq!(
+        found(&literals(code).join("\n")),
+        ["cannot be told", "bear no name"]
+    );
 }
 
 #[test]
@@ -117,8 +171,7 @@ fn messages_use_the_terms_of_the_field() {
     let texts = product.map(|path| {
         let text = std::fs::read_to_string(&path).unwrap();
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let said: Vec<&str> = product.lines().flat_map(literals).collect();
-        (path.display().to_string(), said.join("\n"))
+        (path.display().to_string(), literals(product).join("\n"))
     });
     assert_plain(texts);
 }
@@ -132,4 +185,36 @@ fn every_file_says_what_it_decides() {
         .filter(|path| !std::fs::read_to_string(path).unwrap().starts_with("//!"))
         .collect();
     assert!(bare.is_empty(), "no header (//!): {bare:?}");
+}
+
+/// Whether the documentation of a file's items has an example that could be executed.
+fn has_example(text: &str) -> bool {
+    let fences = text.lines().filter_map(|line| {
+        let comment = line.trim_start();
+        let comment = comment
+            .strip_prefix("///")
+            .or(comment.strip_prefix("//!"))?;
+        comment.trim_start().strip_prefix("```")
+    });
+    let mut opened = fences.step_by(2);
+    opened.any(|language| ["", "no_run", "should_panic", "rust"].contains(&language))
+}
+
+/// Looking for examples takes a second for each crate, even where it has none.
+#[test]
+fn examples_are_executed_where_there_are_any() {
+    for entry in std::fs::read_dir(repository().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let sources = files(&folder.join("src"), ".rs");
+        let example = sources
+            .iter()
+            .any(|path| has_example(&std::fs::read_to_string(path).unwrap()));
+        assert_eq!(
+            example,
+            !manifest.contains("doctest = false"),
+            "{}: 'doctest = false' is for crates without examples in the documentation of their items",
+            folder.display()
+        );
+    }
 }

@@ -5,7 +5,7 @@
 
 use super::WelchError;
 use crate::describe::{mean, variance};
-use crate::distribution::f_ratio;
+use crate::distribution::mean_squares::f_upper_tail;
 
 /// Result of Welch's analysis of variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,7 +65,7 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
         f,
         between_df,
         within_df,
-        p: f_ratio::upper_tail(f, between_df, within_df),
+        p: f_upper_tail(f, between_df, within_df),
     })
 }
 

@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde_json::Value;
 use speedwell_stats::Observation;
 use speedwell_stats::describe::mean;
-use speedwell_stats::distribution::{chi_squared, f_ratio};
+use speedwell_stats::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
 use speedwell_stats::levels::components;
 use speedwell_stats::test::stratified_rank;
 
@@ -50,8 +50,8 @@ fn quantiles_of_mean_squares_agree_with_r() {
         let [tail, quantile] = [columns[1], columns[4]].map(|text| text.parse::<f64>().unwrap());
         let [above, below] = [columns[2], columns[3]].map(|text| text.parse::<u32>().unwrap());
         let found = match columns[0] {
-            "f" => f_ratio::upper_quantile(tail, f64::from(above), f64::from(below)),
-            _ => chi_squared::upper_quantile(tail, above),
+            "f" => f_upper_quantile(tail, f64::from(above), f64::from(below)),
+            _ => chi_squared_upper_quantile(tail, above),
         };
         assert_close(found, quantile, 1e-9, line);
     }

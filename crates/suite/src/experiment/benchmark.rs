@@ -117,7 +117,7 @@ checked! {
 pub fn resolve(part: &Part, experiment: &str, settings: &Settings) -> Result<Group> {
     let keys: CaseKeys = part.read()?;
     if keys.kind.is_none() {
-        return Err(part.wrong_table("does not say of which kind it is\nhint: kind = \"load\""));
+        return Err(part.wrong_table("is missing 'kind'\nhint: kind = \"load\""));
     }
     let client = keys.client;
     let parameters = parameters(keys, part, settings)?;

@@ -1,4 +1,4 @@
-//! `/PROJECT/machines` and `/PROJECT/machines/NUMBER`: where was measured, and what changed there.
+//! `/PROJECT/machines` and `/PROJECT/machines/NUMBER`: where was measured, and what changed there; and `/PROJECT/calibration`.
 
 use super::{Page, Visit};
 use crate::link::{link_by, link_column};
@@ -117,4 +117,18 @@ fn changes(visit: Visit<'_>, numbers: &[i64]) -> Result<Vec<CircumstanceChange>,
     }
     changes.reverse();
     Ok(changes)
+}
+
+/// `/PROJECT/calibration`: how often each machine took a thing for different from itself.
+pub fn calibration(visit: Visit<'_>) -> Result<Page, Refusal> {
+    visit.query.check(&[])?;
+    let mut document = report::calibrations(&visit.store.calibrations()?);
+    link_column(&mut document, "calibrations", "session", |number| {
+        Some(visit.numbered(number.as_i64()?))
+    });
+    Ok(Page {
+        crumbs: vec![Link::new(visit.href("calibration"), "calibration")],
+        is_lasting: true,
+        ..Page::of(document)
+    })
 }

@@ -2,10 +2,11 @@
 //!
 //! A page calls what the command of the same name calls; it decides nothing about figures. Start at [`page`].
 
+// A circle of files: every page takes a `Visit` and returns a `Page` of here, and `page` calls each of them by its address.
+// `site.rs` belongs to it because a site keeps the viewers of its live pages (`live.rs`), which are sent pages.
 mod alerts;
 mod benchmarks;
 mod branch;
-mod calibration;
 mod compare;
 mod live;
 mod machines;
@@ -202,7 +203,7 @@ pub fn page(visit: Visit<'_>, place: &Place) -> Result<Outcome, Refusal> {
         Place::Branch(name) => branch::page(visit, name).map(Outcome::from),
         Place::Machines => machines::all(visit).map(Outcome::from),
         Place::Machine(number) => machines::one(visit, number).map(Outcome::from),
-        Place::Calibration => calibration::page(visit).map(Outcome::from),
+        Place::Calibration => machines::calibration(visit).map(Outcome::from),
         Place::Alerts => alerts::page(visit).map(Outcome::from),
         Place::Live => live::all(visit).map(Outcome::from),
         Place::SessionLive(id) => live::one(visit, id),

@@ -25,7 +25,7 @@ pub struct Place {
     pub last: usize,
 }
 
-/// A generated source file, in which the user's text has the lines that he counts.
+/// A generated source file, in which the user's code keeps its line numbers.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     pub text: String,

@@ -112,7 +112,7 @@ impl ShellCost {
     ///
     /// # Errors
     /// There is no such shell.
-    pub fn of(shell: &str) -> io::Result<ShellCost> {
+    pub fn measure(shell: &str) -> io::Result<ShellCost> {
         let empty = Order {
             argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],
             in_shell: true,

@@ -188,7 +188,7 @@ impl Session {
             return self.fail(command, &job, "parse", "Syntax", &why);
         }
         let shell = if order.in_shell {
-            match ShellCost::of(&self.shell) {
+            match ShellCost::measure(&self.shell) {
                 Ok(cost) => Some(cost),
                 Err(error) => {
                     let words = format!("'{}': {error}", self.shell);

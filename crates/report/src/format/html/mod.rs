@@ -5,6 +5,8 @@
 //! the page too large is left out, and the page says so. Start at [`page`]; blocks are written in `blocks.rs`, the charts
 //! of all cases in `gallery.rs`, tables in `table.rs`; what a server puts around them in `frame.rs`.
 
+// A circle of files: the page calls `frame.rs` and the blocks, and these take `TopOfPage` and the texts of `writer.rs`, whose
+// head of a page names a `Choice` of the frame. The parts of one page know each other; nothing outside imports them but by here.
 mod blocks;
 mod frame;
 mod gallery;

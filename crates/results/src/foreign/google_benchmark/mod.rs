@@ -60,11 +60,11 @@ impl File {
     /// type; the message names its place.
     pub fn read(bytes: &[u8]) -> Result<File> {
         json::with_text(bytes, |text| {
-            serde_json::from_str::<Outline<'_>>(text).map(File::of)
+            serde_json::from_str::<Outline<'_>>(text).map(File::from_outline)
         })?
     }
 
-    fn of(outline: Outline<'_>) -> Result<File> {
+    fn from_outline(outline: Outline<'_>) -> Result<File> {
         let context = outline.context;
         must_be_known(&context)?;
         let rows = outline

@@ -57,7 +57,7 @@ pub fn recognises(beginning: &[u8]) -> bool {
 /// The JSON is broken or a part of it refers to one that is not there.
 pub fn read(text: &str, names: &FrameNames) -> Result<Profile> {
     let file: File = serde_json::from_str(text).context("it is no profile of V8")?;
-    let stacks = Stacks::of(&file.nodes, &names.or_from_files(own_files(&file.nodes)));
+    let stacks = Stacks::from_nodes(&file.nodes, &names.or_from_files(own_files(&file.nodes)));
     let mut profile = Profile::new(ProfileTool::V8, WeightUnit::Microseconds);
     let mut samples = 0;
     for (&node, weight) in file.samples.iter().zip(weights_us(&file)) {
@@ -104,7 +104,7 @@ struct Stacks {
 }
 
 impl Stacks {
-    fn of(nodes: &[Node], names: &FrameNames) -> Stacks {
+    fn from_nodes(nodes: &[Node], names: &FrameNames) -> Stacks {
         let parent = |node: &Node| {
             let id = node.id;
             node.children

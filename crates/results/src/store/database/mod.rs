@@ -3,6 +3,8 @@
 //! Decides nothing about what is stored. A [`Statement`] is one text for every back end, in what they have in
 //! common (`statement.rs`); whatever differs between back ends is below this module. Start at [`Database`].
 
+// A circle of files: an error and a row are those of any back end, so `error.rs` and `row.rs` name each back end, and each back
+// end returns them. Trait objects would end it, and would cost a box for each value that is read.
 mod error;
 #[cfg(test)]
 mod plans;

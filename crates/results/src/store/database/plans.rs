@@ -91,7 +91,7 @@ fn no_statement_on_a_file_scans_a_large_table() {
 #[cfg(feature = "postgres")]
 #[test]
 fn no_statement_on_a_server_scans_a_large_table() {
-    let Some(schema) = crate::store::back_ends::schema() else {
+    let Some(schema) = crate::store::back_end_tests::schema() else {
         return;
     };
     let server = super::Postgres::open(&schema.address).unwrap();

@@ -58,7 +58,7 @@ impl<'a> Row<'a> {
     /// It is of another kind, or too large for `T`.
     pub fn get<T: Column>(&self, at: usize) -> Result<T, Error> {
         let held = self.held(at)?;
-        T::of(held).ok_or_else(|| held.unlike(at, T::KIND))
+        T::from_held(held).ok_or_else(|| held.unlike(at, T::KIND))
     }
 
     /// A text, without a copy of it.
@@ -135,13 +135,13 @@ pub(in crate::store) trait Column: Sized {
     const KIND: &'static str;
 
     /// The value; `None` if the column holds something else.
-    fn of(held: Held<'_>) -> Option<Self>;
+    fn from_held(held: Held<'_>) -> Option<Self>;
 }
 
 impl Column for i64 {
     const KIND: &'static str = "a whole number";
 
-    fn of(held: Held<'_>) -> Option<i64> {
+    fn from_held(held: Held<'_>) -> Option<i64> {
         match held {
             Held::Integer(number) => Some(number),
             _ => None,
@@ -154,7 +154,7 @@ macro_rules! smaller_integers {
         $(impl Column for $kind {
             const KIND: &'static str = "a whole number of its range";
 
-            fn of(held: Held<'_>) -> Option<$kind> {
+            fn from_held(held: Held<'_>) -> Option<$kind> {
                 match held {
                     Held::Integer(number) => <$kind>::try_from(number).ok(),
                     _ => None,
@@ -168,15 +168,15 @@ smaller_integers!(i32 u32);
 impl Column for bool {
     const KIND: &'static str = "yes or no";
 
-    fn of(held: Held<'_>) -> Option<bool> {
-        i64::of(held).map(|number| number != 0)
+    fn from_held(held: Held<'_>) -> Option<bool> {
+        i64::from_held(held).map(|number| number != 0)
     }
 }
 
 impl Column for f64 {
     const KIND: &'static str = "a number";
 
-    fn of(held: Held<'_>) -> Option<f64> {
+    fn from_held(held: Held<'_>) -> Option<f64> {
         match held {
             Held::Real(number) => Some(number),
             Held::Integer(number) => Some(number as f64),
@@ -188,7 +188,7 @@ impl Column for f64 {
 impl Column for String {
     const KIND: &'static str = "a text";
 
-    fn of(held: Held<'_>) -> Option<String> {
+    fn from_held(held: Held<'_>) -> Option<String> {
         match held {
             Held::Text(text) => Some(text.to_owned()),
             _ => None,
@@ -199,10 +199,10 @@ impl Column for String {
 impl<T: Column> Column for Option<T> {
     const KIND: &'static str = T::KIND;
 
-    fn of(held: Held<'_>) -> Option<Option<T>> {
+    fn from_held(held: Held<'_>) -> Option<Option<T>> {
         match held {
             Held::Null => Some(None),
-            other => T::of(other).map(Some),
+            other => T::from_held(other).map(Some),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What every language says in its own words for the suite of `conformance_code.rs`.
+//! What every language says in its own words for the suite of `conformance_code/mod.rs`.
 //!
 //! A language is one file here, with one constant of type [`Snippets`], and a line in [`of`]. The
 //! suite looks at nothing but what a harness tells, at what is printed, and at the *trace*: the file

@@ -73,6 +73,7 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
         detectable: Some(0.009),
         more_runs: None,
         cliffs_delta: Some(0.92),
+        machines: None,
         notes: Vec::new(),
     }
 }

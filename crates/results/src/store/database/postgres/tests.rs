@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::Store;
-use crate::store::back_ends::schema;
+use crate::store::back_end_tests::schema;
 use speedwell_fixtures::postgres::{GUARDED, Schema};
 use std::path::Path;
 

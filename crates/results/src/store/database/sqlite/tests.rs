@@ -20,7 +20,7 @@ fn version(file: &Sqlite) -> i64 {
 
 #[test]
 fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
-    let file = Sqlite::of(Connection::open_in_memory().unwrap());
+    let file = Sqlite::over(Connection::open_in_memory().unwrap());
     let old = steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
     file.connection
@@ -43,7 +43,7 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
 
 #[test]
 fn a_step_that_fails_leaves_the_file_at_its_old_version() {
-    let file = Sqlite::of(Connection::open_in_memory().unwrap());
+    let file = Sqlite::over(Connection::open_in_memory().unwrap());
     let steps = steps([
         "CREATE TABLE a (x)",
         "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)",
@@ -59,7 +59,7 @@ fn a_step_that_fails_leaves_the_file_at_its_old_version() {
 
 #[test]
 fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() {
-    let file = Sqlite::of(Connection::open_in_memory().unwrap());
+    let file = Sqlite::over(Connection::open_in_memory().unwrap());
     file.migrate(&STEPS[..1]).unwrap();
     assert_eq!(version(&file), 1);
     let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
@@ -93,7 +93,7 @@ fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() 
 
 #[test]
 fn the_file_tells_whose_it_is() {
-    let file = Sqlite::of(Connection::open_in_memory().unwrap());
+    let file = Sqlite::over(Connection::open_in_memory().unwrap());
     assert_eq!(file.kind().unwrap(), Kind::Ours(0));
     file.migrate(STEPS).unwrap();
     assert_eq!(file.kind().unwrap(), Kind::Ours(STEPS.len()));
@@ -102,7 +102,7 @@ fn the_file_tells_whose_it_is() {
         .unwrap();
     assert_eq!(file.kind().unwrap(), Kind::Newer(99));
 
-    let other = Sqlite::of(Connection::open_in_memory().unwrap());
+    let other = Sqlite::over(Connection::open_in_memory().unwrap());
     other.batch("CREATE TABLE bookmarks (url)").unwrap();
     assert_eq!(other.kind().unwrap(), Kind::Foreign);
 }

@@ -5,8 +5,7 @@
 //! earlier (see `docs/why/statistics.md`). Start at [`student_t`].
 
 pub mod binomial;
-pub mod chi_squared;
-pub mod f_ratio;
+pub mod mean_squares;
 pub mod normal;
 pub mod student_t;
 

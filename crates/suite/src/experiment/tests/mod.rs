@@ -13,9 +13,9 @@ use speedwell_model::{Better, Metric, Order, Verdict};
 use std::time::Duration;
 
 const TOPOLOGIES: &str =
-    include_str!("../../../speedwell/tests/golden/experiments/topologies.toml");
+    include_str!("../../../../speedwell/tests/golden/experiments/topologies.toml");
 const OVERHEAD: &str =
-    include_str!("../../../speedwell/tests/golden/experiments/module-overhead.toml");
+    include_str!("../../../../speedwell/tests/golden/experiments/module-overhead.toml");
 
 fn read_with(text: &str, set: &[(&str, &str)], usable: u32) -> Result<Experiment> {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());

@@ -7,13 +7,9 @@
 // A test fails by panicking; helpers of tests are no exception.
 #![allow(clippy::unwrap_used)]
 
-#[path = "report/circumstances.rs"]
 mod circumstances;
-#[path = "report/made.rs"]
 mod made;
-#[path = "report/made_study.rs"]
 mod made_study;
-#[path = "report/page.rs"]
 mod page;
 
 use circumstances::{failures, session};

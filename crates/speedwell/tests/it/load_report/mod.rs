@@ -1,11 +1,8 @@
 //! Loads made by hand, from their figures to what a user reads: which times are told, which are refused,
 //! what is warned of, and whole reports against golden files.
 
-#[path = "load_report/golden.rs"]
 pub mod golden;
-#[path = "load_report/limits.rs"]
 mod limits;
-#[path = "load_report/made.rs"]
 pub mod made;
 
 use made::{MS, Made, S, US};

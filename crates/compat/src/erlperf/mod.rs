@@ -28,7 +28,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const TOOL: &str = "erlperf";
-const USAGE: &str = include_str!("usage/erlperf.txt");
+const USAGE: &str = include_str!("../usage/erlperf.txt");
 
 /// Does what `arguments` ask for; returns the exit status.
 ///

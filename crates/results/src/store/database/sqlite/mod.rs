@@ -45,7 +45,7 @@ impl Sqlite {
     /// # Errors
     /// Only when memory runs out.
     pub fn in_memory() -> Result<Sqlite, Error> {
-        let file = Sqlite::of(Connection::open_in_memory()?);
+        let file = Sqlite::over(Connection::open_in_memory()?);
         file.connection.pragma_update(None, "foreign_keys", true)?;
         file.migrate(schema::STEPS)?;
         Ok(file)
@@ -63,7 +63,7 @@ impl Sqlite {
                 path.display()
             );
         }
-        let file = Sqlite::of(Connection::open(path).map_err(explain)?);
+        let file = Sqlite::over(Connection::open(path).map_err(explain)?);
         file.connection.busy_timeout(patience).map_err(explain)?;
         let kind = patiently(patience, || file.kind()).map_err(explain)?;
         let version = schema::known_version(kind)?;
@@ -89,19 +89,19 @@ impl Sqlite {
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags);
         let connection = connection.map_err(explain)?;
         connection.busy_timeout(PATIENCE).map_err(explain)?;
-        Ok(Sqlite::of(connection))
+        Ok(Sqlite::over(connection))
     }
 
     /// A new file whose tables are of an earlier version.
     #[cfg(test)]
     pub fn of_steps(path: &Path, steps: usize) -> Result<Sqlite, Error> {
-        let file = Sqlite::of(Connection::open(path)?);
+        let file = Sqlite::over(Connection::open(path)?);
         file.set_up(PATIENCE)?;
         file.migrate(&schema::STEPS[..steps])?;
         Ok(file)
     }
 
-    fn of(connection: Connection) -> Sqlite {
+    fn over(connection: Connection) -> Sqlite {
         Sqlite { connection }
     }
 

@@ -1,10 +1,40 @@
-//! How much one request, one connection and one address may take before it is refused.
+//! What a server is to be, and how much one request, one connection and one address may take before it is refused.
 //!
 //! Every figure has a default that suits a server of pages and of results of measurements; tests set
 //! their own. What is done beyond a limit stands where it is noticed: in `connection`, `body`, `unpack`.
 
+use crate::client::Proxy;
+use crate::hosts::Hosts;
+use crate::listen::Listen;
+use crate::log::Log;
+use crate::refusal::Render;
+use crate::stopper::Stopper;
+use crate::tls::Tls;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
+
+/// What a server is to be.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Where it listens.
+    pub listen: Vec<Listen>,
+    /// What requests may take.
+    pub limits: Limits,
+    /// Under which names it answers.
+    pub hosts: Hosts,
+    /// Its certificate; without one it speaks plain HTTP. Unix sockets always do.
+    pub tls: Option<Tls>,
+    /// A proxy in front that is believed when it says who its clients are.
+    pub proxy: Option<Proxy>,
+    /// Whether there is a token that the application asks for; see [`crate::listen::exposure`].
+    pub has_token: bool,
+    /// Where one line for each request goes.
+    pub log: Log,
+    /// Ends the server; to be had before it, for event streams that end with it.
+    pub stopper: Stopper,
+    /// How a refusal is shown, if not as text or JSON.
+    pub render: Option<Render>,
+}
 
 /// What one request, one connection and one address may take.
 #[derive(Debug, Clone)]

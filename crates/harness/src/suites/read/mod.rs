@@ -23,6 +23,12 @@ pub struct Listed {
     pub case: Case,
 }
 
+/// The end of what a suite said on stdout, where it has said nothing on stderr.
+pub fn last_lines(stdout: &str) -> String {
+    let lines: Vec<&str> = stdout.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
 /// The results in what a suite wrote.
 ///
 /// # Errors

@@ -4,11 +4,12 @@
 //! that comes back names the last event it has seen and gets those after it, if they are still kept; else it gets what
 //! everybody gets first. Who is more than 64 events behind is cut off, and comes back in the same way.
 
+// A circle of files: a hub writes into the queues of its viewers, and a viewer turns the hub's events into text.
 mod viewer;
 
 pub use viewer::Viewer;
 
-use crate::stopper::Stopper;
+use crate::stopper::{EndsAsWell, Stopper};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use hyper::body::Bytes;
@@ -101,12 +102,18 @@ struct State {
     is_over: bool,
 }
 
-/// A hub that may be gone.
-pub(crate) struct WeakHub(Weak<Mutex<State>>);
+/// What a stopper keeps of a hub: it does not keep it alive.
+struct WeakHub(Weak<Mutex<State>>);
 
-impl WeakHub {
-    pub(crate) fn get(&self) -> Option<Hub> {
-        self.0.upgrade().map(|state| Hub { state })
+impl EndsAsWell for WeakHub {
+    fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+
+    fn end(&self) {
+        if let Some(state) = self.0.upgrade() {
+            Hub { state }.end();
+        }
     }
 }
 
@@ -164,13 +171,8 @@ impl Hub {
     #[must_use]
     pub fn ends_with(self, stopper: &Stopper, last: Event) -> Hub {
         lock(&self.state).last = Some(last.text(None));
-        stopper.also_ends(&self);
+        stopper.also_ends(WeakHub(Arc::downgrade(&self.state)));
         self
-    }
-
-    /// What a stopper keeps of a hub: it does not keep it alive.
-    pub(crate) fn weak(&self) -> WeakHub {
-        WeakHub(Arc::downgrade(&self.state))
     }
 
     /// Sends a comment after so much time without an event, instead of 15 s.

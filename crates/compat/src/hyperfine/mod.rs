@@ -23,7 +23,7 @@ use std::fs;
 use std::path::Path;
 
 const TOOL: &str = "hyperfine";
-const USAGE: &str = include_str!("usage/hyperfine.txt");
+const USAGE: &str = include_str!("../usage/hyperfine.txt");
 
 /// The version of the original that is stood in for, as its `--version` writes it.
 const VERSION: &str = "hyperfine 1.20.0\n";

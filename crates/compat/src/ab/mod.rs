@@ -25,7 +25,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-const USAGE: &str = include_str!("usage/ab.txt");
+const USAGE: &str = include_str!("../usage/ab.txt");
 
 /// Does what `arguments` ask for; returns the exit status.
 ///

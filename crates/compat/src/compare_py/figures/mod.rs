@@ -149,7 +149,7 @@ pub fn u_test_table<'e>(
                 first,
                 unit,
                 pairs: pairs
-                    .map(|(&old, &new)| Pair::of(old, new, rules))
+                    .map(|(&old, &new)| Pair::compared(old, new, rules))
                     .collect(),
                 u_test: tests.then(|| u_test(&baseline, &candidate)).flatten(),
             });
@@ -163,7 +163,7 @@ pub fn u_test_table<'e>(
 
 impl Pair {
     /// The pair with its changes.
-    fn of(baseline: Times<f64>, candidate: Times<f64>, rules: Rules) -> Pair {
+    fn compared(baseline: Times<f64>, candidate: Times<f64>, rules: Rules) -> Pair {
         Pair {
             baseline,
             candidate,
@@ -243,7 +243,7 @@ fn geomean<'e>(sides: [&'e [Entry<'e>]; 2], rules: Rules) -> (Option<Pair>, usiz
     let has_any = |mean: &Times<f64>| mean.real != 0.0 || mean.cpu != 0.0;
     let pair = match means {
         [Some(baseline), Some(candidate)] if has_any(&baseline) && has_any(&candidate) => {
-            Some(Pair::of(baseline, candidate, rules))
+            Some(Pair::compared(baseline, candidate, rules))
         }
         _ => None,
     };

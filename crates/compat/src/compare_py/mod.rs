@@ -1,7 +1,7 @@
 //! Drop-in for google/benchmark's `compare.py`: the changes between two results, or two programs.
 //!
 //! Decides the order of what happens and the exit status: 0 when something was compared, 2 when not.
-//! The figures come from `compare_py/figures.rs`. What differs from the original, and why, is in
+//! The figures come from `compare_py/figures/mod.rs`. What differs from the original, and why, is in
 //! `docs/reference/compare-py.md`. Start at [`run`].
 
 mod arguments;
@@ -23,7 +23,7 @@ use speedwell_results::foreign::google_benchmark::Results;
 use std::fs::File;
 use std::io::BufWriter;
 
-const USAGE: &str = include_str!("usage/compare.py.txt");
+const USAGE: &str = include_str!("../usage/compare.py.txt");
 
 /// Does what `arguments` ask for; returns the exit status.
 ///

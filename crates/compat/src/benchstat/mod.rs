@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::fs;
 
 const TOOL: &str = "benchstat";
-const USAGE: &str = include_str!("usage/benchstat.txt");
+const USAGE: &str = include_str!("../usage/benchstat.txt");
 
 /// What is asked for.
 struct Request<'a> {

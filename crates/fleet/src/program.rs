@@ -1,0 +1,92 @@
+//! Our own program on another machine: it is sent once, and known there by its digest. Start at [`send`].
+
+use crate::{Engine, FleetMachine};
+use anyhow::{Context, Result, ensure};
+use ring::digest;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+/// Says the digest of the file `$1`, if our folder `$2` is ours and has it.
+const LOOK: &str = r#"umask 077
+mkdir -p "$2/programs" || exit 3
+[ -O "$2" ] || { echo "the folder $2 belongs to somebody else" >&2; exit 3; }
+[ ! -f "$1" ] || sha256sum <"$1""#;
+/// Makes a file of the input, which is there as a whole or not at all.
+const RECEIVE: &str = r#"umask 077
+cat >"$1.$$" && chmod 700 "$1.$$" && mv "$1.$$" "$1""#;
+/// Digits of the digest that are part of a name; the whole of it is compared.
+const DIGITS: usize = 16;
+
+/// Has `program` on the machine, and says where it is there. One that its file names is taken as it is.
+///
+/// # Errors
+/// The machine cannot be reached, or does not let us write.
+pub fn send(engine: &mut Engine, machine: &FleetMachine, program: &Path) -> Result<PathBuf> {
+    if let Some(binary) = &machine.binary {
+        return Ok(binary.clone());
+    }
+    let digest = digest_of(program)?;
+    let name = format!("speedwell-{}", &digest[..DIGITS]);
+    let place = machine.folder.join("programs").join(name);
+    let (there, folder) = (place.to_string_lossy(), machine.folder.to_string_lossy());
+    let look = engine.reach(
+        &machine.name,
+        &["/bin/sh", "-c", LOOK, "look", &there, &folder],
+    )?;
+    let known = answer(look, &mut io::empty())?;
+    if known.split_whitespace().next() == Some(digest.as_str()) {
+        return Ok(place);
+    }
+    let mut bytes = File::open(program)?;
+    let receive = engine.reach(
+        &machine.name,
+        &["/bin/sh", "-c", RECEIVE, "receive", &there],
+    )?;
+    answer(receive, &mut bytes).context("the program cannot be sent")?;
+    Ok(place)
+}
+
+/// What a line answers to some input.
+///
+/// # Errors
+/// Its program fails; the message is what it complains of.
+fn answer(mut line: Child, input: &mut impl Read) -> Result<String> {
+    let copied = match line.stdin.take() {
+        Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),
+        None => Ok(()),
+    };
+    let output = line.wait_with_output()?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let last = complaint
+        .lines()
+        .map(str::trim)
+        .rfind(|said| !said.is_empty());
+    ensure!(
+        output.status.success(),
+        "{}",
+        last.unwrap_or("the line ended")
+    );
+    copied?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn digest_of(file: &Path) -> Result<String> {
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut bytes = vec![0; 1 << 16];
+    let mut source =
+        File::open(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+    loop {
+        match source.read(&mut bytes)? {
+            0 => break,
+            count => context.update(&bytes[..count]),
+        }
+    }
+    let digest = context.finish();
+    Ok(digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}

@@ -1,0 +1,89 @@
+//! Two pieces of work that are always the same, and what they took: a machine that is slower than it usually is shows it, whatever
+//! is measured on it. Start at [`take`].
+
+use speedwell_model::Pulse;
+use std::hint::black_box;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Steps of the integer work: about 50 ms of a Xeon's time.
+const STEPS: u32 = 18_000_000;
+/// Words of the memory that is walked through: 32 MiB, more than most processors keep beside a core.
+const WORDS: usize = 4 << 20;
+/// Steps of the walk, each of which waits for the one before it: about 50 ms of a Xeon's time.
+const WALK: u32 = 400_000;
+
+/// Takes the pulse of this machine.
+pub fn take() -> Pulse {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let begun = Instant::now();
+    black_box(integers(black_box(STEPS)));
+    let integer_ns = begun.elapsed().as_nanos();
+    let ring = ring_of(WORDS);
+    let begun = Instant::now();
+    black_box(walk(&ring, black_box(WALK)));
+    let memory_ns = begun.elapsed().as_nanos();
+    Pulse {
+        at_unix_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        integer_ns: u64::try_from(integer_ns).unwrap_or(u64::MAX),
+        memory_ns: u64::try_from(memory_ns).unwrap_or(u64::MAX),
+    }
+}
+
+/// A chain of multiplications and shifts, each of which needs the result of the one before (xorshift64*, Vigna 2016).
+fn integers(steps: u32) -> u64 {
+    let mut state = 88_172_645_463_325_252_u64;
+    for _ in 0..steps {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state = state.wrapping_mul(2_685_821_657_736_338_717);
+    }
+    state
+}
+
+/// Places in an order that leads through all of them before it comes back; neighbours are far apart (a full period of a linear
+/// congruence, Hull and Dobell 1962: the factor less one is a multiple of 4, what is added is odd, and `count` a power of 2).
+fn ring_of(count: usize) -> Vec<usize> {
+    let next = |place: usize| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % count;
+    (0..count).map(next).collect()
+}
+
+fn walk(ring: &[usize], steps: u32) -> usize {
+    (0..steps).fold(0, |place, _| ring[place])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_leads_through_all_of_the_memory() {
+        let ring = ring_of(1 << 10);
+        let mut seen = vec![false; ring.len()];
+        let mut place = 0;
+        for _ in 0..ring.len() {
+            seen[place] = true;
+            place = ring[place];
+        }
+        assert!(place == 0 && seen.iter().all(|seen| *seen));
+    }
+
+    #[test]
+    fn a_pulse_is_two_times_that_are_not_nothing() {
+        let pulse = take();
+        assert!(
+            pulse.integer_ns > 1_000_000 && pulse.memory_ns > 1_000_000,
+            "{pulse:?}"
+        );
+        // Twice the steps take longer: nothing of the work is left out.
+        let time = |steps: u32| {
+            let begun = Instant::now();
+            black_box(integers(black_box(steps)));
+            begun.elapsed()
+        };
+        let best = |steps: u32| (0..5).map(|_| time(steps)).min().unwrap_or_default();
+        assert!(best(2_000_000) > best(200_000));
+    }
+}

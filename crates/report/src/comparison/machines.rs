@@ -1,0 +1,320 @@
+//! What is said of cases that several machines measured: which it was, how far they differ, and what is to be expected of others
+//! like them. Start at [`remark`], [`add_columns`] and [`forest`]; what is known is decided in `analysis/machines.rs`.
+
+use super::rows::Line;
+use crate::charts::{band, forest_row};
+use crate::document::Chart;
+use crate::figure::{change, change_with_interval, count, direction, probability, setting};
+use crate::output::Verbosity;
+use crate::table::{Cell, Column, Columns};
+use serde_json::{Value, json};
+use speedwell_analysis::{AcrossMachines, CaseComparison, Comparison, MachineEffect, Population};
+use speedwell_model::{Better, Estimate};
+use speedwell_plot as plot;
+
+/// Why a verdict was taken back, with the machines that are furthest apart.
+pub fn remark(row: &CaseComparison) -> Option<String> {
+    let known = row.machines.as_ref().filter(|known| known.depends)?;
+    let p = known.p_equal.map(probability)?;
+    let range = range(known)?;
+    Some(format!(
+        "It depends on the machine: {range}. Were the change the same on all of them, they would differ so much with a probability of {p}."
+    ))
+}
+
+/// `-4.1 % on lab-3 … +1.2 % on lab-7`
+fn range(known: &AcrossMachines) -> Option<String> {
+    let [low, high] = known.range()?.map(|machine| {
+        let value = machine.change.as_ref().map(change).unwrap_or_default();
+        format!("{value} on {}", machine.name)
+    });
+    Some(format!("{low} … {high}"))
+}
+
+/// Adds the machine of each case, where it has one; else the range over machines, and for those who ask for everything a column
+/// for each of them.
+pub fn add_columns<'a>(
+    columns: &mut Columns<Line<'a>>,
+    rows: &[&CaseComparison],
+    verbosity: Verbosity,
+) {
+    let known: Vec<&AcrossMachines> = rows
+        .iter()
+        .filter_map(|row| row.machines.as_ref())
+        .collect();
+    if known.is_empty() {
+        return;
+    }
+    if known.iter().all(|known| known.machines.len() < 2) {
+        columns.add(Column::words("machine", "machine"), |line| {
+            Cell::words(
+                of(line)
+                    .map(|machine| machine.name.clone())
+                    .collect::<String>(),
+            )
+        });
+    } else {
+        let over = Column::words("machines_shown", "over machines").for_people();
+        columns.add(over.expendable(4), |line| {
+            let range = line.row.machines.as_ref().and_then(range);
+            Cell::words(range.unwrap_or_default())
+        });
+        if verbosity == Verbosity::Verbose {
+            add_each(columns, &known);
+        }
+    }
+    columns.add_figure("p_equal", |line| line.row.machines.as_ref()?.p_equal);
+    columns.add_value("machines", |line| {
+        line.row.machines.as_ref().map(data).unwrap_or_default()
+    });
+}
+
+/// The machines of a line.
+fn of<'l>(line: &'l Line<'_>) -> impl Iterator<Item = &'l MachineEffect> {
+    line.row.machines.iter().flat_map(|known| &known.machines)
+}
+
+fn add_each<'a>(columns: &mut Columns<Line<'a>>, known: &[&AcrossMachines]) {
+    let mut names: Vec<String> = Vec::new();
+    for machine in known.iter().flat_map(|known| &known.machines) {
+        if !names.contains(&machine.name) {
+            names.push(machine.name.clone());
+        }
+    }
+    for name in names {
+        let column = Column::figure("change_on_machine", name.clone()).for_people();
+        columns.add(column.expendable(7), move |line| {
+            let own = of(line).find(|machine| machine.name == name);
+            let found = own.and_then(|machine| machine.change);
+            Cell::figure(found.map(|found| found.value))
+                .shown(found.map(|found| change(&found)).unwrap_or_default())
+        });
+    }
+}
+
+/// Everything that is known by machine, for programs.
+fn data(known: &AcrossMachines) -> Value {
+    let machine = |machine: &MachineEffect| {
+        json!({
+            "name": machine.name,
+            "class": machine.class,
+            "blocks": machine.blocks,
+            "change": machine.change.map(|change| change.value),
+            "low": machine.change.map(|change| change.low),
+            "high": machine.change.map(|change| change.high),
+        })
+    };
+    let population = |population: &Population| {
+        json!({
+            "class": population.class,
+            "machines": population.machines,
+            "change": population.change.value,
+            "low": population.change.low,
+            "high": population.change.high,
+            "to_halve": population.to_halve,
+        })
+    };
+    json!({
+        "on_these": known.on_these.to_string(),
+        "depends": known.depends,
+        "machines": known.machines.iter().map(machine).collect::<Vec<Value>>(),
+        "others": known.populations.iter().map(population).collect::<Vec<Value>>(),
+    })
+}
+
+/// What is to be expected of other machines: of a case, or for many cases that something is said, and where.
+pub fn notes(comparison: &Comparison) -> Vec<String> {
+    let rows = || {
+        comparison
+            .rows
+            .iter()
+            .filter_map(|row| row.machines.as_ref())
+    };
+    let several: Vec<&AcrossMachines> = rows().filter(|known| known.machines.len() > 1).collect();
+    if several.is_empty() {
+        return Vec::new();
+    }
+    if several.iter().all(|known| known.populations.is_empty()) {
+        let machines = several.iter().map(|known| known.machines.len()).max();
+        return vec![format!(
+            "What is said holds on these {}; with fewer than 3 of a class, nothing is said about other machines.",
+            count(machines.unwrap_or_default(), "machine", "machines")
+        )];
+    }
+    match &several[..] {
+        [only] => only.populations.iter().map(|known| expected(known, comparison)).collect(),
+        _ => vec![
+            "What is to be expected on other machines of a class is on the page and in the exported figures of each case."
+                .to_owned(),
+        ],
+    }
+}
+
+/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0]; 9 more would halve this interval.`
+fn expected(known: &Population, comparison: &Comparison) -> String {
+    format!(
+        "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",
+        known.machines,
+        known.class,
+        change_with_interval(&known.change),
+        setting(comparison.confidence),
+        known.to_halve,
+    )
+}
+
+/// The change on each machine, on all of them, and on others like them; nothing for a case of one machine.
+pub fn forest(comparison: &Comparison, row: &CaseComparison) -> Option<Chart> {
+    let known = row
+        .machines
+        .as_ref()
+        .filter(|known| known.machines.len() > 1)?;
+    let better = comparison.metric.better;
+    let line = |label: String, estimate: Estimate| plot::ForestRow {
+        label,
+        estimate: estimate.value * 100.0,
+        low: estimate.low * 100.0,
+        high: estimate.high * 100.0,
+        mark: mark(&estimate, better),
+    };
+    let mut rows: Vec<plot::ForestRow> = (known.machines.iter())
+        .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))
+        .collect();
+    rows.extend(forest_row(row, "on these machines".to_owned()));
+    rows.extend(known.populations.iter().map(|population| {
+        line(
+            format!("on others like them ({})", population.class),
+            population.change,
+        )
+    }));
+    let title = format!(
+        "{}: {} by machine",
+        comparison.metric.name, comparison.candidate
+    );
+    Some(Chart {
+        picture: plot::Chart::Forest(plot::ForestChart {
+            title: title.clone(),
+            subtitle: Some(row.case.id()),
+            x_label: format!(
+                "change in % with {} interval ({})",
+                setting(comparison.confidence),
+                direction(comparison.metric.better)
+            ),
+            percent: true,
+            reference: 0.0,
+            band: band(comparison),
+            rows,
+        }),
+        title,
+        shown_elsewhere: true,
+    })
+}
+
+/// What an interval shows by itself.
+fn mark(change: &Estimate, better: Better) -> plot::Mark {
+    match (change.low > 0.0, change.high < 0.0, better) {
+        (true, _, Better::Higher) | (_, true, Better::Lower) => plot::Mark::Better,
+        (true, _, Better::Lower) | (_, true, Better::Higher) => plot::Mark::Worse,
+        _ => plot::Mark::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Output;
+    use crate::{Render, Text};
+    use speedwell_analysis::{Findings, Settings};
+    use speedwell_fixtures::Story;
+
+    const FOUR: [(&str, &str); 4] = [
+        ("m1", "zen4"),
+        ("m2", "zen4"),
+        ("m3", "zen4"),
+        ("m4", "zen4"),
+    ];
+
+    /// Four machines with four blocks each; the factor of the new variant on each.
+    fn found(factors: [f64; 4]) -> Findings {
+        let value = move |variant: &str, number: u32| {
+            let factor = if variant == "new" {
+                factors[(number / 8) as usize]
+            } else {
+                1.0
+            };
+            1000.0 * factor * (1.0 + f64::from(number * 7919 % 13) / 1000.0)
+        };
+        let story = Story::fixed(&["old", "new"], 16)
+            .case("g/b", value)
+            .case("g/c", value);
+        speedwell_analysis::analyse(&story.machines(&FOUR).session(), &Settings::default())
+    }
+
+    fn text(findings: &Findings, verbosity: Verbosity) -> String {
+        let output = Output {
+            verbosity,
+            ..Output::default()
+        };
+        let document = crate::comparison::comparison(findings, &output);
+        let mut text = Vec::new();
+        Text::default().render(&document, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_row_says_how_far_the_machines_differ_and_why_its_verdict_was_taken_back() {
+        let findings = found([0.9, 0.9, 0.9, 1.05]);
+        let shown = text(&findings, Verbosity::Normal);
+        assert!(shown.contains("over machines"), "{shown}");
+        assert!(
+            shown.contains("It depends on the machine: -10") && shown.contains("on m4"),
+            "{shown}"
+        );
+        let all = text(&findings, Verbosity::Verbose);
+        for machine in ["m1", "m2", "m3", "m4"] {
+            assert!(all.contains(machine), "{all}");
+        }
+        let row = &findings.comparisons[0].rows[0];
+        let Some(plot::Chart::Forest(forest)) =
+            forest(&findings.comparisons[0], row).map(|chart| chart.picture)
+        else {
+            panic!("no chart");
+        };
+        let labels: Vec<&str> = forest.rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            [
+                "m1",
+                "m2",
+                "m3",
+                "m4",
+                "on these machines",
+                "on others like them (zen4)"
+            ]
+        );
+        assert_eq!(forest.rows[0].mark, plot::Mark::Worse);
+        assert_eq!(forest.rows[3].mark, plot::Mark::Better);
+    }
+
+    #[test]
+    fn of_two_machines_nothing_is_said_about_others() {
+        let factor = |variant: &str| if variant == "new" { 1.1 } else { 1.0 };
+        let story = Story::fixed(&["old", "new"], 8).noisy("g/b", 0.01, factor);
+        let two = story.clone().machines(&FOUR[..2]).session();
+        let findings = speedwell_analysis::analyse(&two, &Settings::default());
+        let shown = text(&findings, Verbosity::Normal);
+        assert!(
+            shown.contains("holds on these 2 machines; with fewer than 3"),
+            "{shown}"
+        );
+        // Of one machine the row says which.
+        let one = story.machines(&FOUR[2..3]).session();
+        let findings = speedwell_analysis::analyse(&one, &Settings::default());
+        let shown = text(&findings, Verbosity::Normal);
+        assert!(
+            shown.contains("m3") && !shown.contains("over machines"),
+            "{shown}"
+        );
+        let own = forest(&findings.comparisons[0], &findings.comparisons[0].rows[0]);
+        assert!(own.is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! The reports of `fleet`: which machines there are, and whether they are fit to measure. Start at [`fleet_machines`].
+
+use crate::document::{Block, Document};
+use crate::figure::{Uncertainty, quantity};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind, Row};
+
+/// A machine of a fleet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetLine {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be had: `free`, `busy`, `unfit`; after a check `fit`, with a warning if there is one.
+    pub state: String,
+    /// Names that it shares with others.
+    pub labels: Vec<String>,
+    /// Who it is, once it has been asked.
+    pub known: Option<FleetFacts>,
+    /// What is to be known of it, as whole lines.
+    pub remarks: Vec<String>,
+}
+
+/// What a machine says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetFacts {
+    /// Its identity.
+    pub id: String,
+    /// Processor, processors, memory, architecture.
+    pub class: String,
+    /// What is to be added to its clock to have ours, in nanoseconds, and by how much that may be wrong.
+    pub offset_ns: (i64, u64),
+    /// What work that is always the same took, in nanoseconds: integers, memory.
+    pub pulse_ns: [u64; 2],
+}
+
+/// The machines, one a row.
+pub fn fleet_machines(machines: &[FleetLine]) -> Document {
+    let is_checked = machines.iter().any(|machine| machine.known.is_some());
+    let columns = columns(is_checked);
+    let mut rows = Vec::new();
+    for machine in machines {
+        rows.push(columns.row(machine));
+        rows.extend(
+            machine
+                .remarks
+                .iter()
+                .map(|remark| Row::Remark(format!("→ {remark}"))),
+        );
+    }
+    let mut document = Document::new("machines");
+    document.push(Block::Table(columns.table_of_rows("machines", rows)));
+    document
+}
+
+fn columns(is_checked: bool) -> Columns<FleetLine> {
+    let mut columns = Columns::new();
+    columns.add(Column::words("state", "state"), |machine: &FleetLine| {
+        let (symbol, emphasis) = symbol(&machine.state);
+        Cell::value(machine.state.clone())
+            .shown(format!("{symbol} {}", machine.state))
+            .emphasised(emphasis)
+    });
+    columns.add(
+        Column::new("name", "machine", Kind::Identifier),
+        |machine| Cell::words(machine.name.clone()),
+    );
+    columns.add(Column::words("labels", "labels"), |machine| {
+        Cell::words(machine.labels.join(" "))
+    });
+    if is_checked {
+        add_facts(&mut columns);
+    }
+    columns.add_value("remarks", |machine| machine.remarks.join(" "));
+    columns
+}
+
+fn add_facts(columns: &mut Columns<FleetLine>) {
+    let text = |machine: &FleetLine, fact: fn(&FleetFacts) -> String| {
+        machine.known.as_ref().map(fact).unwrap_or_default()
+    };
+    columns.add(Column::words("class", "class"), move |machine| {
+        Cell::words(text(machine, |known| known.class.clone()))
+    });
+    columns.add(
+        Column::words("clock_shown", "clock").for_people(),
+        move |machine| Cell::words(text(machine, |known| clock(known.offset_ns))),
+    );
+    columns.add(
+        Column::words("pulse_shown", "pulse").for_people(),
+        move |machine| {
+            Cell::words(text(machine, |known| {
+                let [integers, memory] = known.pulse_ns.map(time);
+                format!("{integers} + {memory}")
+            }))
+        },
+    );
+    columns.add_value("id", move |machine| text(machine, |known| known.id.clone()));
+    let figure =
+        |machine: &FleetLine, figure: fn(&FleetFacts) -> f64| machine.known.as_ref().map(figure);
+    columns.add_figure("offset_ns", move |machine| {
+        figure(machine, |known| known.offset_ns.0 as f64)
+    });
+    columns.add_figure("uncertainty_ns", move |machine| {
+        figure(machine, |known| known.offset_ns.1 as f64)
+    });
+    columns.add_figure("integer_ns", move |machine| {
+        figure(machine, |known| known.pulse_ns[0] as f64)
+    });
+    columns.add_figure("memory_ns", move |machine| {
+        figure(machine, |known| known.pulse_ns[1] as f64)
+    });
+}
+
+/// `3.20 ms`
+fn time(ns: u64) -> String {
+    let known = Uncertainty::Half(0.005 * ns as f64);
+    quantity(ns as f64, "ns", known)
+}
+
+/// `3.2 ms ahead`, or that the difference is not known to be one.
+fn clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
+    let size = offset_ns.unsigned_abs();
+    let word = if offset_ns < 0 { "ahead" } else { "behind" };
+    if size <= uncertainty_ns {
+        return format!("within {}", time(uncertainty_ns));
+    }
+    format!("{} {word}", time(size))
+}
+
+/// A symbol and an emphasis for a state.
+fn symbol(state: &str) -> (char, Emphasis) {
+    match state {
+        "free" | "fit" => ('✓', Emphasis::Good),
+        "busy" | "warning" => ('!', Emphasis::Caution),
+        _ => ('✗', Emphasis::Bad),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_ahead_or_behind_only_beyond_its_uncertainty() {
+        assert_eq!(clock((-40_000, 50_000)), "within 50.0 µs");
+        assert_eq!(clock((-3_200_000, 50_000)), "3.20 ms ahead");
+        assert_eq!(clock((3_200_000, 50_000)), "3.20 ms behind");
+    }
+}

@@ -1,0 +1,228 @@
+//! `speedwell fleet`: which machines there are, and whether they are fit to measure.
+
+use super::options::{OutputArgs, fleet_file};
+use super::{Status, status};
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use speedwell_fleet::check::{self, Checked};
+use speedwell_fleet::clock::Offset;
+use speedwell_fleet::{Engine, FleetMachine, MachineState, program};
+use speedwell_report::{self as report, FleetFacts, FleetLine};
+use speedwell_suite::labels::Labels;
+use std::path::Path;
+
+/// A clock that is further off than this is worth a remark. No figure depends on it.
+const FAR_OFF_NS: u64 = 1_000_000_000;
+
+/// Show the machines of the fleet, and check whether they are fit to measure
+///
+/// Which machines there are says the file fleet.toml: that of the project, else ~/.config/speedwell/fleet.toml. LABELS are names of
+/// machines and labels joined by & | ! and brackets.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  speedwell fleet
+  speedwell fleet 'lab & !zen4'
+  speedwell fleet check lab"
+)]
+pub struct FleetArgs {
+    #[command(subcommand)]
+    command: Option<FleetCommand>,
+    /// Only these machines
+    #[arg(value_name = "LABELS")]
+    labels: Option<Labels>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    /// Have each machine examine itself as doctor does, and say which it is, how its clock differs and how fast it is
+    ///
+    /// Exit status 1 if a machine cannot be had or has a problem. A machine whose table names no 'binary' is sent this program
+    /// once.
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// Only these machines
+    #[arg(value_name = "LABELS")]
+    labels: Option<Labels>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Shows or checks machines.
+///
+/// # Errors
+/// There is no fleet, its file has no meaning, or its engine does not answer.
+pub fn run(args: &FleetArgs) -> Result<Status> {
+    match &args.command {
+        None => list(args.labels.as_ref(), &args.output),
+        Some(FleetCommand::Check(args)) => check(args),
+    }
+}
+
+fn list(labels: Option<&Labels>, output: &OutputArgs) -> Result<Status> {
+    let mut engine = Engine::of_file(&fleet_file()?);
+    let lines: Vec<FleetLine> = chosen(&mut engine, labels)?.iter().map(line).collect();
+    output.print(&report::fleet_machines(&lines))?;
+    Ok(Status::DONE)
+}
+
+fn check(args: &CheckArgs) -> Result<Status> {
+    let mut engine = Engine::of_file(&fleet_file()?);
+    let own = std::env::current_exe().context("this program has no file")?;
+    let mut lines = Vec::new();
+    for machine in chosen(&mut engine, args.labels.as_ref())? {
+        let mut line = line(&machine);
+        if !matches!(machine.state, MachineState::Unfit(_)) {
+            status::note(&format!("checking {}", machine.name));
+            let asked = program::send(&mut engine, &machine, &own)
+                .and_then(|program| check::ask(&mut engine, &machine, &program));
+            match asked {
+                Ok((offset, checked)) => add(&mut line, offset, &checked),
+                Err(error) => {
+                    line.state = "unfit".to_owned();
+                    let said = format!("{error:#}").replace('\n', ", ");
+                    line.remarks.push(said);
+                }
+            }
+        }
+        lines.push(line);
+    }
+    tell_clones(&mut lines);
+    args.output.print(&report::fleet_machines(&lines))?;
+    let is_unfit = lines.iter().any(|line| line.state == "unfit");
+    Ok(if is_unfit { Status::NO } else { Status::DONE })
+}
+
+/// The machines that are meant, all unless something is said.
+///
+/// # Errors
+/// The engine does not answer, or nobody is called so.
+fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachine>> {
+    let mut machines = engine.machines()?;
+    if let Some(labels) = labels {
+        let mut known: Vec<String> = Vec::new();
+        for machine in &machines {
+            known.push(machine.name.clone());
+            known.extend(machine.labels.iter().cloned());
+        }
+        known.sort();
+        known.dedup();
+        labels.ensure_known(&known)?;
+        machines.retain(|machine| {
+            labels
+                .fits(&|name| machine.name == name || machine.labels.iter().any(|own| own == name))
+        });
+        anyhow::ensure!(!machines.is_empty(), "no machine is '{labels}'");
+    }
+    Ok(machines)
+}
+
+fn line(machine: &FleetMachine) -> FleetLine {
+    let (state, remarks) = match &machine.state {
+        MachineState::Free => ("free", Vec::new()),
+        MachineState::Busy => ("busy", Vec::new()),
+        MachineState::Unfit(why) => ("unfit", vec![why.clone()]),
+    };
+    FleetLine {
+        name: machine.name.clone(),
+        state: state.to_owned(),
+        labels: machine.labels.clone(),
+        known: None,
+        remarks,
+    }
+}
+
+/// What a machine said of itself.
+fn add(line: &mut FleetLine, offset: Offset, checked: &Checked) {
+    let checks = || checked.checks.iter();
+    line.state = match () {
+        () if checks().any(|check| check.is_problem) => "unfit",
+        () if checks().any(|check| check.is_warning) => "warning",
+        () => "fit",
+    }
+    .to_owned();
+    let notable = checks().filter(|check| check.is_problem || check.is_warning);
+    line.remarks.extend(notable.map(|check| {
+        let remedy = if check.remedy.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", check.remedy)
+        };
+        format!("{}: {}{remedy}", check.name, check.found)
+    }));
+    line.remarks.extend(checked.identity.remark.clone());
+    if offset.offset_ns.unsigned_abs() > FAR_OFF_NS {
+        line.remarks
+            .push("its clock is more than a second off; no figure depends on it".to_owned());
+    }
+    let pulse = checked.pulse;
+    line.known = Some(FleetFacts {
+        id: checked.identity.id.clone(),
+        class: checked.identity.class.clone(),
+        offset_ns: (offset.offset_ns, offset.uncertainty_ns),
+        pulse_ns: [pulse.integer_ns, pulse.memory_ns],
+    });
+}
+
+/// Says of machines with one identity that their histories cannot be told apart by it.
+fn tell_clones(lines: &mut [FleetLine]) {
+    let id = |line: &FleetLine| line.known.as_ref().map(|known| known.id.clone());
+    let ids: Vec<Option<String>> = lines.iter().map(id).collect();
+    for at in 0..lines.len() {
+        let first = ids
+            .iter()
+            .position(|other| other.is_some() && *other == ids[at]);
+        if let Some(first) = first.filter(|first| *first < at) {
+            let name = lines[first].name.clone();
+            lines[at].remarks.push(format!(
+                "it has the number of {name} (/etc/machine-id): one machine, or a copy, known by its name only"
+            ));
+        }
+    }
+}
+
+/// The hidden command that answers on a machine.
+pub mod perform {
+    use super::*;
+    use speedwell_environment::{self as environment, State};
+    use speedwell_fleet::check::MachineCheck;
+    use speedwell_fleet::{Identity, pulse};
+    use std::io::{stdin, stdout};
+
+    /// The name of the command.
+    pub const COMMAND: &str = check::COMMAND;
+
+    /// Answers what is asked.
+    ///
+    /// # Errors
+    /// Nobody asks, or nobody listens.
+    pub fn run() -> Result<Status> {
+        check::answer(&mut stdin().lock(), &mut stdout().lock(), look)?;
+        Ok(Status::DONE)
+    }
+
+    fn look() -> Checked {
+        let root = Path::new("/");
+        let checks = environment::checks(root)
+            .into_iter()
+            .map(|check| MachineCheck {
+                name: check.name.to_string(),
+                is_problem: check.state == State::Bad,
+                is_warning: check.state == State::Warning,
+                found: check.found,
+                remedy: check.remedy.unwrap_or_default(),
+            });
+        Checked {
+            checks: checks.collect(),
+            identity: Identity::of(root, &environment::capture(&[])),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pulse: pulse::take(),
+        }
+    }
+}

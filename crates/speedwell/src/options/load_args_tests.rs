@@ -1,0 +1,196 @@
+//! What a load writes as arguments is read as the same load: `parse(to_args(spec)) == spec`, whatever its options are.
+
+use super::LoadArgs;
+use clap::Parser;
+use rand::{Rng, SeedableRng, seq::IndexedRandom};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_model::load_spec::{Client, LoadSpec, Pause, Ramp};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// Random values of options; each option is given half of the time.
+struct Draw(Xoshiro256PlusPlus);
+
+impl Draw {
+    fn flag(&mut self) -> bool {
+        self.0.random()
+    }
+
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut Draw) -> T) -> Option<T> {
+        self.flag().then(|| value(self))
+    }
+
+    fn list<T>(&mut self, value: impl Fn(&mut Draw) -> T) -> Vec<T> {
+        let count = self.0.random_range(0..3);
+        (0..count).map(|_| value(self)).collect()
+    }
+
+    fn count(&mut self) -> u32 {
+        self.0.random_range(1..4_000_000_000)
+    }
+
+    /// A number with any fraction, small or large.
+    fn number(&mut self) -> f64 {
+        let exponent = self.0.random_range(-9..10);
+        self.0.random_range(0.1..10.0) * 10f64.powi(exponent)
+    }
+
+    /// To the nanosecond, or a whole number of some unit.
+    fn time(&mut self) -> Duration {
+        let unit_ns = *[1, 1_000, 1_000_000, 1_000_000_000, 60_000_000_000]
+            .choose(&mut self.0)
+            .unwrap();
+        Duration::from_nanos(unit_ns * self.0.random_range(1..2_000))
+    }
+
+    fn time_or_none(&mut self) -> Duration {
+        self.maybe(Draw::time).unwrap_or_default()
+    }
+
+    /// Characters that mean something to a shell, to this grammar, or to nobody.
+    fn text(&mut self) -> String {
+        let characters: Vec<char> = "aZ0-=,:;@%{}\"'\\ \t\n$#/é界\u{1f600}".chars().collect();
+        let count = self.0.random_range(0..12);
+        (0..count)
+            .map(|_| characters.choose(&mut self.0).unwrap())
+            .collect()
+    }
+
+    fn path(&mut self) -> PathBuf {
+        PathBuf::from(format!("-{}", self.text()))
+    }
+
+    fn ramp(&mut self) -> Ramp {
+        let [from, to] = [self.number(), self.number()];
+        Ramp {
+            from,
+            to,
+            duration: self.time(),
+        }
+    }
+
+    fn pause(&mut self) -> Pause {
+        Pause {
+            length: self.time(),
+            is_random: self.flag(),
+        }
+    }
+
+    /// A load in which no option excludes another.
+    fn load(&mut self) -> LoadSpec {
+        let (several, verified) = (self.flag(), self.flag());
+        LoadSpec {
+            url: format!("http://127.0.0.1/{}", self.text()),
+            client: Client::NAMES.choose(&mut self.0).unwrap().1,
+            concurrency: self.maybe(Draw::count),
+            rate: self.maybe(Draw::number),
+            ramp: self.list(Draw::ramp),
+            poisson: self.flag(),
+            think: self.maybe(Draw::pause),
+            count: self.maybe(Draw::count).map(u64::from),
+            time: self.maybe(Draw::time),
+            warmup: self.maybe(Draw::time_or_none),
+            drain: self.maybe(Draw::time_or_none),
+            request: self.maybe(Draw::text).filter(|_| !several),
+            data: self.maybe(Draw::text).filter(|_| !several),
+            requests: several.then(|| self.path()),
+            location: !several && verified && self.flag(),
+            no_verify: !verified,
+            header: self.list(Draw::text),
+            user: self.maybe(Draw::text),
+            cookie: self.list(Draw::text),
+            user_agent: self.maybe(Draw::text),
+            data_rows: self.maybe(Draw::path),
+            expect_status: self.list(|draw| {
+                let first = draw.0.random_range(200..1000);
+                first..=draw.0.random_range(first..1000)
+            }),
+            expect_body: self.maybe(Draw::text),
+            timeout: self.maybe(Draw::time_or_none),
+            connect_timeout: self.maybe(Draw::time),
+            first_byte_timeout: self.maybe(Draw::time),
+            retry_stale_keepalive: self.flag(),
+            log_requests: self.maybe(Draw::path),
+            ..self.transport()
+        }
+    }
+
+    /// The part of it whose options exclude each other most.
+    fn transport(&mut self) -> LoadSpec {
+        let (http, steady, own_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
+        let is_multiplexed = http >= 2;
+        let no_keepalive = self.flag();
+        let (cert, serve) = (self.maybe(Draw::path), self.maybe(Draw::text));
+        let insecure = self.flag();
+        LoadSpec {
+            http10: http == 1,
+            http2: http == 2,
+            http3: http == 3,
+            h2_table_size: self.maybe(Draw::count).filter(|_| http == 2),
+            no_keepalive,
+            streams: self
+                .maybe(Draw::count)
+                .filter(|_| is_multiplexed && !no_keepalive),
+            pipeline: self
+                .maybe(Draw::count)
+                .filter(|_| http == 0 && !no_keepalive),
+            requests_per_connection: self.maybe(Draw::count).filter(|_| !no_keepalive),
+            connection_lifetime: self.maybe(Draw::time),
+            max_connections: self.maybe(Draw::count),
+            until_steady: self.maybe(Draw::number).filter(|_| steady),
+            clients: self.maybe(Draw::count).filter(|_| !steady),
+            unix_socket: own_socket.then(|| self.path()),
+            connect_to: if own_socket {
+                Vec::new()
+            } else {
+                self.list(Draw::text)
+            },
+            resolve: if own_socket {
+                Vec::new()
+            } else {
+                self.list(Draw::text)
+            },
+            bind: (!own_socket).then(|| self.0.random::<u128>().to_ne_bytes().into()),
+            proxy: self.maybe(Draw::text).filter(|_| !own_socket),
+            insecure,
+            cacert: self.maybe(Draw::path).filter(|_| !insecure),
+            key: self.maybe(Draw::path).filter(|_| cert.is_some()),
+            cert,
+            sni: self.maybe(Draw::text),
+            expect_length: self.maybe(|draw| draw.0.random()),
+            serve_timeout: self.maybe(Draw::time).filter(|_| serve.is_some()),
+            serve,
+            threads: self.maybe(Draw::count),
+            pin: self.maybe(|draw| draw.0.random_range(0..64).to_string()),
+            rt: self.flag(),
+            busy_poll: self.flag(),
+            no_batching: self.flag(),
+            ..LoadSpec::default()
+        }
+    }
+}
+
+#[test]
+fn arguments_of_a_load_are_read_as_the_same_load() {
+    let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(13));
+    for _ in 0..300 {
+        let mut spec = draw.load();
+        spec.expect_body = spec.expect_body.filter(|_| spec.expect_length.is_none());
+        // A body from a file in place of one from the command line.
+        if spec.data.is_none() && spec.requests.is_none() {
+            spec.body_file = draw.maybe(Draw::path);
+        }
+        let args = spec.to_args();
+        let words = ["load".to_owned()].into_iter().chain(args.clone());
+        match Line::try_parse_from(words) {
+            Ok(line) => assert_eq!(line.load.spec(0), spec, "{args:?}"),
+            Err(refusal) => panic!("{args:?}\n{refusal}"),
+        }
+    }
+}

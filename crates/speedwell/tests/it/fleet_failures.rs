@@ -1,0 +1,286 @@
+//! Sessions on several machines, of which one breaks: nothing that was done is lost, nothing is kept twice, and the report is that of
+//! an undisturbed session.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use super::project::{Answer, Project};
+use speedwell_fixtures::lab::{Slurm, Sshd};
+use speedwell_model::{Session, State};
+use speedwell_results::store::Store;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy host.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// What is measured: six cases whose runs take a while, and differ.
+const CASES: u32 = 6;
+
+/// A project whose fleet is described by `engine` and machines of these names, all of which use the program of the tests.
+fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> Project {
+    let program = env!("CARGO_BIN_EXE_speedwell");
+    let mut file = format!("{engine}\n");
+    for name in machines {
+        file += &format!(
+            "[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nbinary = \"{program}\"\n"
+        );
+        if let Some(folder) = folder {
+            file += &format!("folder = \"{}\"\n", folder.join(name).display());
+        }
+    }
+    let mut benchmark = String::new();
+    for case in 0..CASES {
+        benchmark += &format!("case n={case}\nold sleep:30 1 2 3 4\nnew sleep:30 1 2 3 4\n");
+    }
+    Project::new()
+        .with("fleet.toml", &file)
+        .with("g/slow.fake", &benchmark)
+}
+
+/// Three machines by ssh that share nothing with this one.
+fn by_ssh() -> Option<(Sshd, Project)> {
+    let sshd = Sshd::start()
+        .inspect_err(|why| eprintln!("skipped: {why}"))
+        .ok()?;
+    let engine = format!(
+        "engine = \"ssh\"\nssh_config = \"{}\"",
+        sshd.config().display()
+    );
+    let project = project(&engine, &["m1", "m2", "m3"], Some(&sshd.folder()));
+    Some((sshd, project))
+}
+
+/// Three machines of Slurm with a folder that all see.
+fn by_slurm() -> Option<(Slurm, Project)> {
+    let slurm = Slurm::start()
+        .inspect_err(|why| eprintln!("skipped: {why}"))
+        .ok()?;
+    let engine = format!(
+        "engine = \"slurm\"\nfolder = \"{}\"",
+        slurm.folder().display()
+    );
+    let project = project(&engine, &["n1", "n2", "n3"], None);
+    Some((slurm, project))
+}
+
+/// The command that measures everything on the fleet.
+fn measuring(project: &Project, slurm: Option<&Slurm>, words: &[&str]) -> Child {
+    let words = [
+        &[
+            "run",
+            "g",
+            "--variant",
+            "old=",
+            "--variant",
+            "new=",
+            "--runs",
+            "8",
+            "--seed",
+            "7",
+        ],
+        words,
+    ]
+    .concat();
+    let mut command = project.command(&words);
+    if let Some(slurm) = slurm {
+        command.env("SLURM_CONF", slurm.conf());
+    }
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn answer(child: Child) -> Answer {
+    Answer::from(child.wait_with_output().unwrap())
+}
+
+fn session(project: &Project) -> Session {
+    let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
+    store.session(1).unwrap()
+}
+
+/// What was measured in each slot; a slot that is there twice has no place in it.
+fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, String)> {
+    let mut slots = BTreeMap::new();
+    for run in &session.runs {
+        let value = format!(
+            "{:?}",
+            run.samples
+                .iter()
+                .map(|sample| sample.value)
+                .collect::<Vec<f64>>()
+        );
+        let earlier = slots.insert(
+            run.slot,
+            (run.case.id(), run.variant.to_string(), run.block, value),
+        );
+        assert_eq!(earlier, None, "slot {} was kept twice", run.slot);
+    }
+    slots
+}
+
+/// Asserts that the session holds what a session of this machine alone holds.
+#[track_caller]
+fn expect_all(project: &Project, answer: Answer) {
+    let answer = answer.expect_status(0);
+    let distant = session(project);
+    assert_eq!(distant.state, State::Complete, "{answer:?}");
+    let local = Project::new().with(
+        "g/slow.fake",
+        &std::fs::read_to_string(project.path("g/slow.fake")).unwrap(),
+    );
+    self::answer(measuring(&local, None, &[])).expect_status(0);
+    assert_eq!(by_slot(&distant), by_slot(&session(&local)));
+    assert_eq!(distant.runs.len() as u32, CASES * 2 * 8);
+}
+
+/// Waits until the store has blocks of the session and lacks others.
+fn wait_for_blocks(project: &Project) {
+    let begun = Instant::now();
+    loop {
+        let store = Store::open(&project.path(".speedwell/results.db"));
+        let runs = store
+            .and_then(|store| store.session(1))
+            .map_or(0, |session| session.runs.len());
+        if runs > 0 {
+            assert!(
+                (runs as u32) < CASES * 2 * 8,
+                "the session is over before anything was broken"
+            );
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "nothing comes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The processes whose command line has all of these words.
+fn processes(words: &[&str]) -> Vec<u32> {
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has = |number: &u32| {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        words.iter().all(|word| line.contains(word))
+    };
+    numbers.filter(has).collect()
+}
+
+/// Kills one worker of a folder that measures.
+fn kill_a_worker(folder: &Path) {
+    let workers = processes(&["perform-parcel", &folder.to_string_lossy()]);
+    // The shell that sshd starts for it, if that has stayed, has the same words.
+    let workers = workers.iter().filter(|worker| {
+        let program = std::fs::read_link(format!("/proc/{worker}/exe")).unwrap_or_default();
+        program == Path::new(env!("CARGO_BIN_EXE_speedwell"))
+    });
+    let worker = workers.copied().min().unwrap();
+    kill(worker);
+}
+
+fn kill(process: u32) {
+    let killed = Command::new("kill")
+        .args(["-9", &process.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+}
+
+#[test]
+fn machines_by_ssh_give_what_one_machine_gives_and_a_killed_worker_is_replaced() {
+    let Some((sshd, project)) = by_ssh() else {
+        return;
+    };
+    let child = measuring(&project, None, &["--on", "lab"]);
+    wait_for_blocks(&project);
+    kill_a_worker(&sshd.folder());
+    let answer = answer(child);
+    assert!(
+        answer.stderr.contains("attempt") || answer.stderr.contains("again"),
+        "{answer:?}"
+    );
+    expect_all(&project, answer);
+    let machines: Vec<String> = session(&project)
+        .machines
+        .iter()
+        .map(|machine| machine.name.clone())
+        .collect();
+    assert_eq!(machines, ["m1", "m2", "m3"]);
+}
+
+#[test]
+fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
+    let Some((sshd, project)) = by_ssh() else {
+        return;
+    };
+    let mut child = measuring(&project, None, &["--on", "lab"]);
+    wait_for_blocks(&project);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let folder = sshd.folder();
+    let begun = Instant::now();
+    while !processes(&["perform-parcel", &folder.to_string_lossy()]).is_empty() {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "a worker outlives its coordinator"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let resumed = project.run(&["run", "--resume", "@latest"]);
+    expect_all(&project, resumed);
+}
+
+#[test]
+fn a_controller_that_dies_and_comes_back_costs_nothing() {
+    let Some((slurm, project)) = by_slurm() else {
+        return;
+    };
+    let child = measuring(&project, Some(&slurm), &["--on", "lab"]);
+    wait_for_blocks(&project);
+    kill(slurm.daemon("slurmctld").unwrap());
+    std::thread::sleep(Duration::from_secs(2));
+    let conf = slurm.conf();
+    let again = slurm
+        .command("slurmctld")
+        .arg("-f")
+        .arg(&conf)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(again.unwrap().success());
+    expect_all(&project, answer(child));
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_before_anything_is_sent() {
+    let Some((slurm, project)) = by_slurm() else {
+        return;
+    };
+    slurm.says(
+        "scontrol",
+        &[
+            "update",
+            "nodename=n1,n2,n3",
+            "state=drain",
+            "reason=new fans",
+        ],
+    );
+    let drained = answer(measuring(&project, Some(&slurm), &["--on", "lab"])).expect_status(2);
+    assert!(
+        drained.stderr.contains("n2: drained: new fans"),
+        "{drained:?}"
+    );
+    let unknown = answer(measuring(&project, Some(&slurm), &["--on", "lba"])).expect_status(2);
+    assert!(
+        unknown.stderr.contains("did you mean 'lab'?"),
+        "{unknown:?}"
+    );
+    assert!(
+        !project.path(".speedwell/results.db").exists()
+            || Store::open(&project.path(".speedwell/results.db"))
+                .unwrap()
+                .session(1)
+                .is_err()
+    );
+}
