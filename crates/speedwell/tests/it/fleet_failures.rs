@@ -232,19 +232,6 @@ fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
 }
 
 #[test]
-fn slurm_gives_what_one_machine_gives_though_a_worker_a_step_and_a_daemon_are_killed() {
-    let Some((slurm, project)) = by_slurm() else {
-        return;
-    };
-    let child = measuring(&project, Some(&slurm), &["--on", "lab"]);
-    wait_for_blocks(&project);
-    kill_a_worker(&slurm.folder());
-    // The daemon of a machine dies; its worker goes on, and what it writes counts.
-    kill(slurm.daemon("slurmd-n2").unwrap());
-    expect_all(&project, answer(child));
-}
-
-#[test]
 fn a_controller_that_dies_and_comes_back_costs_nothing() {
     let Some((slurm, project)) = by_slurm() else {
         return;
