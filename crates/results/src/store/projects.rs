@@ -168,8 +168,8 @@ mod tests {
             let mut session = Story::fixed(&["a"], 1).session();
             session.state = State::Imported;
             assert_eq!(open(&core).insert(&session).unwrap(), 1);
-            assert_eq!(open(&other).count(None).unwrap(), 0);
-            assert_eq!(store.count(None).unwrap(), 0);
+            assert_eq!(open(&other).count(&SessionFilter::default()).unwrap(), 0);
+            assert_eq!(store.count(&SessionFilter::default()).unwrap(), 0);
             // The same identity says nothing of whether another project has it.
             let session = Session {
                 started_unix_ms: 7,
