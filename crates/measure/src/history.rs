@@ -3,7 +3,6 @@
 //! Decides which branch is the line, what is asked of git and what is remembered. Where changes are is decided in
 //! `analysis::trend`. Start at [`history`].
 
-use crate::reference;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis::history::{History, SeriesTrend};
@@ -100,8 +99,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     }
     for (&number, machine) in &history.machines {
         if let Some(label) = &machine.label {
-            let note = shared_label(store, number, label)?;
-            history.notes.extend(note);
+            (history.notes).extend(shared_label(store, number, label)?);
         }
     }
     Ok(history)
@@ -124,24 +122,6 @@ fn shared_label(store: &Store, machine: u32, label: &str) -> Result<Option<Strin
             processors.join(", ")
         )
     }))
-}
-
-/// The place on a line of what `word` names: a revision, or a session such as `@base`.
-///
-/// # Errors
-/// It names none, or one that is not on the line.
-pub fn position(store: &Store, line: &str, word: &str) -> Result<u32> {
-    let git = Git::at(Path::new("."), LIMIT);
-    let revision = reference::revision(store, &git, word)?;
-    if let Some(position) = store.position(line, &revision)? {
-        return Ok(position);
-    }
-    let fork = tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
-    let place = match &fork {
-        Some(fork) => store.position(line, fork)?,
-        None => None,
-    };
-    place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
 }
 
 /// The branch that the line left, if it is not the usual one, and where.
@@ -246,7 +226,7 @@ fn usual_branch(git: &Git) -> Result<Option<String>> {
 }
 
 /// The newest commit of a branch, here or in the remote repository, whichever has come further.
-fn tip(git: &Git, branch: &str) -> Option<String> {
+pub(crate) fn tip(git: &Git, branch: &str) -> Option<String> {
     let places = ["refs/heads/", "refs/remotes/origin/"];
     let tips = places.map(|place| git.commit_id(&format!("{place}{branch}")));
     match tips {

@@ -1,5 +1,6 @@
 //! Which stored session a word like `@latest` or `@base` means, where git has to be asked.
 
+use crate::history::tip;
 use anyhow::Context;
 use speedwell_environment::{Git, target_of_job};
 use speedwell_model::short_revision;
@@ -54,6 +55,24 @@ pub fn revision(store: &Store, git: &Git, word: &str) -> anyhow::Result<String> 
     let origin = session.origin;
     let origin = origin.with_context(|| format!("'{word}' is of no known revision"))?;
     Ok(origin.revision)
+}
+
+/// The place on a line of what `word` names: a revision, or a session such as `@base`.
+///
+/// # Errors
+/// It names none, or one that is not on the line.
+pub fn position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
+    let git = Git::at(Path::new("."), LIMIT);
+    let revision = revision(store, &git, word)?;
+    if let Some(position) = store.position(line, &revision)? {
+        return Ok(position);
+    }
+    let fork = tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
+    let place = match &fork {
+        Some(fork) => store.position(line, fork)?,
+        None => None,
+    };
+    place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
 }
 
 /// Where `HEAD` parts from the branch that it will be merged into.

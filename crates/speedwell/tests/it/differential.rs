@@ -29,6 +29,44 @@ fn stores() -> Option<([Store; 2], [Place; 2])> {
     Some((places.each_ref().map(Place::open), places))
 }
 
+/// Lists by every filter that a list of sessions has.
+fn lists(stores: &mut [Store; 2]) {
+    let all = SessionFilter::default();
+    let of_branch = |name: &str| SessionFilter {
+        branch: Some(name.to_owned()),
+        ..SessionFilter::default()
+    };
+    let began = stores[0].list(&all).unwrap()[3].started_unix_ms;
+    let later = SessionFilter {
+        since_unix_ms: Some(began),
+        ..SessionFilter::default()
+    };
+    let numbered = SessionFilter {
+        numbers: Some(vec![2, 5, 9]),
+        ..SessionFilter::default()
+    };
+    for filter in [
+        all,
+        of_branch("fix/a b"),
+        of_branch("none"),
+        later,
+        numbered,
+    ] {
+        both(stores, "list", |store| store.list(&filter).unwrap());
+        both(stores, "count", |store| store.count(&filter).unwrap());
+        for page in 0..4 {
+            let read = |store: &mut Store| store.page(&filter, 50, page).unwrap();
+            both(stores, &format!("page {page}"), read);
+        }
+    }
+    both(stores, "sessions with a case", |store| {
+        store.numbers_with_case(|id| id.contains('1')).unwrap()
+    });
+    both(stores, "revisions of sessions", |store| {
+        store.revisions_of_sessions().unwrap()
+    });
+}
+
 #[test]
 fn sessions_lists_and_exports_are_the_same() {
     let Some((mut stores, _places)) = stores() else {
@@ -58,40 +96,7 @@ fn sessions_lists_and_exports_are_the_same() {
         let slots = |store: &mut Store| store.finished_slots(number).unwrap();
         both(&mut stores, "slots", slots);
     }
-    let all = SessionFilter::default();
-    let of_branch = |name: &str| SessionFilter {
-        branch: Some(name.to_owned()),
-        ..SessionFilter::default()
-    };
-    let began = stores[0].list(&all).unwrap()[3].started_unix_ms;
-    let later = SessionFilter {
-        since_unix_ms: Some(began),
-        ..SessionFilter::default()
-    };
-    let numbered = SessionFilter {
-        numbers: Some(vec![2, 5, 9]),
-        ..SessionFilter::default()
-    };
-    for filter in [
-        all,
-        of_branch("fix/a b"),
-        of_branch("none"),
-        later,
-        numbered,
-    ] {
-        both(&mut stores, "list", |store| store.list(&filter).unwrap());
-        both(&mut stores, "count", |store| store.count(&filter).unwrap());
-        for page in 0..4 {
-            let read = |store: &mut Store| store.page(&filter, 50, page).unwrap();
-            both(&mut stores, &format!("page {page}"), read);
-        }
-    }
-    both(&mut stores, "sessions with a case", |store| {
-        store.numbers_with_case(|id| id.contains('1')).unwrap()
-    });
-    both(&mut stores, "revisions of sessions", |store| {
-        store.revisions_of_sessions().unwrap()
-    });
+    lists(&mut stores);
     both(&mut stores, "revisions", |store| {
         store.measured_revisions().unwrap()
     });
