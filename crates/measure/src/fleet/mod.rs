@@ -71,24 +71,10 @@ pub fn carry_out(
     } = plans;
     contents::check(&plan)?;
     let known = engine.machines()?;
-    let (number, machines, parcels) = match &resumed {
-        Some(earlier) => {
-            let session = store.session(earlier.number)?;
-            let machines = machines_of(&session.machines, &known)?;
-            (
-                Some(earlier.number),
-                machines,
-                store.parcels(earlier.number)?,
-            )
-        }
-        None => {
-            let machines = chosen(&known, fleet)?;
-            if fleet.each {
-                repeat_on_each(&mut plan, machines.len() as u32);
-            }
-            let parcels = divided(&plan, &machines, fleet.each);
-            (None, machines, parcels)
-        }
+    let number = resumed.map(|earlier| earlier.number);
+    let (machines, parcels) = match number {
+        Some(number) => taken_up(store, number, &known)?,
+        None => dealt(&mut plan, fleet, &known)?,
     };
     let bundle = contents::gather(&plan)?;
     let mut begun = header(&plan, suite, request);
@@ -96,10 +82,7 @@ pub fn carry_out(
         begun.id = store.session(number)?.id;
     }
     let machines = sent(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
-    begun.machines = machines
-        .iter()
-        .map(|machine| named(&machine.known))
-        .collect();
+    begun.machines = machines.iter().map(|own| named(&own.known)).collect();
     let runs = plan.slots().len();
     let id = begun.id.clone();
     let mut merger = match number {
@@ -140,6 +123,30 @@ pub fn carry_out(
         planned: runs,
         advice: None,
     })
+}
+
+/// The machines and parcels of a session that is resumed.
+fn taken_up(
+    store: &Store,
+    number: i64,
+    known: &[FleetMachine],
+) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
+    let machines = machines_of(&store.session(number)?.machines, known)?;
+    Ok((machines, store.parcels(number)?))
+}
+
+/// The machines of a new session, and which cases each of them gets.
+fn dealt(
+    plan: &mut Plan,
+    fleet: &FleetRequest,
+    known: &[FleetMachine],
+) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
+    let machines = chosen(known, fleet)?;
+    if fleet.each {
+        repeat_on_each(plan, machines.len() as u32);
+    }
+    let parcels = divided(plan, &machines, fleet.each);
+    Ok((machines, parcels))
 }
 
 /// Follows what an earlier coordinator had handed out: what is there is read from its beginning.
