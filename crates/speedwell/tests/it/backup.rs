@@ -1,6 +1,8 @@
 //! Everything that a server holds, written to a file and read again into the other back end and back; and what need not be
 //! kept.
 
+#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
+
 use super::arbitrary;
 use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run_of};

@@ -1,6 +1,8 @@
 //! Sessions on their way to the server of a team: whatever is cut off, repeated, killed or full, each session that was
 //! acknowledged is there, once and whole.
 
+#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
+
 use super::arbitrary;
 use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run_of};

@@ -1,6 +1,8 @@
 //! What a server takes from strangers, and what not: sessions that are too much or damaged, bombs, tokens for something else.
 //! The threats that are numbered here are those of docs/guide/server.md.
 
+#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
+
 use super::back_ends::{Place, on_both};
 use super::project::Project;
 use super::push::{core, lines, session};
