@@ -268,8 +268,13 @@ impl Client {
 /// Whether a second try may succeed. GitHub's limit for bursts is a refusal that says how long to wait.
 fn is_passing(status: StatusCode, asked: Option<Duration>) -> bool {
     let is_limit = status == StatusCode::FORBIDDEN && asked.is_some();
-    let is_timeout = status == StatusCode::REQUEST_TIMEOUT;
-    status == StatusCode::TOO_MANY_REQUESTS || is_timeout || is_limit || status.is_server_error()
+    // Two jobs that edit at once get in each other's way, which passes.
+    let passing = [
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::CONFLICT,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    passing.contains(&status) || is_limit || status.is_server_error()
 }
 
 /// For how long the forge asks to be left alone.

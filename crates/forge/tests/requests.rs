@@ -155,6 +155,7 @@ fn what_passes_is_tried_again() {
         let fake = Fake::of(forge);
         for fault in [
             Fault::Status(503),
+            Fault::Status(409),
             Fault::Close,
             Fault::RetryAfter(429, 3600),
             Fault::Status(500),

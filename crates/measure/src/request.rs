@@ -161,6 +161,8 @@ pub struct SessionRequest {
     pub origin: Option<OriginRequest>,
     /// What the user calls the machine.
     pub machine: Option<String>,
+    /// The project on a server that it is pushed to once it is over.
+    pub push: Option<String>,
     /// End at the first failure.
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.

@@ -89,6 +89,9 @@ pub fn carry_out(
         )?,
     };
     let number = recorder.number();
+    if let Some(url) = &request.push {
+        recorder.owe(url, process::unix_ms())?;
+    }
     let mut judge = Decider::new(&plan, &request.settings);
     let ended = runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]);
     if ended.is_err() {
@@ -234,6 +237,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         runs: Vec::new(),
         failures: suite.failures,
         profiles: Vec::new(),
+        calibration: None,
     }
 }
 

@@ -88,11 +88,13 @@ pub struct Snapshot {
 }
 
 /// The false alarms of one calibration, and how many were to be expected.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Number of the session that was measured for it.
+    /// Number of the session that was measured for it; it means something in one store only.
+    #[serde(skip)]
     pub session: i64,
     /// When that session began, in milliseconds since the Unix epoch.
+    #[serde(skip)]
     pub started_unix_ms: i64,
     /// Comparisons of the same thing.
     pub comparisons: u32,

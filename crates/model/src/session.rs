@@ -2,8 +2,8 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Bisection, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, Variant,
+    Bisection, Calibration, Environment, Failure, Layout, Metric, Origin, Recording, Rules, Run,
+    RunValue, Series, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -60,6 +60,9 @@ pub struct Session {
     /// and variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Recording>,
+    /// How often the machine took a thing for different from itself, if the session was measured to find that out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 impl Session {
@@ -81,6 +84,7 @@ impl Session {
             runs: runs.cloned().collect(),
             failures: Vec::new(),
             profiles: Vec::new(),
+            calibration: None,
         }
     }
 

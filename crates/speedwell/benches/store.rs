@@ -134,6 +134,7 @@ fn session() -> Session {
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        calibration: None,
     }
 }
 

@@ -104,6 +104,12 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
     lines.push(report::tuned_check(
         tuned.map(|journal| journal.knobs.join(", ")),
     ));
+    // A store that cannot be read is not what is looked at here.
+    let owed = args.store.existing().ok().flatten();
+    let owed = owed
+        .and_then(|store| store.outbox().ok())
+        .unwrap_or_default();
+    lines.extend(report::outbox_check(&owed));
     args.output.print(&report::checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == State::Bad);
     Ok(if bad { Status::NO } else { Status::DONE })

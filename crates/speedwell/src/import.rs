@@ -142,7 +142,7 @@ fn is_of_file(session: &Session) -> bool {
 
 /// What came of the sessions of a file.
 #[derive(Default)]
-struct Taken {
+pub(super) struct Taken {
     /// Numbers of the sessions that were added.
     numbers: Vec<i64>,
     cases: HashSet<String>,
@@ -160,7 +160,11 @@ struct Taken {
 impl Taken {
     /// Adds what the store does not hold yet of a session, which is left with just that, and gives its number; `None` if there
     /// is nothing more.
-    fn take(&mut self, store: &mut Store, session: &mut Session) -> anyhow::Result<Option<i64>> {
+    pub(super) fn take(
+        &mut self,
+        store: &mut Store,
+        session: &mut Session,
+    ) -> anyhow::Result<Option<i64>> {
         let first = session.id.clone();
         for part in 0.. {
             session.id = formats::part_id(&first, part);
@@ -213,7 +217,7 @@ impl Taken {
     }
 
     /// Says on stderr what came in.
-    fn tell(&self, label: &str, is_quiet: bool) {
+    pub(super) fn tell(&self, label: &str, is_quiet: bool) {
         if self.differs {
             status::warn(&format!(
                 "'{label}': the good direction of a metric is another one in sessions that are already in the store; \

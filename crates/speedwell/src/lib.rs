@@ -23,6 +23,7 @@ mod options;
 mod perform_run;
 mod profiles;
 mod progress;
+mod push;
 mod report;
 mod results_file;
 mod results_folder;
@@ -72,6 +73,7 @@ enum Command {
     History(Typed<history::HistoryArgs>),
     Backfill(Typed<backfill::BackfillArgs>),
     Import(Typed<import::ImportArgs>),
+    Push(Typed<push::PushArgs>),
     Comment(Typed<comment::CommentArgs>),
     Doctor(Typed<doctor::DoctorArgs>),
     Tune(Typed<tune::TuneArgs>),
@@ -151,6 +153,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::History(args) => history::run(*args.0),
         Command::Backfill(args) => backfill::run(*args.0),
         Command::Import(args) => import::run(*args.0),
+        Command::Push(args) => push::run(*args.0),
         Command::Comment(args) => comment::run(*args.0),
         Command::Doctor(args) => doctor::run(*args.0),
         Command::Tune(args) => tune::run(*args.0),

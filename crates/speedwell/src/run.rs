@@ -69,19 +69,33 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
     let (mut session, ended) = measure(plans, store, task)?;
-    if ended != Status::DONE {
-        return Ok(ended.or(conclude(&session, task)?));
-    }
+    let reported = if ended == Status::DONE {
+        recorded(&plan, &mut session, store, task)
+    } else {
+        conclude(&session, task)
+    };
+    // What cannot be reported was measured all the same.
+    let pushed = task.owing.settle(&session, store)?;
+    Ok(ended.or(reported?).or(pushed))
+}
+
+/// Records profiles where they are asked for, and reports.
+fn recorded(
+    plan: &Plan,
+    session: &mut Session,
+    store: &mut Store,
+    task: &Task,
+) -> anyhow::Result<Status> {
     let (settings, is_asked) = (&task.settings, task.profile);
     let recorded = measure::experiment::record(
-        &plan,
-        &mut session,
+        plan,
+        session,
         settings,
         is_asked,
         store,
         &mut task.progress(),
     )?;
-    Ok(Status::of_end(recorded).or(conclude(&session, task)?))
+    Ok(Status::of_end(recorded).or(conclude(session, task)?))
 }
 
 /// Measures and keeps a session; how it ended is said, and is a status.

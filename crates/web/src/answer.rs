@@ -166,6 +166,14 @@ fn find(site: &Site, caller: &Caller, uri: &Uri, last: &mut Format) -> Result<Lo
     Err(refusal.unwrap_or_else(|| Refusal::missing("there is no page at this address")))
 }
 
+/// What an address says, for programs.
+pub(crate) fn document(site: &Site, caller: &Caller, uri: &Uri) -> Result<Response<Body>, Refusal> {
+    match find(site, caller, uri, &mut Format::default())? {
+        Looked::Answer(answer) => Ok(answer),
+        Looked::Stream(..) => Err(Refusal::missing("a stream of events is no document")),
+    }
+}
+
 /// Refuses pages about the whole server to those whom they do not concern.
 fn ensure_may_see(site: &Site, caller: &Caller, place: &Place) -> Result<(), Refusal> {
     match place {

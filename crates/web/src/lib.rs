@@ -7,6 +7,7 @@
 mod access;
 mod address;
 mod answer;
+mod api;
 mod change;
 mod frame;
 mod link;
@@ -21,6 +22,7 @@ mod site;
 
 pub use access::{Access, Caller, Need, Rules};
 pub use answer::router;
+pub use api::router as api;
 pub use frame::assets;
 pub use lookups::{Course, Lookups, Planned, Source};
 pub use site::{Site, project_name};

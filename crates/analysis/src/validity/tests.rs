@@ -53,6 +53,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         origin: None,
         runs: Vec::new(),
         profiles: Vec::new(),
+        calibration: None,
         failures: Vec::new(),
     }
 }

@@ -218,6 +218,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        calibration: None,
     }
 }
 
@@ -245,6 +246,7 @@ pub fn merge(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Se
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        calibration: None,
         variants: vec![Variant::plain(VARIANT)],
         state: State::Imported,
         command: vec!["merge".to_owned(), label.to_owned()],

@@ -12,8 +12,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
-    Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run, Sample, Session,
-    State, Surroundings, Usage, Value, Variant,
+    Calibration, Case, Design, Environment, Failure, Metric, Origin, Recorded, Recording, Run,
+    Sample, Session, State, Surroundings, Usage, Value, Variant,
 };
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -42,6 +42,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         metrics: session.metrics.clone(),
         environment: session.environment.clone(),
         origin: session.origin.clone(),
+        calibration: session.calibration,
         runs: Some(session.runs.len()),
         failures: Some(session.failures.len()),
         profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
@@ -155,6 +156,17 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     Ok(reading.sessions)
 }
 
+/// Reads the header of a session alone: what it announces need not follow.
+///
+/// # Errors
+/// It is no header, or of a version newer than this program knows.
+pub fn read_header(line: &str) -> anyhow::Result<Session> {
+    let mut reading = Reading::default();
+    reading.line(line.trim_end(), 1).context("line 1")?;
+    let session = reading.sessions.pop();
+    session.context("line 1: there is no session in it")
+}
+
 /// What has been read so far.
 #[derive(Default)]
 struct Reading {
@@ -219,6 +231,10 @@ impl Reading {
             runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
             failures: Vec::new(),
             profiles: Vec::new(),
+            calibration: header.calibration.map(|counts| Calibration {
+                started_unix_ms: header.started_unix_ms,
+                ..counts
+            }),
         });
         Ok(())
     }
@@ -342,6 +358,9 @@ struct HeaderLine {
     pub environment: Environment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// Of a session that was measured to find out how often its machine gives false alarms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// How many lines of each kind belong to the session, so that a file cut short is noticed.
     /// A program that writes while it measures leaves them out.
     pub runs: Option<usize>,

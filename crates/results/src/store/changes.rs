@@ -220,7 +220,12 @@ impl Store {
 }
 
 /// Enters a change. One that has a number keeps it.
-fn keep_change(file: &Database, series: i64, branch: &str, change: &Change) -> Result<i64, Error> {
+pub(super) fn keep_change(
+    file: &Database,
+    series: i64,
+    branch: &str,
+    change: &Change,
+) -> Result<i64, Error> {
     let revision = sql!("SELECT number FROM revision WHERE project = $1 AND id = $2");
     let before: i64 = file.one(revision, given![PROJECT, &change.before])?;
     let after: i64 = file.one(revision, given![PROJECT, &change.after])?;

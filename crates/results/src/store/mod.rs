@@ -14,33 +14,44 @@ use std::{env, fs};
 
 #[cfg(test)]
 mod back_ends;
+mod backup;
 mod browse;
 mod changes;
 mod comments;
 mod database;
+mod deleted;
 mod lines;
+mod outbox;
 mod points;
 mod projects;
 mod read;
 mod read_only;
 mod recorder;
 mod reference;
+mod retention;
 mod samples;
 mod schema;
 mod session_writer;
 mod sessions;
 mod tokens;
+mod uploads;
 
+pub use backup::{BackupLines, Restored, begin_backup};
 pub use browse::{SessionFilter, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 pub use changes::StoredChange;
 pub use comments::PostedComment;
+pub use database::Trouble;
+pub use deleted::Deleted;
 pub use lines::PlacedRevision;
+pub use outbox::{Item, Owed, Wanted};
 pub use points::{StoredPoint, StoredSeries};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;
 pub use reference::{Reference, ReferenceError};
+pub use retention::Keep;
 pub use sessions::Overview;
 pub use tokens::{AuditLine, Scope, StoredToken};
+pub use uploads::{Arrival, Arriving, Digest, Sender, line_count};
 
 /// The sessions of a project, or of a user.
 ///
@@ -159,6 +170,15 @@ impl Store {
         )
     }
 
+    /// Has everything that is kept from now on wait for the disk: whoever is told that it is kept may forget it.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn wait_for_disk(&self) -> anyhow::Result<()> {
+        let done = self.database.wait_for_disk();
+        done.map_err(|error| self.explain(error))
+    }
+
     /// A store that is gone with the process (`--no-save`).
     ///
     /// # Errors
@@ -192,10 +212,30 @@ impl Store {
 
     /// Puts an error of the database into words. For use in `map_err`.
     pub(in crate::store) fn explain(&self, error: Error) -> anyhow::Error {
-        error.explain().context(match Store::server(&self.path) {
-            Some(address) => format!("cannot use the results database '{}'", shown(address)),
-            None => format!("cannot use the results file '{}'", self.path.display()),
+        let trouble = error.trouble();
+        error.explain().context(Unusable {
+            trouble,
+            words: match Store::server(&self.path) {
+                Some(address) => format!("cannot use the results database '{}'", shown(address)),
+                None => format!("cannot use the results file '{}'", self.path.display()),
+            },
         })
+    }
+}
+
+/// That a store could not be used; [`Trouble::of`] finds it in an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+struct Unusable {
+    trouble: Trouble,
+    words: String,
+}
+
+impl Trouble {
+    /// Whether a second try may help after this error of a store.
+    pub fn of(error: &anyhow::Error) -> Trouble {
+        let unusable = error.downcast_ref::<Unusable>();
+        unusable.map_or(Trouble::Lasting, |unusable| unusable.trouble)
     }
 }
 

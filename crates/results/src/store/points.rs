@@ -365,7 +365,7 @@ fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Erro
     )
 }
 
-fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
+pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
     file.one(
         sql!(
             "INSERT INTO series (project, case_id, variant, metric, unit, better, place)

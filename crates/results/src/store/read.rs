@@ -6,7 +6,7 @@ use super::samples::{Stored, Unpacking};
 use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
 use speedwell_model::{
-    Better, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
+    Better, Calibration, Case, Failure, Metric, Recording, Run, Sample, Session, State, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,24 +18,30 @@ impl Store {
     /// No such session, or the file fails or holds something that this program cannot read.
     pub fn session(&self, number: i64) -> anyhow::Result<Session> {
         // One transaction: a session that is being recorded is seen as it was at one moment.
-        let read = self.database.transaction(Purpose::Reading, |file| {
-            let mut session = self.header(number)?;
-            let metrics: Vec<Arc<str>> = session
-                .metrics
-                .iter()
-                .map(|metric| metric.name.as_str().into())
-                .collect();
-            session.runs = runs(file, number, &metrics)
-                .with_context(|| format!("cannot read the runs of session @{number}"))?;
-            let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY place");
-            session.failures = texts(file, failures, number)?
-                .iter()
-                .map(|detail| from_json::<Failure>(detail))
-                .collect::<anyhow::Result<_>>()?;
-            session.profiles = profiles(file, number)?;
-            Ok(session)
-        });
+        let read = self
+            .database
+            .transaction(Purpose::Reading, |_| self.session_at_this_moment(number));
         read.map_err(|error| self.in_words(error))
+    }
+
+    /// The whole session, where a transaction is open.
+    pub(super) fn session_at_this_moment(&self, number: i64) -> anyhow::Result<Session> {
+        let file = &self.database;
+        let mut session = self.header(number)?;
+        let metrics: Vec<Arc<str>> = session
+            .metrics
+            .iter()
+            .map(|metric| metric.name.as_str().into())
+            .collect();
+        session.runs = runs(file, number, &metrics)
+            .with_context(|| format!("cannot read the runs of session @{number}"))?;
+        let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY place");
+        session.failures = texts(file, failures, number)?
+            .iter()
+            .map(|detail| from_json::<Failure>(detail))
+            .collect::<anyhow::Result<_>>()?;
+        session.profiles = profiles(file, number)?;
+        Ok(session)
     }
 
     /// The plan that was handed to [`Store::begin`]; `None` for imported sessions.
@@ -75,7 +81,10 @@ impl Store {
     }
 
     /// How the session ended, or that it has not.
-    pub(super) fn state(&self, number: i64) -> anyhow::Result<State> {
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn state(&self, number: i64) -> anyhow::Result<State> {
         let sql = sql!("SELECT state FROM session WHERE number = $1");
         let name: String = self.of_session(sql, number)?;
         state_of(&name)
@@ -150,8 +159,27 @@ impl Store {
             runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
+            calibration: calibration(&self.database, number)?,
         })
     }
+}
+
+/// What the session showed of its machine, if it was measured for that.
+fn calibration(file: &Database, session: i64) -> Result<Option<Calibration>, Error> {
+    let sql = sql!(
+        "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+         FROM calibration WHERE session = $1"
+    );
+    file.first(sql, given![session], |row| {
+        Ok(Calibration {
+            session,
+            started_unix_ms: row.get(0)?,
+            comparisons: row.get(1)?,
+            false_alarms: row.get(2)?,
+            expected_low: row.get(3)?,
+            expected_high: row.get(4)?,
+        })
+    })
 }
 
 /// A column of texts that belong to a session.

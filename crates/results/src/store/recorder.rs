@@ -127,6 +127,14 @@ impl Recorder<'_> {
         self.write(|writer, file| writer.declare(file, metric))
     }
 
+    /// Notes that the session is to be pushed when it is over, also if this process does not live so long.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn owe(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
+        self.store.owe(self.writer.session(), url, now_unix_ms)
+    }
+
     /// Replaces the variants of the session, of which a search finds more while it measures. Those that have runs stay.
     ///
     /// # Errors

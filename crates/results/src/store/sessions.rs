@@ -2,7 +2,7 @@
 //! which is host name, processor model and number of processors together.
 
 use crate::store::Store;
-use crate::store::database::{Row, given, sql};
+use crate::store::database::{Database, Error, Row, given, sql};
 use crate::store::read::{from_json, state_of};
 use crate::store::reference::check_tag;
 use crate::store::session_writer::SessionWriter;
@@ -21,24 +21,9 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn insert(&mut self, session: &Session) -> anyhow::Result<i64> {
-        self.change(|file| {
-            let sql = sql!("SELECT number FROM session WHERE id = $1");
-            let known = file.first(sql, given![&session.id], |row| row.get(0))?;
-            if let Some(number) = known {
-                return Ok(number);
-            }
-            let mut writer = SessionWriter::begin(file, session, session.state, None)?;
-            let runs: Vec<&Run> = session.runs.iter().collect();
-            for runs in runs.chunks(RUNS_AT_ONCE) {
-                writer.runs(file, runs, true)?;
-            }
-            for failure in &session.failures {
-                writer.failure(file, failure, true)?;
-            }
-            for recording in &session.profiles {
-                writer.profile(file, recording)?;
-            }
-            Ok(writer.session())
+        self.change(|file| match number_of_id(file, &session.id)? {
+            Some(number) => Ok(number),
+            None => enter(file, session),
         })
     }
 
@@ -47,8 +32,7 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn number_of_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
-        let sql = sql!("SELECT number FROM session WHERE id = $1");
-        self.first_row(sql, given![id], |row| row.get(0))
+        number_of_id(&self.database, id).map_err(|error| self.explain(error))
     }
 
     /// Adds a profile to a session, in the place of an earlier one of the same case and variant.
@@ -99,6 +83,73 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// The number of the session with that identity, if it is here.
+pub(super) fn number_of_id(file: &Database, id: &str) -> Result<Option<i64>, Error> {
+    let sql = sql!("SELECT number FROM session WHERE id = $1");
+    file.first(sql, given![id], |row| row.get(0))
+}
+
+/// Enters a session that is not here, with everything that it holds; returns its number.
+pub(super) fn enter(file: &Database, session: &Session) -> anyhow::Result<i64> {
+    let mut writer = SessionWriter::begin(file, session, session.state, None)?;
+    let runs: Vec<&Run> = session.runs.iter().collect();
+    for runs in runs.chunks(RUNS_AT_ONCE) {
+        writer.runs(file, runs, true)?;
+    }
+    for failure in &session.failures {
+        writer.failure(file, failure, true)?;
+    }
+    for recording in &session.profiles {
+        writer.profile(file, recording)?;
+    }
+    if let Some(found) = session.calibration {
+        let session_number = writer.session();
+        enter_calibration(
+            file,
+            &session.environment,
+            &Calibration {
+                session: session_number,
+                ..found
+            },
+        )?;
+    }
+    Ok(writer.session())
+}
+
+/// As [`Store::keep_calibration`].
+fn enter_calibration(
+    file: &Database,
+    machine: &Environment,
+    found: &Calibration,
+) -> Result<(), Error> {
+    file.execute(
+        sql!(
+            "INSERT INTO calibration (session, host, cpu, cpus, started_unix_ms,
+                 comparisons, false_alarms, expected_low, expected_high)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (session) DO UPDATE SET
+                 host = excluded.host, cpu = excluded.cpu, cpus = excluded.cpus,
+                 started_unix_ms = excluded.started_unix_ms,
+                 comparisons = excluded.comparisons,
+                 false_alarms = excluded.false_alarms,
+                 expected_low = excluded.expected_low,
+                 expected_high = excluded.expected_high"
+        ),
+        given![
+            found.session,
+            &machine.host,
+            &machine.cpu,
+            machine.cpus,
+            found.started_unix_ms,
+            found.comparisons,
+            found.false_alarms,
+            found.expected_low,
+            found.expected_high,
+        ],
+    )?;
+    Ok(())
 }
 
 /// A session without its data.
@@ -288,34 +339,7 @@ impl Store {
         machine: &Environment,
         found: &Calibration,
     ) -> anyhow::Result<()> {
-        self.change(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO calibration (session, host, cpu, cpus, started_unix_ms,
-                         comparisons, false_alarms, expected_low, expected_high)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-                     ON CONFLICT (session) DO UPDATE SET
-                         host = excluded.host, cpu = excluded.cpu, cpus = excluded.cpus,
-                         started_unix_ms = excluded.started_unix_ms,
-                         comparisons = excluded.comparisons,
-                         false_alarms = excluded.false_alarms,
-                         expected_low = excluded.expected_low,
-                         expected_high = excluded.expected_high"
-                ),
-                given![
-                    found.session,
-                    &machine.host,
-                    &machine.cpu,
-                    machine.cpus,
-                    found.started_unix_ms,
-                    found.comparisons,
-                    found.false_alarms,
-                    found.expected_low,
-                    found.expected_high,
-                ],
-            )?;
-            Ok(())
-        })
+        self.change(|file| Ok(enter_calibration(file, machine, found)?))
     }
 
     /// The newest calibration of the machine; `None` if there is none, or the machine has no name.

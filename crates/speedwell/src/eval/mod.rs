@@ -63,5 +63,7 @@ fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
         Ended::Failed => Status::COULD_NOT,
         ended => Status::of_end(ended),
     };
-    Ok(own.or(measuring::conclude(&session, &task)?))
+    let reported = measuring::conclude(&session, &task);
+    let pushed = task.owing.settle(&session, &mut store)?;
+    Ok(own.or(reported?).or(pushed))
 }

@@ -5,6 +5,7 @@ use super::{
     OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::Task;
+use crate::push::Owing;
 use anyhow::ensure;
 use clap::Args;
 use regex::Regex;
@@ -125,6 +126,8 @@ pub struct EvalArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub origin: OriginArgs,
+    #[command(flatten)]
+    pub owing: Owing,
 }
 
 impl EvalArgs {
@@ -195,6 +198,7 @@ impl EvalArgs {
             output: self.output.clone(),
             store: self.store.clone(),
             origin: self.origin.clone(),
+            owing: self.owing.clone(),
             style: self.style,
             // What is stored tells the snippets, so that any session is resumed alike.
             resumed_by: "run",

@@ -6,6 +6,7 @@ use super::{
     SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
+use crate::push::Owing;
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_compat::erlperf::style::Style;
@@ -60,6 +61,8 @@ pub struct RunArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub origin: OriginArgs,
+    #[command(flatten)]
+    pub owing: Owing,
 }
 
 impl RunArgs {
@@ -108,6 +111,7 @@ impl RunArgs {
             output: self.output.clone(),
             store: self.store.clone(),
             origin: self.origin.clone(),
+            owing: self.owing.clone(),
             style: None,
             resumed_by: "run",
         }
@@ -137,6 +141,8 @@ pub struct Task {
     pub store: StoreArgs,
     /// What the user says of the code that is measured.
     pub origin: OriginArgs,
+    /// Whether the session is pushed.
+    pub owing: Owing,
     /// Another report in place of ours.
     pub style: Option<Style>,
     /// The command that resumes an interrupted session.
@@ -167,6 +173,7 @@ impl Task {
             settings: self.settings.clone(),
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
+            push: self.owing.url(),
             ..self.store.session(&self.origin)
         }
     }

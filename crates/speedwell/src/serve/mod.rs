@@ -5,11 +5,15 @@
 #[cfg(feature = "serve")]
 mod background;
 #[cfg(feature = "serve")]
+mod backup;
+#[cfg(feature = "serve")]
 mod beside;
 #[cfg(feature = "serve")]
 mod lookups;
 #[cfg(feature = "serve")]
 mod project;
+#[cfg(feature = "serve")]
+mod prune;
 #[cfg(feature = "serve")]
 mod served;
 #[cfg(feature = "serve")]
@@ -44,6 +48,12 @@ enum ServeCommand {
     Token(token::TokenArgs),
     #[cfg(feature = "serve")]
     Project(project::ProjectArgs),
+    #[cfg(feature = "serve")]
+    Backup(backup::BackupArgs),
+    #[cfg(feature = "serve")]
+    Restore(backup::RestoreArgs),
+    #[cfg(feature = "serve")]
+    Prune(prune::PruneArgs),
 }
 
 /// Serves, or does what the words behind it ask for.
@@ -56,6 +66,9 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
         None => served::run(&args.dashboard),
         Some(ServeCommand::Token(args)) => token::run(args),
         Some(ServeCommand::Project(args)) => project::run(args),
+        Some(ServeCommand::Backup(args)) => backup::back_up(args),
+        Some(ServeCommand::Restore(args)) => backup::restore(args),
+        Some(ServeCommand::Prune(args)) => prune::run(args),
     }
 }
 

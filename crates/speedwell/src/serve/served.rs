@@ -12,7 +12,7 @@ use speedwell_report::html::Assets as AssetAddresses;
 use speedwell_results::store::Store;
 use speedwell_serve::assets::Assets;
 use speedwell_serve::{Address, Hosts, Listen, Log, Options, Proxy, Server, Stopper, Tls};
-use speedwell_web::{Rules, Site, assets, router};
+use speedwell_web::{Rules, Site, api, assets, router};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -71,7 +71,9 @@ impl Ready {
         let rules = door.rules(args);
         let site = Site::new(&path, LOOKUPS, addresses(&files)?, rules, &stopper)?;
         let site = Arc::new(site);
-        let router = router(site.clone()).merge(files.router());
+        let router = router(site.clone())
+            .merge(api(site.clone())?)
+            .merge(files.router());
         let options = Options {
             has_token: door.is_local || has_token(&path)?,
             stopper: stopper.clone(),

@@ -63,6 +63,7 @@ pub fn session(seed: u64) -> Session {
         profiles: (0..dice.up_to(4))
             .map(|place| recording(place, &mut dice))
             .collect(),
+        calibration: None,
     }
 }
 

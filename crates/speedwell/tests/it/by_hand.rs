@@ -37,6 +37,7 @@ pub fn blank(id: &str) -> Session {
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
+        calibration: None,
     }
 }
 

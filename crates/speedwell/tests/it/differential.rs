@@ -211,7 +211,7 @@ fn points(store: &mut Store) -> Vec<(String, Vec<Known>)> {
     series.collect()
 }
 
-fn change(before: &str, after: &str, evidence: f64) -> Change {
+pub fn change(before: &str, after: &str, evidence: f64) -> Change {
     Change {
         number: 0,
         before: before.to_owned(),

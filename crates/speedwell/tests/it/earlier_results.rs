@@ -95,3 +95,46 @@ fn an_interrupted_session_is_completed() {
         16
     );
 }
+
+/// Whoever is killed while the tables are brought up to date leaves the old ones or the new ones, and nothing between.
+#[test]
+fn a_store_is_brought_up_to_date_as_a_whole_or_not_at_all() {
+    let version = |project: &Project| -> i64 {
+        let file = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
+        file.query_row("PRAGMA user_version", [], |row| row.get(0))
+            .unwrap()
+    };
+    let old = version(&project());
+    let (mut left_old, mut left_new) = (0, 0);
+    let new = {
+        let project = project();
+        project.run(&["history"]).expect_status(0);
+        version(&project)
+    };
+    for step in 0..24 {
+        let project = project();
+        let mut child = project
+            .command(&["history"])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // A write shows that it has begun; from there on, every moment is as good as any other.
+        let wal = project.path(".speedwell/results.db-wal");
+        while !wal.exists() && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        for _ in 0..step * 20 {
+            std::thread::yield_now();
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        match version(&project) {
+            found if found == old => left_old += 1,
+            found if found == new => left_new += 1,
+            found => panic!("version {found} between {old} and {new}"),
+        }
+        project.run(&["history"]).expect_status(0);
+        assert_eq!(version(&project), new);
+    }
+    eprintln!("killed 24 times: {left_old} were as before, {left_new} were up to date");
+}

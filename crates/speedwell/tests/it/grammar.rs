@@ -91,6 +91,8 @@ fn an_option_says_the_same_everywhere() {
             "history" => &["branch"],
             // Its cases are of one benchmark, and differ by their values.
             "eval" => &["filter", "exclude"],
+            // What it lists are sessions.
+            "push" => &["list"],
             // It has no verdicts.
             "bisect" => &["threshold"],
             // Its store is a file.

@@ -31,7 +31,28 @@ pub(in crate::store) enum Error {
     },
 }
 
+/// Whether a second try may help when a database could not do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It cannot be reached at this moment, or others keep it busy.
+    Away,
+    /// There is no room left on its disk.
+    Full,
+    /// Something that time does not mend.
+    Lasting,
+}
+
 impl Error {
+    /// Whether a second try may help.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Error::Sqlite(error) => super::sqlite::trouble(error),
+            #[cfg(feature = "postgres")]
+            Error::Postgres(error) => super::postgres::trouble(error),
+            _ => Trouble::Lasting,
+        }
+    }
+
     /// What went wrong and what helps, where a user can do something about it.
     pub fn explain(self) -> anyhow::Error {
         match self {

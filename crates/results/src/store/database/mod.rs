@@ -14,6 +14,7 @@ mod statement;
 mod value;
 
 pub(super) use error::Error;
+pub use error::Trouble;
 #[cfg(feature = "postgres")]
 pub(super) use postgres::Postgres;
 pub(super) use row::{Column, Row};
@@ -133,6 +134,15 @@ impl Database {
     ) -> Result<T, Error> {
         self.first(statement, given, |row| row.get(0))?
             .ok_or(Error::NoRow)
+    }
+
+    /// Has each commit wait for the disk, as those of a server do by themselves.
+    pub fn wait_for_disk(&self) -> Result<(), Error> {
+        match self {
+            Database::Sqlite(file) => file.wait_for_disk(),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(_) => Ok(()),
+        }
     }
 
     /// Refuses all changes from now on.

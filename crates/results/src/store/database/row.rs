@@ -196,6 +196,17 @@ impl Column for String {
     }
 }
 
+impl Column for Vec<u8> {
+    const KIND: &'static str = "bytes";
+
+    fn of(held: Held<'_>) -> Option<Vec<u8>> {
+        match held {
+            Held::Bytes(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+}
+
 impl<T: Column> Column for Option<T> {
     const KIND: &'static str = T::KIND;
 

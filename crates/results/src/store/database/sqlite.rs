@@ -2,7 +2,7 @@
 //!
 //! Decides how a file is opened, whose it is, and how its tables are brought up to date.
 
-use super::{Error, Given, Purpose, Statement};
+use super::{Error, Given, Purpose, Statement, Trouble};
 use crate::store::PATIENCE;
 use crate::store::schema::{self, Kind, Step};
 use anyhow::{anyhow, bail};
@@ -121,6 +121,11 @@ impl Sqlite {
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.set_prepared_statement_cache_capacity(PREPARED);
         Ok(())
+    }
+
+    /// Has each commit wait for the disk, so that no power cut takes back what was kept.
+    pub fn wait_for_disk(&self) -> Result<(), Error> {
+        Ok(self.connection.pragma_update(None, "synchronous", "FULL")?)
     }
 
     /// Tells whose file this is. This is the first read of the file, so that something that is not a
@@ -282,6 +287,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// What went wrong and what helps, for the errors that a user can do something about.
+pub(super) fn trouble(error: &rusqlite::Error) -> Trouble {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Trouble::Full,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Away,
+        _ => Trouble::Lasting,
+    }
+}
+
 pub(super) fn explain(error: rusqlite::Error) -> anyhow::Error {
     let (what, hint) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {

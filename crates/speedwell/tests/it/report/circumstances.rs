@@ -84,6 +84,7 @@ pub fn session() -> Session {
         runs: Vec::new(),
         failures: failures(),
         profiles: Vec::new(),
+        calibration: None,
     }
 }
 

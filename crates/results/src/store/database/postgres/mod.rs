@@ -8,7 +8,7 @@ mod tables;
 mod words;
 
 use super::row::Held;
-use super::{Error, Given, Purpose, Statement};
+use super::{Error, Given, Purpose, Statement, Trouble};
 use crate::store::schema;
 use bytes::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -274,6 +274,10 @@ pub(super) fn held(row: &Row, at: usize) -> Result<Held<'_>, postgres::Error> {
 }
 
 /// What went wrong and what helps.
+pub(super) fn trouble(error: &postgres::Error) -> Trouble {
+    words::trouble(error)
+}
+
 pub(super) fn explain(error: &postgres::Error) -> anyhow::Error {
     words::explain(error)
 }

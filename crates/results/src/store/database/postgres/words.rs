@@ -1,5 +1,6 @@
 //! What went wrong on a server, and what helps.
 
+use crate::store::database::Trouble;
 use postgres::Error;
 use postgres::error::SqlState;
 use std::error::Error as _;
@@ -114,6 +115,21 @@ fn is_input_output(error: &Error) -> bool {
         .source()
         .is_some_and(|cause| cause.is::<std::io::Error>())
         || said(error).contains("timed out")
+}
+
+/// Whether a second try may help.
+pub(in crate::store::database) fn trouble(error: &Error) -> Trouble {
+    let passing = [
+        SqlState::QUERY_CANCELED,
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::TOO_MANY_CONNECTIONS,
+    ];
+    match error.code() {
+        Some(&SqlState::DISK_FULL) => Trouble::Full,
+        Some(state) if passing.contains(state) => Trouble::Away,
+        _ if has_lost_connection(error) => Trouble::Away,
+        _ => Trouble::Lasting,
+    }
 }
 
 /// Whether the connection is of no more use.

@@ -1,0 +1,291 @@
+//! Requests to the server: with the token, and with an error that says whether a later try may help.
+//!
+//! Redirections are refused, since the token would go with them. Start at [`Client::send`].
+
+use crate::parts::{Lines, packed};
+use crate::place::Place;
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+/// How long connecting may take.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// How long one request may take as a whole: 8 MiB take four minutes at 32 kB/s.
+const LIMIT: Duration = Duration::from_secs(300);
+/// Bytes of a session that goes in one request.
+const AT_ONCE: usize = 8 << 20;
+/// How often a server may say that the next line is another one.
+const MOST_MOVES: u32 = 100;
+/// So much of an answer is read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A secret that nothing prints.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// Of a text, whose blanks at both ends are not part of it.
+    pub fn new(text: impl AsRef<str>) -> Token {
+        Token(text.as_ref().trim().to_owned())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(secret)")
+    }
+}
+
+/// What became of a session that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// The server has it now.
+    Stored,
+    /// The server had it.
+    Known,
+}
+
+/// Why a session was not sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A later try may help.
+    #[error("{reason}")]
+    Passing {
+        /// What went wrong.
+        reason: String,
+        /// When the server asks to be left alone until then.
+        after: Option<Duration>,
+    },
+    /// No later try will help.
+    #[error("{reason}")]
+    Refused {
+        /// What the server says.
+        reason: String,
+    },
+}
+
+impl Failure {
+    fn passing(reason: impl Into<String>) -> Failure {
+        Failure::Passing {
+            reason: reason.into(),
+            after: None,
+        }
+    }
+}
+
+/// Talks to servers.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    token: Option<Token>,
+}
+
+/// An answer that is no failure, or one that says where to go on.
+enum Answer {
+    Done(StatusCode, Value),
+    Elsewhere(u64),
+    Missing,
+}
+
+impl Client {
+    /// With the certificates that the system trusts, and a proxy if the environment names one.
+    pub fn new(token: Option<Token>) -> Client {
+        let certificates = rustls_native_certs::load_native_certs().certs;
+        let roots = certificates
+            .iter()
+            .map(|one| Certificate::from_der(one).to_owned());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::from(roots))
+            .unversioned_rustls_crypto_provider(provider)
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECTING))
+            .timeout_global(Some(LIMIT))
+            .user_agent("speedwell")
+            .build();
+        Client {
+            agent: config.into(),
+            token,
+        }
+    }
+
+    /// Sends a session, of which the server may have any part already.
+    ///
+    /// # Errors
+    /// The server cannot be reached or does not take it.
+    pub fn send(&self, place: &Place, lines: &Lines<'_>) -> Result<Sent, Failure> {
+        let address = place.session(lines.id);
+        if lines.text.len() <= AT_ONCE {
+            let whole = format!("{address}?sha256={}", lines.sha256);
+            return match self.ask(Method::PUT, &whole, lines.text)? {
+                Answer::Done(status, _) => Ok(sent(status)),
+                Answer::Elsewhere(_) | Answer::Missing => {
+                    Err(Failure::passing("the session arrived damaged"))
+                }
+            };
+        }
+        self.send_parts(&address, lines)
+    }
+
+    fn send_parts(&self, address: &str, lines: &Lines<'_>) -> Result<Sent, Failure> {
+        let count = lines.count();
+        let mut next = match self.ask(Method::PUT, address, lines.part(0))? {
+            Answer::Done(_, body) if body["state"] == "known" => {
+                return known(&body, lines);
+            }
+            Answer::Done(_, body) => place_of(&body)?,
+            Answer::Elsewhere(next) => next,
+            Answer::Missing => return Err(Failure::passing("the server forgot the session")),
+        };
+        let mut moves = 0;
+        loop {
+            let answer = if next < count {
+                let part = lines.part(next);
+                self.ask(Method::PATCH, &format!("{address}?at={next}"), part)?
+            } else {
+                let body = json!({"lines": count, "sha256": lines.sha256}).to_string();
+                self.ask(Method::POST, &format!("{address}/finish"), body.as_bytes())?
+            };
+            match answer {
+                Answer::Done(_, body) if body["state"] == "arriving" => {
+                    let now = place_of(&body)?;
+                    moves += u32::from(now <= next);
+                    next = now;
+                }
+                Answer::Done(status, body) if body["state"] == "known" => {
+                    known(&body, lines)?;
+                    return Ok(sent(status));
+                }
+                Answer::Done(status, _) => return Ok(sent(status)),
+                // Another process sends the same session, or what was here was dropped.
+                Answer::Elsewhere(0) | Answer::Missing => {
+                    return Err(Failure::passing(
+                        "the server wants the session again from its beginning",
+                    ));
+                }
+                Answer::Elsewhere(now) => {
+                    moves += 1;
+                    next = now;
+                }
+            }
+            if moves > MOST_MOVES {
+                return Err(Failure::passing("the server gets no further"));
+            }
+        }
+    }
+
+    fn ask(&self, method: Method, address: &str, body: &[u8]) -> Result<Answer, Failure> {
+        let (body, is_packed) = packed(body);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(address)
+            .header("accept", "application/json")
+            .header("content-type", "application/jsonl");
+        if is_packed {
+            request = request.header("content-encoding", "gzip");
+        }
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {}", token.0));
+        }
+        let request = request.body(body).map_err(|error| Failure::Refused {
+            reason: format!("the request cannot be made: {error}"),
+        })?;
+        let answer = self.agent.run(request);
+        judged(answer.map_err(|error| Failure::passing(error.to_string()))?)
+    }
+}
+
+fn sent(status: StatusCode) -> Sent {
+    match status {
+        StatusCode::CREATED => Sent::Stored,
+        _ => Sent::Known,
+    }
+}
+
+/// One that the server has, if it is the same.
+fn known(body: &Value, lines: &Lines<'_>) -> Result<Sent, Failure> {
+    if body["sha256"] == lines.sha256 {
+        return Ok(Sent::Known);
+    }
+    Err(Failure::Refused {
+        reason: format!("another session '{}' is there", lines.id),
+    })
+}
+
+fn place_of(body: &Value) -> Result<u64, Failure> {
+    let lines = body["lines"].as_u64();
+    lines.ok_or_else(|| Failure::passing("the server does not say how far it is"))
+}
+
+/// What an answer means.
+fn judged(mut answer: Response<Body>) -> Result<Answer, Failure> {
+    let status = answer.status();
+    let after = answer.headers().get("retry-after");
+    let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let text = answer
+        .body_mut()
+        .with_config()
+        .limit(MOST_BYTES)
+        .read_to_string();
+    let text = text.map_err(|error| Failure::passing(format!("the answer breaks off: {error}")))?;
+    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    if status.is_success() {
+        // What is no answer of ours comes from something in between.
+        return if body["state"].is_string() {
+            Ok(Answer::Done(status, body))
+        } else {
+            Err(Failure::passing(
+                "the answer is not that of a server of Speedwell",
+            ))
+        };
+    }
+    if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
+        return Ok(Answer::Elsewhere(lines));
+    }
+    let said = said(status, &body);
+    if status == StatusCode::NOT_FOUND && said.contains("was not begun") {
+        return Ok(Answer::Missing);
+    }
+    let is_passing = status == StatusCode::REQUEST_TIMEOUT
+        || status == StatusCode::TOO_MANY_REQUESTS
+        || status.is_server_error();
+    Err(if is_passing {
+        Failure::Passing {
+            reason: said,
+            after: after.map(Duration::from_secs),
+        }
+    } else {
+        Failure::Refused { reason: said }
+    })
+}
+
+/// The words of a refusal.
+fn said(status: StatusCode, body: &Value) -> String {
+    if status.is_redirection() {
+        return format!(
+            "status {}: it leads elsewhere, and the token stays here",
+            status.as_u16()
+        );
+    }
+    let shown = |text: &str| -> String {
+        let visible = |c: char| if c.is_control() { ' ' } else { c };
+        text.chars().take(300).map(visible).collect()
+    };
+    let mut words = format!("status {}", status.as_u16());
+    for key in ["error", "hint"] {
+        if let Some(text) = body[key].as_str() {
+            words += if key == "error" { ": " } else { "; " };
+            words += &shown(text);
+        }
+    }
+    words
+}

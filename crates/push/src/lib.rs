@@ -1,0 +1,28 @@
+//! Sends sessions to a server of Speedwell, once, whatever becomes of the answers.
+//!
+//! [`Place`] is a project on a server; [`Client::send`] sends the lines of a session there: small ones in one request,
+//! others in parts, going on where the server says that it is. A failure says whether a later try may help; when that is
+//! made, and what is kept meanwhile, is decided elsewhere. This crate knows no session, only its lines and their digest.
+//!
+//! ```no_run
+//! use speedwell_push::{Client, Failure, Lines, Place, Sent};
+//!
+//! let place: Place = "https://perf.example/core".parse()?;
+//! let client = Client::new(None);
+//! let lines = Lines { id: "0197", text: b"...\n", sha256: "ab..." };
+//! match client.send(&place, &lines) {
+//!     Ok(Sent::Stored) => println!("it is there now"),
+//!     Ok(Sent::Known) => println!("it was there"),
+//!     Err(Failure::Passing { reason, .. }) => println!("later: {reason}"),
+//!     Err(Failure::Refused { reason }) => println!("never: {reason}"),
+//! }
+//! # Ok::<(), speedwell_push::Misplaced>(())
+//! ```
+
+mod client;
+mod parts;
+mod place;
+
+pub use client::{Client, Failure, Sent, Token};
+pub use parts::Lines;
+pub use place::{Misplaced, Place};

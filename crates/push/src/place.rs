@@ -1,0 +1,140 @@
+//! Where sessions are sent: a project on a server.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A project on a server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Without the project and without a slash at its end.
+    server: String,
+    project: String,
+}
+
+/// Why a text is no project on a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    /// It is not an address.
+    #[error("'{0}' is no address of a project on a server\nhint: https://HOST/PROJECT")]
+    Address(String),
+    /// Others on the way would read the token.
+    #[error(
+        "'{0}' is not encrypted, so that the token could be read on its way\nhint: https://; http:// only leads to this machine"
+    )]
+    Plain(String),
+    /// It holds what belongs elsewhere.
+    #[error(
+        "the address holds a user or a password, which everybody who lists processes can read\nhint: set SPEEDWELL_TOKEN"
+    )]
+    Login,
+}
+
+impl Place {
+    /// The address of a session of it in the API.
+    pub(crate) fn session(&self, id: &str) -> String {
+        format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
+    }
+}
+
+impl FromStr for Place {
+    type Err = Misplaced;
+
+    fn from_str(text: &str) -> Result<Place, Misplaced> {
+        let no_address = || Misplaced::Address(text.to_owned());
+        let (scheme, rest) = text.split_once("://").ok_or_else(no_address)?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (host, path) = rest.split_once('/').ok_or_else(no_address)?;
+        if host.contains('@') {
+            return Err(Misplaced::Login);
+        }
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let project = path.rsplit('/').next().unwrap_or_default();
+        let is_project = !project.is_empty() && project.bytes().all(is_name);
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>".contains(&byte);
+        if host.is_empty() || !is_project || !rest.bytes().all(is_plain) {
+            return Err(no_address());
+        }
+        match scheme {
+            "https" => {}
+            "http" if is_this_machine(host) => {}
+            "http" => return Err(Misplaced::Plain(text.to_owned())),
+            _ => return Err(no_address()),
+        }
+        let server = rest.strip_suffix(project).unwrap_or(rest);
+        Ok(Place {
+            server: format!("{scheme}://{}", server.trim_end_matches('/')),
+            project: project.to_owned(),
+        })
+    }
+}
+
+/// Whether a host is a loopback address, with or without a port.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost"
+        || name
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.server, self.project)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<String, Misplaced> {
+        text.parse::<Place>().map(|place| place.session("x"))
+    }
+
+    #[test]
+    fn the_last_part_of_an_address_is_the_project() {
+        for (text, address) in [
+            ("https://h/core", "https://h/api/v1/core/sessions/x"),
+            (
+                "https://h:8443/perf/core/",
+                "https://h:8443/perf/api/v1/core/sessions/x",
+            ),
+            (
+                "http://127.0.0.1:7600/a-1",
+                "http://127.0.0.1:7600/api/v1/a-1/sessions/x",
+            ),
+            (
+                "http://[::1]:7600/a",
+                "http://[::1]:7600/api/v1/a/sessions/x",
+            ),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(address));
+        }
+        let place: Place = "https://h/core/".parse().unwrap();
+        assert_eq!(place.to_string(), "https://h/core");
+    }
+
+    #[test]
+    fn what_would_give_a_secret_away_is_refused() {
+        assert!(matches!(read("http://h/core"), Err(Misplaced::Plain(_))));
+        assert!(matches!(
+            read("http://127.0.0.1.evil/core"),
+            Err(Misplaced::Plain(_))
+        ));
+        assert_eq!(read("https://me:secret@h/core"), Err(Misplaced::Login));
+        for text in [
+            "h/core",
+            "https://h",
+            "https:///core",
+            "ftp://h/core",
+            "https://h/Core",
+            "https://h/core?x=1",
+            "https://h/a b/core",
+        ] {
+            assert!(matches!(read(text), Err(Misplaced::Address(_))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! Everything that tables hold, as JSON Lines, and back, into tables of either back end.
+//!
+//! A backup is what [`json_lines`] writes of every session, with lines between that say what does not belong to a session:
+//! tokens by their digests, judgements, lines of revisions, deletions. So it is read by any program that reads sessions, and
+//! by later versions. What follows from sessions, points and walks, is not in it. Start at [`Store::back_up`]; the kinds of
+//! lines are [`Line`].
+
+mod rows;
+
+use super::Store;
+use super::changes::keep_change;
+use super::database::{Database, Purpose, given, sql};
+use super::points::{PROJECT, keep_revision, keep_series};
+use super::read::better_of;
+use super::sessions::{enter, number_of_id};
+use super::uploads::Digest;
+use crate::formats::json_lines;
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Change, Metric, Revision, SeriesKey, Session};
+use std::io::{BufRead, Write};
+
+/// The version written here, and the highest that is read.
+const VERSION: u64 = 1;
+
+/// Numbers of deleted sessions that are left out between two others; beyond, sessions get other numbers.
+const MOST_SKIPPED: i64 = 1_000_000;
+
+/// The kinds of lines beside those of sessions.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "speedwell", rename_all = "kebab-case")]
+enum Line {
+    /// The first of all.
+    Backup { version: u64, made_unix_ms: i64 },
+    /// What follows is of this project; the first one has no name.
+    Project { name: String, is_public: bool },
+    /// A row of a table that stands for itself.
+    Row {
+        table: String,
+        values: Vec<rows::Value>,
+    },
+    /// A line of revisions, from the oldest on.
+    #[serde(rename = "line")]
+    Branch {
+        branch: String,
+        revisions: Vec<Revision>,
+    },
+    /// What the store knows of the session that follows.
+    Stored(Stored),
+    /// A change, after the sessions.
+    Change {
+        series: SeriesKey,
+        branch: String,
+        change: Change,
+        confirmed_by: Option<String>,
+    },
+}
+
+/// What the store knows of a session beside itself.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Stored {
+    number: i64,
+    /// Of the lines that were pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pushed: Option<Pushed>,
+    /// By how much builds of one source differed: case, metric, builds, standard deviation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    layout_spread: Vec<(String, String, i64, f64)>,
+    /// Where it is to be pushed: address and state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    owed: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Pushed {
+    sha256: String,
+    lines: i64,
+    bytes: i64,
+    token: Option<String>,
+    at_unix_ms: i64,
+}
+
+/// What came of a restore.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Sessions that are here now.
+    pub sessions: usize,
+    /// Sessions that were here.
+    pub known: usize,
+    /// Sessions that were deleted here, and stay so.
+    pub deleted: usize,
+}
+
+/// A backup that is read line by line.
+pub struct BackupLines<R> {
+    reader: R,
+    next: Option<String>,
+    /// Of the line that comes next, from 1.
+    number: usize,
+}
+
+impl<R: BufRead> BackupLines<R> {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no backup, or one of a newer version.
+    pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
+        let mut lines = BackupLines {
+            reader,
+            next: None,
+            number: 0,
+        };
+        lines.advance()?;
+        let first = lines.next.as_deref().unwrap_or_default();
+        match serde_json::from_str(first) {
+            Ok(Line::Backup { version, .. }) => ensure!(
+                version <= VERSION,
+                "it was written by a newer speedwell (format {version}, this one knows {VERSION})\n\
+                 hint: update speedwell"
+            ),
+            _ => bail!("it is no backup\nhint: speedwell import reads files with sessions alone"),
+        }
+        lines.advance()?;
+        Ok(lines)
+    }
+
+    fn advance(&mut self) -> anyhow::Result<()> {
+        let mut text = String::new();
+        loop {
+            text.clear();
+            self.number += 1;
+            if self.reader.read_line(&mut text)? == 0 {
+                self.next = None;
+                return Ok(());
+            }
+            if !text.trim().is_empty() {
+                self.next = Some(text);
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next project, with whether everybody may read it; `None` at the end.
+    ///
+    /// # Errors
+    /// Something else comes next.
+    pub fn project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
+        let Some(text) = self.next.as_deref() else {
+            return Ok(None);
+        };
+        match serde_json::from_str(text) {
+            Ok(Line::Project { name, is_public }) => {
+                self.advance()?;
+                Ok(Some((name, is_public)))
+            }
+            _ => bail!("line {}: a project was expected", self.number),
+        }
+    }
+
+    /// The text of the next line, unless a project begins there.
+    fn of_project(&self) -> Option<&str> {
+        let text = self.next.as_deref()?;
+        (!text.starts_with("{\"speedwell\":\"project\"")).then_some(text)
+    }
+
+    /// The lines of a session that begins here.
+    fn session(&mut self) -> anyhow::Result<Session> {
+        let mut text = String::new();
+        while let Some(line) = self.next.as_deref()
+            && (text.is_empty() || !line.starts_with("{\"speedwell\":"))
+        {
+            text += line;
+            self.advance()?;
+        }
+        let session = json_lines::read(&text)?.pop();
+        session.context("there is no session")
+    }
+}
+
+impl<R> std::fmt::Debug for BackupLines<R> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "BackupLines(at {})", self.number)
+    }
+}
+
+/// Writes the first line of a backup.
+///
+/// # Errors
+/// `out` fails.
+pub fn begin_backup(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
+    let version = VERSION;
+    put(
+        out,
+        &Line::Backup {
+            version,
+            made_unix_ms,
+        },
+    )
+}
+
+fn put(out: &mut dyn Write, line: &Line) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    Ok(out.write_all(b"\n")?)
+}
+
+impl Store {
+    /// Writes everything that these tables hold, as it is at this moment, as those of a project; returns how many sessions.
+    ///
+    /// # Errors
+    /// The file fails, or `out` does.
+    pub fn back_up(
+        &self,
+        (name, is_public): (&str, bool),
+        out: &mut dyn Write,
+    ) -> anyhow::Result<usize> {
+        let name = name.to_owned();
+        put(out, &Line::Project { name, is_public })?;
+        let written = self.database.transaction(Purpose::Reading, |file| {
+            rows::write(file, &mut |table, values| {
+                let table = table.to_owned();
+                put(out, &Line::Row { table, values })
+            })?;
+            self.back_up_lines(out)?;
+            let numbers: Vec<i64> = file.query(
+                sql!("SELECT number FROM session WHERE state <> 'running' ORDER BY number"),
+                given![],
+                |row| row.get(0),
+            )?;
+            for number in &numbers {
+                put(out, &Line::Stored(stored(file, *number)?))?;
+                json_lines::write(&self.session_at_this_moment(*number)?, out)?;
+            }
+            self.back_up_changes(out)?;
+            Ok(numbers.len())
+        });
+        written.map_err(|error| self.in_words(error))
+    }
+
+    fn back_up_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        for branch in self.lines()? {
+            let sql = sql!(
+                "SELECT id, tree, parents, committed_unix_ms, subject FROM line
+                 JOIN revision ON number = revision
+                 WHERE line.project = $1 AND branch = $2 ORDER BY position"
+            );
+            let revisions = self.rows(sql, given![PROJECT, &branch], |row| {
+                let parents = row.text_or_null(2)?;
+                let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
+                Ok(Revision {
+                    id: row.get(0)?,
+                    tree: row.get(1)?,
+                    parents: parents.unwrap_or_default(),
+                    committed_unix_ms: row.get(3)?,
+                    subject: row.get(4)?,
+                })
+            })?;
+            put(out, &Line::Branch { branch, revisions })?;
+        }
+        Ok(())
+    }
+
+    fn back_up_changes(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let numbers: Vec<i64> = self.rows(
+            sql!("SELECT number FROM change ORDER BY number"),
+            given![],
+            |row| row.get(0),
+        )?;
+        for number in numbers {
+            let found = self.change_numbered(number)?;
+            let series = self.series_numbered(found.series)?;
+            let sql = sql!("SELECT id FROM session WHERE number = $1");
+            let confirmed_by = found.change.confirmed_by;
+            let confirmed_by = self.first_row(sql, given![confirmed_by], |row| row.get(0))?;
+            put(
+                out,
+                &Line::Change {
+                    series,
+                    branch: found.branch,
+                    change: found.change,
+                    confirmed_by,
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    fn series_numbered(&self, number: i64) -> anyhow::Result<SeriesKey> {
+        let sql =
+            sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
+        let read = self.first_row(sql, given![number], |row| {
+            let texts = [
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ];
+            Ok(texts)
+        })?;
+        let [case, variant, name, unit, better]: [String; 5] =
+            read.with_context(|| format!("there is no series {number}"))?;
+        let better = better_of(&better, &name)?;
+        Ok(SeriesKey {
+            case,
+            variant,
+            metric: Metric { name, unit, better },
+        })
+    }
+
+    /// Takes in what a backup holds of the project that is read, all of it or nothing. Sessions that are here stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// A line is not what it should be, which is named; the file fails.
+    pub fn restore<R: BufRead>(&mut self, lines: &mut BackupLines<R>) -> anyhow::Result<Restored> {
+        self.change(|file| {
+            let mut restoring = Restoring::default();
+            while lines.of_project().is_some() {
+                let number = lines.number;
+                restoring
+                    .line(file, lines)
+                    .with_context(|| format!("line {number}"))?;
+            }
+            Ok(restoring.done)
+        })
+    }
+}
+
+fn stored(file: &Database, number: i64) -> anyhow::Result<Stored> {
+    let pushed = sql!(
+        "SELECT digest, lines, bytes, token, at_unix_ms FROM upload
+         WHERE session = $1 AND digest IS NOT NULL"
+    );
+    let pushed = file.first(pushed, given![number], |row| {
+        let digest: Vec<u8> = row.get(0)?;
+        Ok(Pushed {
+            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            lines: row.get(1)?,
+            bytes: row.get(2)?,
+            token: row.get(3)?,
+            at_unix_ms: row.get(4)?,
+        })
+    })?;
+    let spread = sql!(
+        "SELECT case_id, metric, builds, sd FROM layout_spread WHERE session = $1
+         ORDER BY case_id COLLATE {{binary}}, metric COLLATE {{binary}}"
+    );
+    let owed =
+        sql!("SELECT url, state FROM outbox WHERE session = $1 ORDER BY url COLLATE {{binary}}");
+    Ok(Stored {
+        number,
+        pushed,
+        layout_spread: file.query(spread, given![number], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?,
+        owed: file.query(owed, given![number], |row| Ok((row.get(0)?, row.get(1)?)))?,
+    })
+}
+
+/// What was restored so far.
+#[derive(Default)]
+struct Restoring {
+    done: Restored,
+    /// What is said of the session that follows.
+    stored: Option<Stored>,
+}
+
+impl Restoring {
+    fn line<R: BufRead>(
+        &mut self,
+        file: &Database,
+        lines: &mut BackupLines<R>,
+    ) -> anyhow::Result<()> {
+        let text = lines.of_project().unwrap_or_default();
+        if text.starts_with("{\"speedwell\":\"session\"") {
+            let session = lines.session()?;
+            let stored = self.stored.take().unwrap_or_default();
+            return self.session(file, &session, stored);
+        }
+        let line: Line = serde_json::from_str(text)?;
+        lines.advance()?;
+        match line {
+            Line::Row { table, values } => rows::read(file, &table, &values)?,
+            Line::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
+            Line::Stored(stored) => self.stored = Some(stored),
+            Line::Change {
+                series,
+                branch,
+                change,
+                confirmed_by,
+            } => restore_change(file, &series, &branch, change, confirmed_by)?,
+            Line::Backup { .. } | Line::Project { .. } => bail!("it does not belong here"),
+        }
+        Ok(())
+    }
+
+    fn session(
+        &mut self,
+        file: &Database,
+        session: &Session,
+        stored: Stored,
+    ) -> anyhow::Result<()> {
+        let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
+        if number_of_id(file, &session.id)?.is_some() {
+            self.done.known += 1;
+            return Ok(());
+        }
+        let is_deleted = file.first(deleted, given![&session.id], |row| row.get::<i64>(0))?;
+        if is_deleted.is_some() {
+            self.done.deleted += 1;
+            return Ok(());
+        }
+        skip_numbers(file, session, stored.number)?;
+        let number = enter(file, session)?;
+        if let Some(pushed) = &stored.pushed {
+            let digest = Digest::parse(&pushed.sha256).context("the digest is none")?;
+            file.execute(
+                sql!(
+                    "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
+                         at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
+                ),
+                given![
+                    &session.id,
+                    number,
+                    pushed.lines,
+                    pushed.bytes,
+                    &digest.bytes().to_vec(),
+                    &pushed.token,
+                    pushed.at_unix_ms,
+                ],
+            )?;
+        }
+        for (case, metric, builds, sd) in &stored.layout_spread {
+            let sql = sql!(
+                "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
+                 VALUES ($1, $2, $3, $4, $5)"
+            );
+            file.execute(sql, given![number, case, metric, *builds, *sd])?;
+        }
+        for (url, state) in &stored.owed {
+            let sql = sql!(
+                "INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)"
+            );
+            file.execute(sql, given![number, url, session.started_unix_ms, state])?;
+        }
+        self.done.sessions += 1;
+        Ok(())
+    }
+}
+
+/// Gives the numbers before `wanted` to nobody, so that a session keeps the number that people know it by. A number that was
+/// given is not given again.
+fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Result<()> {
+    let newest = sql!("SELECT coalesce(max(number), 0) FROM session");
+    let newest: i64 = file.one(newest, given![])?;
+    if wanted - newest > MOST_SKIPPED {
+        return Ok(());
+    }
+    let mut given = newest;
+    while given + 1 < wanted {
+        given = file.one(
+            sql!(
+                "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                      environment)
+                 VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
+            ),
+            given![&session.id],
+        )?;
+        file.execute(sql!("DELETE FROM session WHERE number = $1"), given![given])?;
+    }
+    Ok(())
+}
+
+/// A line that is known is left as it is: it may have grown since.
+fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
+    let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
+    let known = file.first(known, given![PROJECT, branch], |row| row.get::<i64>(0))?;
+    if known.is_some() {
+        return Ok(());
+    }
+    for (position, revision) in (0_i64..).zip(revisions) {
+        let number = keep_revision(file, revision)?;
+        let sql =
+            sql!("INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)");
+        file.execute(sql, given![PROJECT, branch, position, number])?;
+    }
+    Ok(())
+}
+
+/// A change that is known keeps what was said of it here.
+fn restore_change(
+    file: &Database,
+    series: &SeriesKey,
+    branch: &str,
+    mut change: Change,
+    confirmed_by: Option<String>,
+) -> anyhow::Result<()> {
+    for id in [&change.before, &change.after] {
+        let revision = Revision {
+            id: id.clone(),
+            ..Revision::default()
+        };
+        keep_revision(file, &revision)?;
+    }
+    let series = keep_series(file, series, usize::MAX >> 1)?;
+    let known = sql!(
+        "SELECT change.number FROM change JOIN revision ON revision.number = after
+         WHERE series = $1 AND branch = $2 AND revision.id = $3"
+    );
+    let known = file.first(known, given![series, branch, &change.after], |row| {
+        row.get::<i64>(0)
+    })?;
+    if known.is_some() {
+        return Ok(());
+    }
+    change.confirmed_by = match confirmed_by {
+        Some(id) => number_of_id(file, &id)?,
+        None => None,
+    };
+    let wanted = std::mem::take(&mut change.number);
+    loop {
+        let given = keep_change(file, series, branch, &change)?;
+        if given >= wanted || wanted - given > MOST_SKIPPED {
+            return Ok(());
+        }
+        file.execute(sql!("DELETE FROM change WHERE number = $1"), given![given])?;
+    }
+}

@@ -1,0 +1,174 @@
+//! Rows of tables that stand for themselves: written and read as they are, each column in its place.
+
+use crate::store::database::{Database, Given, Row, Statement, given, sql};
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+
+/// A column of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Value {
+    Nothing,
+    Number(i64),
+    Text(String),
+    Bytes { hex: String },
+}
+
+/// A table: how its rows are read, and how one is entered that is not here.
+struct Table {
+    name: &'static str,
+    read: &'static Statement,
+    enter: &'static Statement,
+    columns: usize,
+}
+
+/// The tables, each in an order in which it can be entered again.
+static TABLES: [Table; 7] = [
+    Table {
+        name: "token",
+        read: sql!(
+            "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
+                        expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number"
+        ),
+        enter: sql!(
+            "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
+                     created_unix_ms, expires_unix_ms, used_unix_ms, revoked_unix_ms)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING"
+        ),
+        columns: 11,
+    },
+    Table {
+        name: "audit",
+        read: sql!(
+            "SELECT at_unix_ms, who, token, address, project, what, subject, result
+                 FROM audit ORDER BY number"
+        ),
+        enter: sql!(
+            "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject, result)
+                 SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT),
+                        CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT), CAST($8 AS TEXT)
+                 WHERE NOT EXISTS (SELECT 1 FROM audit WHERE at_unix_ms = $1 AND what = $6
+                                   AND subject IS NOT DISTINCT FROM $7)"
+        ),
+        columns: 8,
+    },
+    Table {
+        name: "renamed",
+        read: sql!("SELECT old, new FROM renamed ORDER BY old COLLATE {{binary}}"),
+        enter: sql!(
+            "INSERT INTO renamed (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
+        ),
+        columns: 2,
+    },
+    Table {
+        name: "remark",
+        read: sql!("SELECT revision, text FROM remark ORDER BY number"),
+        enter: sql!(
+            "INSERT INTO remark (project, revision, text)
+                 SELECT 1, CAST($1 AS TEXT), CAST($2 AS TEXT)
+                 WHERE NOT EXISTS (SELECT 1 FROM remark WHERE revision = $1 AND text = $2)"
+        ),
+        columns: 2,
+    },
+    Table {
+        name: "deleted",
+        read: sql!(
+            "SELECT id, number, who, why, at_unix_ms, lines FROM deleted
+                 ORDER BY id COLLATE {{binary}}"
+        ),
+        enter: sql!(
+            "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
+        ),
+        columns: 6,
+    },
+    Table {
+        name: "comment",
+        read: sql!(
+            "SELECT forge, repository, pull, revision, posted_unix_ms, url, text
+                 FROM comment ORDER BY number"
+        ),
+        enter: sql!(
+            "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, url, text)
+                 SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT),
+                        CAST($5 AS BIGINT), CAST($6 AS TEXT), CAST($7 AS TEXT)
+                 WHERE NOT EXISTS (SELECT 1 FROM comment WHERE posted_unix_ms = $5 AND pull = $3)"
+        ),
+        columns: 7,
+    },
+    Table {
+        name: "setting",
+        read: sql!("SELECT name, value FROM setting ORDER BY name COLLATE {{binary}}"),
+        enter: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
+        columns: 2,
+    },
+];
+
+/// Hands out all rows of all tables.
+pub(super) fn write(
+    file: &Database,
+    put: &mut dyn FnMut(&str, Vec<Value>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for table in &TABLES {
+        let mut statement = file.prepare(table.read)?;
+        let mut rows = statement.query(given![])?;
+        while let Some(row) = rows.next()? {
+            let values = (0..table.columns).map(|at| value(&row, at));
+            put(table.name, values.collect::<anyhow::Result<_>>()?)?;
+        }
+    }
+    Ok(())
+}
+
+fn value(row: &Row<'_>, at: usize) -> anyhow::Result<Value> {
+    if let Ok(text) = row.get::<Option<String>>(at) {
+        return Ok(text.map_or(Value::Nothing, Value::Text));
+    }
+    if let Ok(number) = row.get::<i64>(at) {
+        return Ok(Value::Number(number));
+    }
+    let bytes: Vec<u8> = row.get(at)?;
+    let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Value::Bytes { hex })
+}
+
+/// Enters a row, unless it is here. A table that a later version has added is passed over.
+pub(super) fn read(file: &Database, name: &str, values: &[Value]) -> anyhow::Result<()> {
+    let Some(table) = TABLES.iter().find(|table| table.name == name) else {
+        return Ok(());
+    };
+    if values.len() < table.columns {
+        bail!(
+            "a row of '{name}' has {} columns, not {}",
+            values.len(),
+            table.columns
+        );
+    }
+    let bytes: Vec<Option<Vec<u8>>> = values.iter().map(bytes_of).collect::<anyhow::Result<_>>()?;
+    let given: Vec<Given<'_>> = values
+        .iter()
+        .zip(&bytes)
+        .map(|(value, bytes)| match value {
+            Value::Nothing => Given::Null,
+            Value::Number(number) => Given::Integer(*number),
+            Value::Text(text) => Given::Text(text),
+            Value::Bytes { .. } => Given::from(bytes),
+        })
+        .collect();
+    file.execute(table.enter, &given[..table.columns])?;
+    Ok(())
+}
+
+fn bytes_of(value: &Value) -> anyhow::Result<Option<Vec<u8>>> {
+    let Value::Bytes { hex } = value else {
+        return Ok(None);
+    };
+    let digits = hex.as_bytes().chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    let bytes: Option<Vec<u8>> = digits.collect();
+    bytes
+        .map(Some)
+        .context("bytes are written in hexadecimal digits")
+}

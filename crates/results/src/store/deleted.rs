@@ -1,0 +1,121 @@
+//! Sessions that were deleted: what is left says that there was one, so that a later push of it is refused, and for some
+//! days its lines, so that the deletion can be taken back.
+
+use super::Store;
+use super::database::{Row, given, sql};
+use super::sessions::enter;
+use crate::formats::json_lines;
+use anyhow::{Context, ensure};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use std::io::Read;
+
+/// A session that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deleted {
+    /// Its identity.
+    pub id: String,
+    /// The number that it had.
+    pub number: i64,
+    /// Who deleted it.
+    pub who: String,
+    /// Why.
+    pub why: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_unix_ms: i64,
+    /// Whether that can be taken back.
+    pub is_kept: bool,
+}
+
+impl Store {
+    /// Deletes a session and keeps that it was, with its lines.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn put_away(
+        &mut self,
+        number: i64,
+        who: &str,
+        why: &str,
+        at_unix_ms: i64,
+    ) -> anyhow::Result<()> {
+        let session = self.session(number)?;
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        json_lines::write(&session, &mut packed)?;
+        let packed = packed.finish()?;
+        self.change(|file| {
+            let gone = file.execute(
+                sql!("DELETE FROM session WHERE number = $1"),
+                given![number],
+            )?;
+            ensure!(gone == 1, "there is no session @{number}");
+            file.execute(
+                sql!(
+                    "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
+                     VALUES ($1, $2, $3, $4, $5, $6)
+                     ON CONFLICT (id) DO UPDATE SET number = excluded.number,
+                         who = excluded.who, why = excluded.why,
+                         at_unix_ms = excluded.at_unix_ms, lines = excluded.lines"
+                ),
+                given![&session.id, number, who, why, at_unix_ms, &packed],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The sessions that were deleted, the newest deletion first.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn deleted(&self) -> anyhow::Result<Vec<Deleted>> {
+        let sql = sql!(
+            "SELECT id, number, who, why, at_unix_ms,
+                    CAST(CASE WHEN lines IS NULL THEN 0 ELSE 1 END AS BIGINT)
+             FROM deleted ORDER BY at_unix_ms DESC, number DESC"
+        );
+        self.rows(sql, given![], |row| {
+            Ok(Deleted {
+                id: row.get(0)?,
+                number: row.get(1)?,
+                who: row.get(2)?,
+                why: row.get(3)?,
+                at_unix_ms: row.get(4)?,
+                is_kept: row.get(5)?,
+            })
+        })
+    }
+
+    /// Takes the deletion of a session back; returns its number, which is a new one.
+    ///
+    /// # Errors
+    /// It was not deleted, or its lines are no longer here; the file fails.
+    pub fn undelete(&mut self, id: &str) -> anyhow::Result<i64> {
+        let sql = sql!("SELECT lines FROM deleted WHERE id = $1");
+        let read = |row: Row<'_>| row.get::<Option<Vec<u8>>>(0);
+        let found = self.first_row(sql, given![id], read)?;
+        let packed = found
+            .with_context(|| format!("no session '{id}' was deleted"))?
+            .with_context(|| format!("the lines of session '{id}' are no longer here"))?;
+        let mut text = String::new();
+        GzDecoder::new(&packed[..]).read_to_string(&mut text)?;
+        let session = json_lines::read(&text)?.pop();
+        let session = session.context("there is no session in its lines")?;
+        self.change(|file| {
+            file.execute(sql!("DELETE FROM deleted WHERE id = $1"), given![id])?;
+            enter(file, &session)
+        })
+    }
+
+    /// Drops the lines of sessions that were deleted before; that they were stays known. Returns of how many.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn forget_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
+        self.change(|file| {
+            let sql =
+                sql!("UPDATE deleted SET lines = NULL WHERE lines IS NOT NULL AND at_unix_ms < $1");
+            Ok(file.execute(sql, given![unix_ms])?)
+        })
+    }
+}

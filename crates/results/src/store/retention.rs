@@ -1,0 +1,58 @@
+//! Which sessions need not be kept any longer.
+
+use super::Store;
+use super::database::{given, sql};
+use super::sessions::Overview;
+use speedwell_model::State;
+
+/// What is kept. Tagged sessions, those of the main branches, those that a change is confirmed by and those that are still
+/// to be pushed are kept always.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep<'a> {
+    /// Sessions that were interrupted or measured nothing, if they began since, in milliseconds since the Unix epoch;
+    /// `None` keeps all.
+    pub failed_since: Option<i64>,
+    /// Sessions of other branches, likewise.
+    pub branches_since: Option<i64>,
+    /// The branches whose sessions are kept always.
+    pub main: &'a [String],
+}
+
+impl Store {
+    /// The sessions that need not be kept, the oldest first, with the reason.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn not_kept(&self, keep: &Keep<'_>) -> anyhow::Result<Vec<(Overview, &'static str)>> {
+        let sql = sql!(
+            "SELECT number FROM session
+             WHERE state <> 'running' AND started_unix_ms < $1
+             AND number NOT IN (SELECT session FROM tag)
+             AND number NOT IN (SELECT confirmed_by FROM change WHERE confirmed_by IS NOT NULL)
+             AND number NOT IN (SELECT session FROM outbox WHERE state <> 'sent')
+             ORDER BY number"
+        );
+        let newest = keep.failed_since.max(keep.branches_since);
+        let numbers: Vec<i64> = self.rows(sql, given![newest.unwrap_or(0)], |row| row.get(0))?;
+        let old = |since: Option<i64>, session: &Overview| {
+            since.is_some_and(|since| session.started_unix_ms < since)
+        };
+        let mut found = Vec::new();
+        for session in self.numbered(&numbers)? {
+            let branch = session
+                .origin
+                .as_ref()
+                .and_then(|origin| origin.branch.as_ref());
+            if branch.is_some_and(|branch| keep.main.contains(branch)) {
+                continue;
+            }
+            let has_failed = session.state == State::Interrupted || session.runs == 0;
+            if has_failed && old(keep.failed_since, &session) {
+                found.push((session, "failed"));
+            } else if branch.is_some() && old(keep.branches_since, &session) {
+                found.push((session, "of a branch"));
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,396 @@
+//! `speedwell push`: sessions of the local store to the server of a team.
+//!
+//! Decides what is sent when, how long is waited for a server that is away, and what the user is told. What is owed lies in
+//! the store until the server has it; how it is sent stands in `speedwell_push`. Start at [`run`]; measuring commands end
+//! with [`Owing::settle`].
+
+use super::import::Taken;
+use super::options::{OutputArgs, StoreArgs, parse};
+use super::results_file::{self, Remarks};
+use super::{Status, results_folder, status};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use speedwell_measure::reference;
+use speedwell_model::{Session, State};
+use speedwell_process as process;
+use speedwell_push::{Client, Failure, Lines, Place, Sent, Token};
+use speedwell_report as report;
+use speedwell_results::formats::{Directions, json_lines};
+use speedwell_results::store::{Digest, Item, Owed, Store, Wanted};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a server is waited for without `--wait`.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The wait after a first failure; each further one doubles it.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// No wait is longer, unless the server asks for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How soon an interruption is noticed.
+const NOTICED: Duration = Duration::from_millis(50);
+
+/// Send sessions to the server of a team
+///
+/// A session is in the local store first, always, and in the outbox until the server has it: nothing is lost while the
+/// server is away. Without a source, everything in the outbox is sent that is over. Files are imported first, in all
+/// formats of 'import'. The token is read from SPEEDWELL_TOKEN.
+///
+/// Exit status 2 if something could not be sent, unless --spool has written it to a file.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("no_save", |arg| arg.hide(true).conflicts_with("sources")),
+    after_help = "Examples:
+  speedwell push @latest --to https://perf.example/core
+  speedwell push results.json --to https://perf.example/core
+  speedwell push --wait 10m --spool unsent.jsonl
+  speedwell push --list"
+)]
+pub struct PushArgs {
+    /// Sessions such as @latest or @12, or files to import
+    #[arg(value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// The project on the server [default: where each session is to go]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SPEEDWELL_SERVER",
+        hide_env_values = true
+    )]
+    to: Option<Place>,
+    /// For how long a server that is away is tried again [default: 3s]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    wait: Option<Duration>,
+    /// Write what could not be sent to this file, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    spool: Option<PathBuf>,
+    /// List what is in the outbox, and send nothing
+    #[arg(long, conflicts_with_all = ["sources", "to", "wait", "spool"])]
+    list: bool,
+    /// A file with the token, instead of a variable
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Sends.
+///
+/// # Errors
+/// A source that is none, a token that cannot be read, a store that cannot be written.
+pub fn run(args: PushArgs) -> anyhow::Result<Status> {
+    let mut store = args.store.open()?;
+    if args.list {
+        args.output.print(&report::outbox(&store.outbox()?))?;
+        return Ok(Status::DONE);
+    }
+    let client = Client::new(token(args.token_file.as_deref())?);
+    let mut sessions = Vec::new();
+    if !args.sources.is_empty() {
+        let place = args.to.as_ref().context(
+            "where to?\nhint: --to https://HOST/PROJECT, or the variable SPEEDWELL_SERVER",
+        )?;
+        for source in &args.sources {
+            sessions.extend(numbers(source, &args, &mut store)?);
+        }
+        for number in &sessions {
+            store.owe(*number, &place.to_string(), now())?;
+        }
+    }
+    store.hurry_outbox()?;
+    let url = args.to.as_ref().map(ToString::to_string);
+    let errand = Errand {
+        sessions: &sessions,
+        url: url.as_deref(),
+        patience: args.wait.unwrap_or(PATIENCE),
+        is_quiet: args.output.quiet,
+    };
+    process::on_interrupt()?;
+    let left = errand.send(&mut store, &client)?;
+    conclude(&left, &store, args.spool.as_deref())
+}
+
+/// Says what is left, and keeps it where that was asked for.
+fn conclude(left: &[Item], store: &Store, spool: Option<&Path>) -> anyhow::Result<Status> {
+    if left.is_empty() {
+        return Ok(Status::DONE);
+    }
+    for item in left {
+        status::warn(&words_of(item));
+    }
+    let Some(spool) = spool else {
+        let is_passing = left.iter().any(|item| item.state == Owed::Waiting);
+        if is_passing {
+            status::hint("it stays in the outbox; send it again with: speedwell push --wait 10m");
+        }
+        return Ok(Status::COULD_NOT);
+    };
+    let mut lines = Vec::new();
+    for item in left {
+        json_lines::write(&store.session(item.session)?, &mut lines)?;
+    }
+    fs::write(spool, lines).with_context(|| format!("cannot write '{}'", spool.display()))?;
+    status::note(&format!(
+        "wrote what could not be sent to '{0}'; send it with: speedwell push {0} --to {1}",
+        spool.display(),
+        left[0].url
+    ));
+    Ok(Status::DONE)
+}
+
+fn words_of(item: &Item) -> String {
+    let reason = item.reason.as_deref().unwrap_or("it was not tried yet");
+    match item.state {
+        Owed::Refused => format!("{} does not take @{}: {reason}.", item.url, item.session),
+        _ => format!(
+            "@{} could not be sent to {}: {reason}.",
+            item.session, item.url
+        ),
+    }
+}
+
+/// The sessions that a source means.
+fn numbers(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
+    if source.starts_with('@') {
+        let number = reference::find(store, source)?.number;
+        ensure!(
+            store.state(number)? != State::Running,
+            "session @{number} is being measured, or was killed\nhint: wait until it has ended, or resume it: speedwell run --resume @{number}"
+        );
+        return Ok(vec![number]);
+    }
+    let file = Path::new(source);
+    if !file.exists() {
+        bail!(
+            "'{source}' is neither a session nor a file\nhint: sessions are written @latest, @12, @TAG"
+        );
+    }
+    let (better, mut remarks) = (Directions::default(), Remarks::default());
+    let sessions = if file.is_dir() {
+        results_folder::read(file, &better, &mut remarks)?
+    } else {
+        results_file::read_with(file, &better, &mut remarks)?
+    };
+    remarks.tell();
+    let mut taken = Taken::default();
+    let mut found = Vec::new();
+    for mut session in sessions {
+        session.tags.extend(args.store.tag.iter().cloned());
+        let id = session.id.clone();
+        let number = match taken.take(store, &mut session)? {
+            Some(number) => Some(number),
+            None => store.number_of_id(&id)?,
+        };
+        found.extend(number);
+    }
+    taken.tell(source, args.output.quiet);
+    Ok(found)
+}
+
+/// The token of the server, if there is one.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
+    let Some(path) = file else {
+        let value = std::env::var("SPEEDWELL_TOKEN").ok();
+        return Ok(value.filter(|value| !value.is_empty()).map(Token::new));
+    };
+    let text = fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
+    Ok(Some(Token::new(text)))
+}
+
+/// What is to be sent.
+#[derive(Debug)]
+struct Errand<'a> {
+    /// These sessions; without any, everything that is over.
+    sessions: &'a [i64],
+    /// To this place alone.
+    url: Option<&'a str>,
+    /// For how long a server that is away is tried again.
+    patience: Duration,
+    is_quiet: bool,
+}
+
+impl Errand<'_> {
+    /// Sends until nothing waits or the time is over; returns what is left.
+    fn send(&self, store: &mut Store, client: &Client) -> anyhow::Result<Vec<Item>> {
+        let begun = Instant::now();
+        let mut failed: HashMap<String, u32> = HashMap::new();
+        while !process::interrupted() {
+            let claimed = store.claim(&Wanted {
+                sessions: self.sessions,
+                url: self.url,
+                now_unix_ms: now(),
+            })?;
+            if let Some(mut item) = claimed {
+                self.attempt(store, client, &mut item, &mut failed)?;
+                continue;
+            }
+            // What is left is tried later, or is being sent by another process.
+            let left = self.left(store)?;
+            let waiting = left.iter().filter(|item| item.state == Owed::Waiting);
+            let Some(next) = waiting.map(|item| item.next_unix_ms).min() else {
+                break;
+            };
+            let pause = u64::try_from(next - now()).unwrap_or(0).max(100);
+            let until = begun.elapsed() + Duration::from_millis(pause);
+            if until > self.patience {
+                break;
+            }
+            while begun.elapsed() < until && !process::interrupted() {
+                std::thread::sleep(NOTICED.min(until.saturating_sub(begun.elapsed())));
+            }
+        }
+        self.left(store)
+    }
+
+    /// What was to be sent and is not.
+    fn left(&self, store: &Store) -> anyhow::Result<Vec<Item>> {
+        let mut items = store.outbox()?;
+        items.retain(|item| {
+            let is_over = ["complete", "imported"].contains(&item.ended.as_str());
+            let is_wanted = match self.sessions {
+                [] => is_over && item.state == Owed::Waiting,
+                named => named.contains(&item.session),
+            };
+            let is_there = self.url.is_none_or(|url| url == item.url);
+            is_wanted && is_there && item.state != Owed::Sent
+        });
+        Ok(items)
+    }
+
+    /// Sends one session, and keeps what became of it.
+    fn attempt(
+        &self,
+        store: &mut Store,
+        client: &Client,
+        item: &mut Item,
+        failed: &mut HashMap<String, u32>,
+    ) -> anyhow::Result<()> {
+        let session = store.session(item.session)?;
+        let sent = send(client, &item.url, &session);
+        item.attempts += 1;
+        match sent {
+            Ok(sent) => {
+                failed.remove(&item.url);
+                item.state = Owed::Sent;
+                item.sent_unix_ms = Some(now());
+                item.reason = None;
+                if !self.is_quiet {
+                    let known = if sent == Sent::Known {
+                        ", which had it"
+                    } else {
+                        ""
+                    };
+                    status::note(&format!("sent @{} to {}{known}", item.session, item.url));
+                }
+            }
+            Err(Failure::Refused { reason }) => {
+                item.state = Owed::Refused;
+                item.reason = Some(reason);
+                if self.sessions.is_empty() {
+                    status::warn(&words_of(item));
+                }
+            }
+            Err(Failure::Passing { reason, after }) => {
+                let times = failed.entry(item.url.clone()).or_default();
+                let wait = FIRST_WAIT
+                    .saturating_mul(1 << (*times).min(6))
+                    .min(LONGEST_WAIT);
+                *times += 1;
+                let wait = after.unwrap_or_else(|| with_jitter(wait));
+                item.next_unix_ms = now().saturating_add(wait.as_millis() as i64);
+                item.reason = Some(reason);
+                // One that is away for one session is so for all.
+                store.hold_outbox(&item.url, item.next_unix_ms)?;
+            }
+        }
+        store.settle_owed(item)
+    }
+}
+
+fn send(client: &Client, url: &str, session: &Session) -> Result<Sent, Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::Refused {
+        reason: error.to_string(),
+    };
+    let place: Place = url.parse().map_err(|error| refused(&error))?;
+    let mut text = Vec::new();
+    json_lines::write(session, &mut text).map_err(|error| refused(&format!("{error:#}")))?;
+    let lines = Lines {
+        id: &session.id,
+        text: &text,
+        sha256: &Digest::of(&text).to_string(),
+    };
+    client.send(&place, &lines)
+}
+
+/// A quarter more or less, so that many jobs that failed together do not come back together.
+fn with_jitter(wait: Duration) -> Duration {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+    let part = clock.map_or(0, |since| since.subsec_micros() % 1000);
+    wait.mul_f64(0.75 + f64::from(part) / 2000.0)
+}
+
+fn now() -> i64 {
+    process::unix_ms()
+}
+
+/// That what is measured is pushed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Store")]
+pub struct Owing {
+    /// Send the session to this project on a server when it is over; the token is in SPEEDWELL_TOKEN
+    #[arg(long, value_name = "URL", conflicts_with = "no_save")]
+    push: Option<Place>,
+    /// Exit with status 2 if the session could not be sent
+    #[arg(long, requires = "push")]
+    push_required: bool,
+}
+
+impl Owing {
+    /// Where the session is to go.
+    pub fn url(&self) -> Option<String> {
+        self.push.as_ref().map(ToString::to_string)
+    }
+
+    /// Sends what is owed to the server. What fails is a warning, since what was measured is kept.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn settle(&self, session: &Session, store: &mut Store) -> anyhow::Result<Status> {
+        let (Some(url), Some(number)) = (self.url(), session.number) else {
+            return Ok(Status::DONE);
+        };
+        let errand = Errand {
+            sessions: &[],
+            url: Some(&url),
+            patience: PATIENCE,
+            is_quiet: false,
+        };
+        store.owe(number, &url, now())?;
+        store.hurry_outbox()?;
+        let sent = (|| errand.send(store, &Client::new(token(None)?)))();
+        let owed = store.outbox()?;
+        let own = owed
+            .into_iter()
+            .find(|item| item.session == number && item.url == url);
+        let is_sent = own.as_ref().is_some_and(|item| item.state == Owed::Sent);
+        if !is_sent {
+            let why = own.map(|item| words_of(&item)).unwrap_or_default();
+            let why = sent.err().map_or(why, |error| format!("{error}."));
+            status::warn(&format!(
+                "{why} It stays in the outbox; send it with: speedwell push @{number} --to {url}"
+            ));
+        }
+        Ok(if is_sent || !self.push_required {
+            Status::DONE
+        } else {
+            Status::COULD_NOT
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! `speedwell serve backup` and `restore`: all projects of a server in one file, which either back end reads.
+
+use super::token::TokenStore;
+use crate::{Status, status};
+use anyhow::{Context, ensure};
+use clap::Args;
+use speedwell_analysis as analysis;
+use speedwell_process::unix_ms;
+use speedwell_report::count;
+use speedwell_results::store::{BackupLines, Project, Restored, Store, begin_backup};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Write everything to a file: sessions, tokens by their digests, judgements, deletions
+///
+/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, wherever it came from. It is
+/// of one moment for each project, also while the server runs. What is being measured is left out.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file, which must not be there yet
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// Read what 'speedwell serve backup' wrote
+///
+/// Sessions that are here already stay as they are; deleted ones are not brought back. All of a project is read, or nothing.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+/// Writes a backup.
+///
+/// # Errors
+/// The store cannot be read, or the file not be written.
+pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
+    let path = args.store.path()?;
+    let store = Store::open_to_read(&path)?;
+    let named = args.file.display();
+    // A backup of yesterday is not lost by mistake, and half of one is not taken for a whole.
+    ensure!(
+        !args.file.exists(),
+        "'{named}' is there already\nhint: name another file"
+    );
+    let part = args.file.with_extension("part");
+    let file = File::create(&part).with_context(|| format!("cannot write '{}'", part.display()))?;
+    let mut out = BufWriter::new(file);
+    begin_backup(&mut out, unix_ms())?;
+    let mut sessions = 0;
+    let projects = store.projects()?;
+    for project in &projects {
+        let of = (project.name.as_str(), project.is_public);
+        sessions += match project.number {
+            1 => store.back_up(of, &mut out)?,
+            _ => Store::open_to_read(&store.path_of(project)?)?.back_up(of, &mut out)?,
+        };
+    }
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
+    let of = count(projects.len(), "project", "projects");
+    let sessions = count(sessions, "session", "sessions");
+    status::note(&format!("wrote {sessions} of {of} to '{named}'"));
+    Ok(Status::DONE)
+}
+
+/// Reads a backup.
+///
+/// # Errors
+/// It is no backup, or the store cannot be written.
+pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
+    let named = args.file.display();
+    let file = File::open(&args.file).with_context(|| format!("cannot read '{named}'"))?;
+    let read = || format!("cannot restore '{named}'");
+    let mut lines = BackupLines::new(BufReader::new(file)).with_context(read)?;
+    let mut first = Store::open(&args.store.path()?)?;
+    let mut all = Restored::default();
+    while let Some((name, is_public)) = lines.project().with_context(read)? {
+        let done = match name.as_str() {
+            "" => restored(&mut first, &mut lines).with_context(read)?,
+            name => {
+                let project: Project = first.add_project(name)?;
+                first.publish(name, is_public)?;
+                let mut store = Store::open(&first.path_of(&project)?)?;
+                restored(&mut store, &mut lines).with_context(read)?
+            }
+        };
+        all.sessions += done.sessions;
+        all.known += done.known;
+        all.deleted += done.deleted;
+    }
+    let sessions = |number| count(number, "session", "sessions");
+    let mut words = format!("restored {}", sessions(all.sessions));
+    if all.known > 0 {
+        words += &format!("; already here: {}", sessions(all.known));
+    }
+    if all.deleted > 0 {
+        words += &format!("; deleted here, and still so: {}", sessions(all.deleted));
+    }
+    status::note(&words);
+    Ok(Status::DONE)
+}
+
+/// Restores one project, with the points that follow from its sessions.
+fn restored(
+    store: &mut Store,
+    lines: &mut BackupLines<BufReader<File>>,
+) -> anyhow::Result<Restored> {
+    let done = store.restore(lines)?;
+    for number in store.sessions_without_points()? {
+        let points = analysis::points(&store.session(number)?);
+        store.keep_points(number, &points)?;
+    }
+    Ok(done)
+}
+
+/// Where a project's tables are, for commands that work on one of them.
+///
+/// # Errors
+/// There is no such project.
+pub fn of_project(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
+    let first = Store::open(path)?;
+    let Some(name) = name else {
+        return Ok(first);
+    };
+    let project = first.project(name)?;
+    let project = project.with_context(|| {
+        format!("there is no project '{name}'\nhint: speedwell serve project list shows all")
+    })?;
+    Store::open(&first.path_of(&project)?)
+}

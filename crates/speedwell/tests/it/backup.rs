@@ -1,0 +1,268 @@
+//! Everything that a server holds, written to a file and read again into the other back end and back; and what need not be
+//! kept.
+
+#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
+
+use super::arbitrary;
+use super::back_ends::{Place, on_both};
+use super::by_hand::{blank, run_of};
+use super::project::Project;
+use speedwell_model::{Calibration, Judgement, Origin, Revision, Session, State};
+use speedwell_results::store::Store;
+use std::path::Path;
+
+on_both! {
+    what_need_not_be_kept_is_listed_deleted_and_taken_back
+}
+
+/// A session of a branch that began so many days ago.
+fn session(id: &str, days: i64, branch: Option<&str>) -> Session {
+    Session {
+        state: State::Complete,
+        started_unix_ms: speedwell_process::unix_ms() - days * 86_400_000,
+        runs: (0..4)
+            .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
+            .collect(),
+        origin: branch.map(|branch| Origin {
+            revision: format!("of {id}"),
+            branch: Some(branch.to_owned()),
+            ..Origin::default()
+        }),
+        ..blank(id)
+    }
+}
+
+/// Fills a store with everything that people may have said of it.
+fn fill(store: &mut Store) {
+    for seed in 0..20 {
+        let mut session = arbitrary::session(seed);
+        if session.state == State::Running {
+            session.state = State::Imported;
+        }
+        // Sums of what runs used must fit.
+        session.runs.iter_mut().for_each(|run| run.usage = None);
+        store.insert(&session).unwrap();
+    }
+    for number in [3, 4, 5, 11] {
+        store.delete(number).unwrap();
+    }
+    store
+        .put_away(7, "ada", "too old", 1_760_000_000_000)
+        .unwrap();
+    let calibrated = Session {
+        calibration: Some(Calibration {
+            started_unix_ms: 1_750_000_000_000,
+            comparisons: 200,
+            false_alarms: 9,
+            expected_low: 4,
+            expected_high: 17,
+            ..Calibration::default()
+        }),
+        started_unix_ms: 1_750_000_000_000,
+        ..session("0197-ca11", 1, None)
+    };
+    let number = store.insert(&calibrated).unwrap();
+    store
+        .keep_layout_spread(number, ("a n=1", "throughput"), (8, 0.0125))
+        .unwrap();
+    store.owe(number, "https://perf.example/core", 5).unwrap();
+    let revision = |id: &str| Revision {
+        id: id.to_owned(),
+        tree: Some(format!("tree of {id}")),
+        parents: vec!["p".into()],
+        committed_unix_ms: Some(7),
+        subject: Some("löste \"it\"".into()),
+    };
+    store
+        .keep_line("main", 0, &["c1", "c2", "c3"].map(revision))
+        .unwrap();
+    store.rename("old/name", "new/name").unwrap();
+    store.remark("c2", "a new compiler").unwrap();
+    let numbers = store.sessions_without_points().unwrap();
+    for number in numbers {
+        let points = speedwell_analysis::points(&store.session(number).unwrap());
+        store.keep_points(number, &points).unwrap();
+    }
+    let series = store.series().unwrap()[0].number;
+    let change = super::differential::change("c1", "c2", 5.5);
+    let other = super::differential::change("c2", "c3", 2.5);
+    let kept = store
+        .keep_changes(series, "main", &[change, other])
+        .unwrap();
+    // Of two changes the second stays, with its number.
+    let mut judged = store
+        .keep_changes(series, "main", &kept[1..])
+        .unwrap()
+        .remove(0);
+    judged.judgement = Judgement::Accepted;
+    judged.note = Some("worth its price".into());
+    judged.judged_by = Some("ada".into());
+    judged.judged_unix_ms = Some(9);
+    judged.confirmed_by = Some(number);
+    store.settle(&judged).unwrap();
+    store.judge(&judged).unwrap();
+}
+
+fn lines_of(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    // The first line says when it was made.
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
+    let Some(server) = Place::server() else {
+        return;
+    };
+    let (here, back) = (Place::file(), Place::file());
+    let project = Project::new();
+    let on = |place: &Place, words: &[&str]| {
+        let db = place.path();
+        let words = [words, &["--db", db.to_str().unwrap()]].concat();
+        project.run(&words)
+    };
+    on(&here, &["serve", "project", "add", "core", "--public"]).expect_status(0);
+    let made = on(
+        &here,
+        &[
+            "serve",
+            "token",
+            "add",
+            "ci",
+            "--scope",
+            "push",
+            "--project",
+            "core",
+        ],
+    );
+    let secret = made.expect_status(0).stdout.trim().to_owned();
+    let mut first = here.open();
+    fill(&mut first);
+    let core = first.project("core").unwrap().unwrap();
+    let mut core = Store::open(&first.path_of(&core).unwrap()).unwrap();
+    core.insert(&session("0197-c0", 1, Some("main"))).unwrap();
+
+    on(&here, &["serve", "backup", "one.backup"])
+        .expect_status(0)
+        .expect_stderr(&["wrote 17 sessions of 2 projects"]);
+    on(&here, &["serve", "backup", "one.backup"])
+        .expect_status(2)
+        .expect_stderr(&["is there already"]);
+    on(&server, &["serve", "restore", "one.backup"])
+        .expect_status(0)
+        .expect_stderr(&["restored 17 sessions"]);
+    on(&server, &["serve", "backup", "two.backup"]).expect_status(0);
+    on(&back, &["serve", "restore", "two.backup"]).expect_status(0);
+    on(&back, &["serve", "backup", "three.backup"]).expect_status(0);
+    let [one, two, three] =
+        ["one.backup", "two.backup", "three.backup"].map(|name| lines_of(&project.path(name)));
+    for (at, line) in one.iter().enumerate() {
+        assert_eq!(two.get(at), Some(line), "line {}", at + 2);
+        assert_eq!(three.get(at), Some(line), "line {}", at + 2);
+    }
+    assert_eq!(
+        (one.len(), two.len(), three.len()),
+        (one.len(), one.len(), one.len())
+    );
+    assert!(!one.concat().contains(&secret), "a backup holds no token");
+
+    // What people know sessions and changes by is the same; the next number is a new one.
+    for place in [&here, &server, &back] {
+        let mut store = place.open();
+        assert_eq!(store.number_of_id("0197-ca11").unwrap(), Some(21));
+        assert_eq!(
+            store.change_numbered(2).unwrap().change.judgement,
+            Judgement::Accepted
+        );
+        assert_eq!(
+            store.change_numbered(2).unwrap().change.confirmed_by,
+            Some(21)
+        );
+        assert_eq!(
+            store.session(21).unwrap().calibration.unwrap().false_alarms,
+            9
+        );
+        assert_eq!(
+            store.layout_spread("a n=1", "throughput").unwrap(),
+            Some((21, 0.0125))
+        );
+        assert_eq!(store.sessions_without_points().unwrap().len(), 0);
+        assert_eq!(store.insert(&session("0197-new", 1, None)).unwrap(), 22);
+    }
+    // Restored once more, what is here stays.
+    on(&back, &["serve", "restore", "one.backup"])
+        .expect_status(0)
+        .expect_stderr(&["restored 0 sessions; already here: 17 sessions"]);
+    on(&back, &["serve", "restore", "/dev/null"])
+        .expect_status(2)
+        .expect_stderr(&["it is no backup"]);
+    // A file that is cut short leaves nothing of its project behind.
+    let text = std::fs::read_to_string(project.path("one.backup")).unwrap();
+    std::fs::write(project.path("cut.backup"), &text[..text.len() / 2]).unwrap();
+    let empty = Place::file();
+    on(&empty, &["serve", "restore", "cut.backup"])
+        .expect_status(2)
+        .expect_stderr(&["line "]);
+    assert_eq!(empty.open().count(None).unwrap(), 0);
+}
+
+fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {
+    let project = Project::new();
+    let run = |words: &[&str]| {
+        let db = place.path();
+        project.run(&[&["serve", "prune", "--db", db.to_str().unwrap()], words].concat())
+    };
+    let mut store = place.open();
+    store.insert(&session("0197-1", 100, Some("main"))).unwrap();
+    store.insert(&session("0197-2", 100, Some("fix"))).unwrap();
+    store.insert(&session("0197-3", 10, Some("fix"))).unwrap();
+    let tagged = Session {
+        tags: vec!["v1".into()],
+        ..session("0197-4", 100, Some("fix"))
+    };
+    store.insert(&tagged).unwrap();
+    let interrupted = Session {
+        state: State::Interrupted,
+        ..session("0197-5", 100, None)
+    };
+    store.insert(&interrupted).unwrap();
+    let owed = store.insert(&session("0197-6", 100, Some("fix"))).unwrap();
+    store.owe(owed, "https://perf.example/core", 5).unwrap();
+
+    run(&[])
+        .expect_status(2)
+        .expect_stderr(&["nothing is to be deleted"]);
+    let rules = ["--failed", "90d", "--branches", "30d"];
+    let listed = run(&[&rules[..], &["--dry-run", "--format", "csv"]].concat()).expect_status(0);
+    assert!(
+        listed.stdout.contains("0197-2") && listed.stdout.contains("0197-5"),
+        "{listed:?}"
+    );
+    assert!(
+        !listed.stdout.contains("0197-1") && !listed.stdout.contains("0197-4"),
+        "{listed:?}"
+    );
+    assert_eq!(store.count(None).unwrap(), 6, "a list deletes nothing");
+    run(&rules)
+        .expect_status(0)
+        .expect_stderr(&["deleted 2 sessions"]);
+    let deleted = store.deleted().unwrap();
+    let whys: Vec<(&str, &str)> = deleted
+        .iter()
+        .map(|one| (one.id.as_str(), one.why.as_str()))
+        .collect();
+    assert_eq!(whys, [("0197-5", "failed"), ("0197-2", "of a branch")]);
+    run(&["--undelete", "0197-2"])
+        .expect_status(0)
+        .expect_stderr(&["as @7"]);
+    assert_eq!(store.session(7).unwrap().runs.len(), 4);
+    run(&["--undelete", "0197-2"])
+        .expect_status(2)
+        .expect_stderr(&["no session '0197-2' was deleted"]);
+    // After a week it can no longer be taken back, and is still known.
+    store.forget_deleted_before(i64::MAX).unwrap();
+    run(&["--undelete", "0197-5"])
+        .expect_status(2)
+        .expect_stderr(&["are no longer here"]);
+    assert_eq!(store.deleted().unwrap().len(), 1);
+}

@@ -1,0 +1,463 @@
+//! Sessions on their way to the server of a team: whatever is cut off, repeated, killed or full, each session that was
+//! acknowledged is there, once and whole.
+
+#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
+
+use super::arbitrary;
+use super::back_ends::{Place, on_both};
+use super::by_hand::{blank, run_of};
+use super::project::Project;
+use super::team_server::{BreakingLine, Server};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::json;
+use speedwell_model::{Calibration, Session, State};
+use speedwell_results::formats::json_lines;
+use speedwell_results::store::{Digest, Store};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+on_both! {
+    what_is_measured_arrives_whole_and_has_its_points
+    nothing_is_lost_while_the_server_is_away
+    files_of_other_tools_are_pushed
+    a_large_session_goes_in_parts_over_a_line_that_breaks
+    whatever_comes_twice_or_in_no_order_makes_one_session
+    what_differs_is_refused_and_nothing_is_replaced
+    a_server_that_is_killed_again_and_again_loses_nothing
+    what_was_deleted_is_not_taken_in_again
+}
+
+/// A project that measures quickly.
+fn measured() -> Project {
+    Project::new().with(
+        "g/a.fake",
+        "case len=16\n* 100 101 102 103 104 105 106 107\n",
+    )
+}
+
+/// The tables of the project `core` on a server.
+pub fn core(place: &Place) -> Store {
+    let store = place.open();
+    let project = store.project("core").unwrap().unwrap();
+    Store::open(&store.path_of(&project).unwrap()).unwrap()
+}
+
+/// A session that is over, with so many runs.
+pub fn session(id: &str, runs: u32) -> Session {
+    Session {
+        state: State::Complete,
+        runs: (0..runs)
+            .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
+            .collect(),
+        ..blank(id)
+    }
+}
+
+pub fn lines(session: &Session) -> Vec<u8> {
+    let mut text = Vec::new();
+    json_lines::write(session, &mut text).unwrap();
+    text
+}
+
+/// The same in both stores, with whatever follows from where it is left out.
+fn without_number(store: &Store, id: &str) -> Session {
+    let number = store.number_of_id(id).unwrap().unwrap();
+    let mut session = store.session(number).unwrap();
+    session.number = None;
+    if let Some(found) = &mut session.calibration {
+        found.session = 0;
+    }
+    session
+}
+
+fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
+    let project = measured();
+    let server = Server::of(&project, place);
+    let url = server.url();
+    let mut words = vec![
+        "run", "g", "-q", "-r", "4", "--push", &url, "--tag", "nightly",
+    ];
+    words.extend(["--variant", "old=X=1", "--variant", "new=X=2"]);
+    let run = |words: &[&str]| {
+        let mut command = project.command(words);
+        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
+        super::project::Answer::from(output.unwrap())
+    };
+    run(&words).expect_status(0).expect_stderr(&["sent @1 to"]);
+    let local = Store::open(&project.path(".speedwell/results.db")).unwrap();
+    let id = local.session(1).unwrap().id;
+    let there = core(place);
+    assert_eq!(without_number(&there, &id), without_number(&local, &id));
+    assert_eq!(there.sessions_without_points().unwrap(), [] as [i64; 0]);
+    let listed = run(&["push", "--list", "--format", "json"])
+        .expect_status(0)
+        .json();
+    let listed = listed.to_string();
+    assert!(
+        listed.contains("\"sent\"") && listed.contains(&id),
+        "{listed}"
+    );
+
+    // Asked for again, it is known; a calibration goes with its session.
+    run(&["push", "@1", "--to", &url]).expect_status(0);
+    let calibrated = Session {
+        calibration: Some(Calibration {
+            started_unix_ms: 1_750_000_000_000,
+            comparisons: 200,
+            false_alarms: 9,
+            expected_low: 4,
+            expected_high: 17,
+            ..Calibration::default()
+        }),
+        ..session("0197-ca11", 2)
+    };
+    std::fs::write(project.path("c.jsonl"), lines(&calibrated)).unwrap();
+    run(&["push", "c.jsonl", "--to", &url]).expect_status(0);
+    assert_eq!(without_number(&there, "0197-ca11"), calibrated);
+    assert_eq!(there.count(None).unwrap(), 2);
+}
+
+fn nothing_is_lost_while_the_server_is_away(place: &Place) {
+    let project = measured();
+    let mut server = Server::of(&project, place);
+    let url = server.url();
+    server.kill();
+    let token = server.token.clone();
+    let run = |words: &[&str]| {
+        let mut command = project.command(words);
+        let output = command.env("SPEEDWELL_TOKEN", &token).output();
+        super::project::Answer::from(output.unwrap())
+    };
+    let measure = ["run", "g", "-q", "-r", "2", "--push", &url];
+    run(&measure).expect_status(0).expect_stderr(&[
+        "warning: @1 could not be sent",
+        "speedwell push @1 --to http://127.0.0.1",
+    ]);
+    run(&[&measure[..], &["--push-required"]].concat()).expect_status(2);
+    run(&["push", "--wait", "1ms"])
+        .expect_status(2)
+        .expect_stderr(&["@2 could not be sent", "hint: it stays in the outbox"]);
+    // A job that ends keeps what could not be sent in a file.
+    run(&["push", "--wait", "1ms", "--spool", "out.jsonl"]).expect_status(0);
+    let kept = std::fs::read_to_string(project.path("out.jsonl")).unwrap();
+    assert_eq!(json_lines::read(&kept).unwrap().len(), 2);
+
+    server.start_again(&project, place);
+    // Another job, which has the file alone, and the one that measured.
+    let other = Project::new().with("out.jsonl", &kept);
+    let mut command = other.command(&["push", "out.jsonl", "--to", &url]);
+    let output = command.env("SPEEDWELL_TOKEN", &token).output().unwrap();
+    super::project::Answer::from(output).expect_status(0);
+    run(&["push", "--wait", "1m"])
+        .expect_status(0)
+        .expect_stderr(&["sent @1", "sent @2", "which had it"]);
+    assert_eq!(core(place).count(None).unwrap(), 2);
+    run(&["push"]).expect_status(0);
+}
+
+fn files_of_other_tools_are_pushed(place: &Place) {
+    let project = Project::new().with(
+        "google.json",
+        r#"{"context":{"date":"2025-01-01T00:00:00Z","host_name":"h","num_cpus":2,"mhz_per_cpu":1000,
+            "library_build_type":"release"},
+            "benchmarks":[{"name":"BM_a/8","run_name":"BM_a/8","run_type":"iteration","repetitions":1,
+            "repetition_index":0,"threads":1,"iterations":1000,"real_time":12.5,"cpu_time":12.0,"time_unit":"ns"}]}"#,
+    );
+    let server = Server::of(&project, place);
+    let push = |words: &[&str]| {
+        let mut command = project.command(words);
+        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
+        super::project::Answer::from(output.unwrap())
+    };
+    let url = server.url();
+    push(&["push", "google.json", "--to", &url]).expect_status(0);
+    push(&["push", "@1", "--to", &url]).expect_status(0);
+    let there = core(place);
+    assert_eq!(there.count(None).unwrap(), 1);
+    assert_eq!(there.session(1).unwrap().runs[0].case.benchmark, "BM_a/8");
+    push(&["push", "nothing.json", "--to", &url])
+        .expect_status(2)
+        .expect_stderr(&["neither a session nor a file"]);
+    push(&["push", "google.json"])
+        .expect_status(2)
+        .expect_stderr(&["where to?"]);
+}
+
+fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let line = BreakingLine::to(&server, 300, 40_000);
+    // Notes make it large; random digits cannot be packed well.
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(5);
+    let mut large = session("0197-1a49e", 90);
+    for run in &mut large.runs {
+        let notes = (0..50).map(|_| {
+            (0..130)
+                .map(|_| format!("{:016x}", dice.random::<u64>()))
+                .collect()
+        });
+        run.notes = notes.collect();
+    }
+    let text = lines(&large);
+    assert!(text.len() > 8 << 20, "{}", text.len());
+    std::fs::write(project.path("large.jsonl"), &text).unwrap();
+    let url = format!("http://{}/core", line.address);
+    let mut tries = 0;
+    loop {
+        let mut command = project.command(&["push", "large.jsonl", "--to", &url, "--wait", "1ms"]);
+        let output = command
+            .env("SPEEDWELL_TOKEN", &server.token)
+            .output()
+            .unwrap();
+        if output.status.success() {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 60, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(line.broken.load(Ordering::SeqCst) > 3, "the line held");
+    let there = core(place);
+    assert_eq!(without_number(&there, &large.id), large);
+    assert_eq!(there.arriving().unwrap(), []);
+}
+
+/// What a client may do with a session, in any order, as often as it likes; the answer may be lost each time.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Begin,
+    /// The lines from one place to another.
+    Part(usize, usize),
+    Finish,
+    Whole,
+}
+
+fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(29);
+    for seed in 0..12 {
+        let mut told = arbitrary::session(1000 + seed);
+        if told.state == State::Running {
+            told.state = State::Interrupted;
+        }
+        for run in &mut told.runs {
+            // No server takes a run of 584 years.
+            (run.wall_ns, run.started_unix_ms) = (run.wall_ns.min(1), run.started_unix_ms.max(0));
+            run.usage = None;
+        }
+        let text = lines(&told);
+        let starts: Vec<usize> = std::iter::once(0)
+            .chain(
+                text.iter()
+                    .enumerate()
+                    .filter(|(_, byte)| **byte == b'\n')
+                    .map(|(at, _)| at + 1),
+            )
+            .collect();
+        let count = starts.len() - 1;
+        let digest = Digest::of(&text).to_string();
+        let step = |step: Step, is_lost: bool| {
+            let (method, path, body) = match step {
+                Step::Begin => ("PUT", told.id.clone(), text[..starts[1]].to_vec()),
+                Step::Part(from, to) => (
+                    "PATCH",
+                    format!("{}?at={from}", told.id),
+                    text[starts[from]..starts[to]].to_vec(),
+                ),
+                Step::Finish => (
+                    "POST",
+                    format!("{}/finish", told.id),
+                    json!({"lines": count, "sha256": digest})
+                        .to_string()
+                        .into_bytes(),
+                ),
+                Step::Whole => ("PUT", format!("{}?sha256={digest}", told.id), text.clone()),
+            };
+            let path = format!("/api/v1/core/sessions/{path}");
+            if is_lost {
+                drop(server.send(method, &path, &[], &body).unwrap());
+                return;
+            }
+            let answer = server.try_ask(method, &path, &[], &body).unwrap();
+            assert!(
+                matches!(answer.status, 200 | 201 | 404 | 409),
+                "seed {seed} {step:?}: {answer:?}"
+            );
+            // What is acknowledged as stored is there.
+            if ["stored", "known"]
+                .iter()
+                .any(|state| answer.body["state"] == **state)
+            {
+                assert_eq!(answer.body["sha256"], digest, "seed {seed} {step:?}");
+            }
+        };
+        for _ in 0..dice.random_range(0..25) {
+            let next = match dice.random_range(0..10) {
+                0 | 1 => Step::Begin,
+                2 => Step::Finish,
+                3 if seed % 3 == 0 => Step::Whole,
+                _ if count < 2 => Step::Begin,
+                _ => {
+                    let from = dice.random_range(1..count);
+                    Step::Part(from, dice.random_range(from + 1..=count))
+                }
+            };
+            step(next, dice.random_range(0..4) == 0);
+        }
+        // Then somebody sends it as it ought to be sent.
+        let mut next = match server.ask("PUT", &told.id, &text[..starts[1]]).body {
+            body if body["state"] == "known" => usize::MAX,
+            body => body["lines"].as_u64().unwrap() as usize,
+        };
+        while next < count {
+            let path = format!("{}?at={next}", told.id);
+            let answer = server.ask("PATCH", &path, &text[starts[next]..starts[next + 1]]);
+            next = answer.body["lines"]
+                .as_u64()
+                .map_or(usize::MAX, |lines| lines as usize);
+        }
+        step(Step::Finish, false);
+        let there = core(place);
+        let mut expected = told.clone();
+        expected.number = None;
+        assert_eq!(without_number(&there, &told.id), expected, "seed {seed}");
+    }
+    assert_eq!(core(place).count(None).unwrap(), 12);
+}
+
+fn what_differs_is_refused_and_nothing_is_replaced(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let one = session("0197-d1ff", 4);
+    let other = session("0197-d1ff", 5);
+    let whole = |session: &Session| {
+        let text = lines(session);
+        let path = format!("{}?sha256={}", session.id, Digest::of(&text));
+        server.ask("PUT", &path, &text)
+    };
+    whole(&one).expect(201, "stored");
+    whole(&one).expect(200, "known");
+    let refused = whole(&other).refused(409, "another session '0197-d1ff' is here");
+    assert_eq!(refused.body["here"], Digest::of(&lines(&one)).to_string());
+    assert_eq!(refused.body["sent"], Digest::of(&lines(&other)).to_string());
+    assert_eq!(without_number(&core(place), "0197-d1ff"), one);
+
+    std::fs::write(project.path("other.jsonl"), lines(&other)).unwrap();
+    let push = |words: &[&str]| {
+        let mut command = project.command(words);
+        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
+        super::project::Answer::from(output.unwrap())
+    };
+    push(&["push", "other.jsonl", "--to", &server.url()])
+        .expect_status(2)
+        .expect_stderr(&["does not take @1", "another session '0197-d1ff' is here"]);
+    push(&["push", "--list"])
+        .expect_status(0)
+        .expect_stdout(&["refused", "another session"]);
+    push(&["doctor"]).expect_stdout(&["1 session is refused"]);
+}
+
+fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
+    let kills = std::env::var("SPEEDWELL_KILLS").map_or(3, |kills| kills.parse().unwrap());
+    let project = Project::new();
+    let mut server = Server::of(&project, place);
+    let mut acknowledged: Vec<String> = Vec::new();
+    let mut number = 0;
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(31);
+    for _ in 0..kills {
+        let count = AtomicUsize::new(0);
+        let wanted = dice.random_range(8..40);
+        let sent: Vec<String> = std::thread::scope(|scope| {
+            let (server, count) = (&server, &count);
+            let clients: Vec<_> = (0..8)
+                .map(|client| {
+                    let first = number + client * 1000;
+                    scope.spawn(move || send_until_it_breaks(server, first, count))
+                })
+                .collect();
+            while count.load(Ordering::SeqCst) < wanted {
+                std::thread::yield_now();
+            }
+            server.strike();
+            let sent = clients
+                .into_iter()
+                .flat_map(|client| client.join().unwrap());
+            sent.collect()
+        });
+        number += 8000;
+        acknowledged.extend(sent);
+        server.kill();
+        server.start_again(&project, place);
+    }
+    assert!(acknowledged.len() > kills, "{}", acknowledged.len());
+    let there = core(place);
+    for id in &acknowledged {
+        assert_eq!(without_number(&there, id).runs.len(), 4, "{id}");
+    }
+    let stored = there.count(None).unwrap();
+    assert!((acknowledged.len()..=acknowledged.len() + 8 * kills).contains(&stored));
+    let listed = there.list(None).unwrap();
+    assert!(
+        listed.iter().all(|overview| overview.runs == 4),
+        "one is there in parts"
+    );
+    eprintln!(
+        "{kills} kills: {} acknowledged, {stored} stored, 0 in parts",
+        acknowledged.len()
+    );
+}
+
+/// Sends sessions one after the other until the line breaks; returns those that were acknowledged.
+fn send_until_it_breaks(server: &Server, first: usize, count: &AtomicUsize) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    for number in first..first + 1000 {
+        let session = session(&format!("0197-{number:08x}"), 4);
+        let text = lines(&session);
+        let path = format!(
+            "/api/v1/core/sessions/{}?sha256={}",
+            session.id,
+            Digest::of(&text)
+        );
+        match server.try_ask("PUT", &path, &[], &text) {
+            Ok(answer) if answer.status == 201 => {
+                acknowledged.push(session.id);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+            Err(_) => break,
+        }
+    }
+    acknowledged
+}
+
+fn what_was_deleted_is_not_taken_in_again(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let one = session("0197-de1", 3);
+    std::fs::write(project.path("one.jsonl"), lines(&one)).unwrap();
+    let push = |words: &[&str]| {
+        let mut command = project.command(words);
+        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
+        super::project::Answer::from(output.unwrap())
+    };
+    let url = server.url();
+    push(&["push", "one.jsonl", "--to", &url]).expect_status(0);
+    server.ask("DELETE", "0197-de1", b"").expect(200, "deleted");
+    server
+        .ask("GET", "0197-de1", b"")
+        .refused(404, "there is no session");
+    let other = Project::new().with("one.jsonl", std::str::from_utf8(&lines(&one)).unwrap());
+    let mut command = other.command(&["push", "one.jsonl", "--to", &url]);
+    let output = command
+        .env("SPEEDWELL_TOKEN", &server.token)
+        .output()
+        .unwrap();
+    super::project::Answer::from(output)
+        .expect_status(2)
+        .expect_stderr(&["was deleted from this server", "--undelete"]);
+    let mut there = core(place);
+    assert_eq!(there.deleted().unwrap().len(), 1);
+    there.undelete("0197-de1").unwrap();
+    assert_eq!(without_number(&there, "0197-de1"), one);
+    assert_eq!(there.deleted().unwrap(), []);
+}

@@ -1,0 +1,335 @@
+//! What a server takes from strangers, and what not: sessions that are too much or damaged, bombs, tokens for something else.
+//! The threats that are numbered here are those of docs/guide/server.md.
+
+#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
+
+use super::back_ends::{Place, on_both};
+use super::project::Project;
+use super::push::{core, lines, session};
+use super::team_server::Server;
+use serde_json::json;
+use speedwell_results::store::{Digest, line_count};
+use std::path::PathBuf;
+
+on_both! {
+    what_is_too_much_or_damaged_is_refused_with_its_line
+    a_token_pushes_to_its_project_its_branches_and_its_machines
+    a_bomb_is_refused_before_it_is_unpacked
+}
+
+fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let good = lines(&session("0197-11", 2));
+    let whole = |text: &[u8]| {
+        let path = format!("0197-11?sha256={}", Digest::of(text));
+        server.ask("PUT", &path, text)
+    };
+    let edited = |from: &str, to: &str| {
+        let text = String::from_utf8(good.clone()).unwrap();
+        assert!(text.contains(from), "{from} in {text}");
+        text.replacen(from, to, 1).into_bytes()
+    };
+    let deep = format!("{}{}", "[".repeat(70), "]".repeat(70));
+    let many = (0..70)
+        .map(|n| format!("[\"p{n}\",1]"))
+        .collect::<Vec<_>>()
+        .join(",");
+    for (text, status, words) in [
+        (
+            edited("\"slot\":0", &format!("\"x\":{deep},\"slot\":0")),
+            413,
+            "line 2 is nested deeper than 64",
+        ),
+        (
+            edited("buffers/fill.js", &"a".repeat(5000)),
+            413,
+            "the benchmark 'aaaa",
+        ),
+        (
+            edited("[\"len\",0", &format!("{many},[\"len\",0")),
+            413,
+            "more than 64 parameters",
+        ),
+        (
+            edited("buffers", "buf\\u0000fers"),
+            413,
+            "line 1 holds the character NUL",
+        ),
+        (
+            edited("\"value\":100.0", "\"value\":1e999"),
+            400,
+            "line 2: number out of range",
+        ),
+        (
+            edited("\"wall_ns\":1000", "\"wall_ns\":18446744073709551615"),
+            400,
+            "run 1 takes longer than a year",
+        ),
+        (
+            edited(
+                "\"started_unix_ms\":1750000000000",
+                "\"started_unix_ms\":9223372036854775807",
+            ),
+            400,
+            "before 1970 or after 9999",
+        ),
+        (
+            edited("\"state\":\"complete\"", "\"state\":\"running\""),
+            400,
+            "still being measured",
+        ),
+        (
+            edited("\"id\":\"0197-11\"", "\"id\":\"0197-12\""),
+            400,
+            "the header is of session '0197-12'",
+        ),
+        (
+            good[..good.len() - 30].to_vec(),
+            400,
+            "the last line does not end",
+        ),
+        (b"{}\n".to_vec(), 400, "the header of a session"),
+        (b"\xff\xfe\n".to_vec(), 400, "no UTF-8"),
+    ] {
+        whole(&text).refused(status, words);
+    }
+    let swapped = format!("0197-11?sha256={}", Digest::of(b"x"));
+    server
+        .ask("PUT", &swapped, &good)
+        .refused(409, "not those that were sent");
+    server
+        .ask("PUT", "0197-11", &good)
+        .refused(400, "the header of a session is one line");
+    server
+        .ask("PATCH", "0197-11?at=1", b"{}\n")
+        .refused(404, "was not begun");
+    server
+        .ask("PATCH", "0197-11?at=0", b"{}\n")
+        .refused(400, "the place of the lines");
+    server
+        .ask("PUT", "..%2f..%2fetc", &good)
+        .refused(400, "the identity of a session");
+    server
+        .ask("POST", "0197-11", b"")
+        .refused(405, "POST is not among");
+
+    // A header, lines that are no lines of a session, and the end: nothing of it is left.
+    let header = &good[..=good.iter().position(|byte| *byte == b'\n').unwrap()];
+    server.ask("PUT", "0197-11", header).expect(200, "arriving");
+    server
+        .ask("PATCH", "0197-11?at=1", b"{\"run\":7}\n")
+        .expect(200, "arriving");
+    let text = [header, b"{\"run\":7}\n"].concat();
+    let end = json!({"lines": 2, "sha256": Digest::of(&text).to_string()}).to_string();
+    server
+        .ask("POST", "0197-11/finish", end.as_bytes())
+        .refused(400, "line 2");
+    server
+        .ask("GET", "0197-11/upload", b"")
+        .refused(404, "nothing is known");
+    whole(&good).expect(201, "stored");
+    assert_eq!(line_count(&good), 3);
+    assert_eq!(core(place).count(None).unwrap(), 1);
+    let back = server.ask("GET", "0197-11", b"");
+    assert_eq!(back.body.as_str().unwrap().as_bytes(), &good[..]);
+}
+
+/// Threats T10 and T11: every address of the API with every kind of token; and sessions of branches and machines that a token
+/// does not speak for.
+fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let db = place.path();
+    let token = |words: &[&str]| {
+        let begin = ["serve", "token", "add", "t", "--db", db.to_str().unwrap()];
+        let made = project.run(&[&begin[..], words].concat()).expect_status(0);
+        format!("Bearer {}", made.stdout.trim())
+    };
+    project
+        .run(&[
+            "serve",
+            "project",
+            "add",
+            "other",
+            "--db",
+            db.to_str().unwrap(),
+        ])
+        .expect_status(0);
+    let secret = session("0197-5ec2e7", 2);
+    let text = lines(&secret);
+    let path = format!("0197-5ec2e7?sha256={}", Digest::of(&text));
+    server.ask("PUT", &path, &text).expect(201, "stored");
+    let kinds = [
+        (
+            "push other",
+            token(&["--scope", "push", "--project", "other"]),
+        ),
+        (
+            "read other",
+            token(&["--scope", "read", "--project", "other"]),
+        ),
+        (
+            "admin other",
+            token(&["--scope", "admin", "--project", "other"]),
+        ),
+        (
+            "read core",
+            token(&["--scope", "read", "--project", "core"]),
+        ),
+        ("none", String::new()),
+    ];
+    let document = server
+        .try_ask("GET", "/api/v1/openapi.json", &[], b"")
+        .unwrap();
+    for (path, operations) in document.body["paths"].as_object().unwrap() {
+        if !path.contains("{project}") {
+            continue;
+        }
+        for method in operations
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|name| name.to_uppercase())
+        {
+            for (name, bearer) in &kinds {
+                let path = path
+                    .replace("{project}", "core")
+                    .replace("{id}", &secret.id);
+                let answer = server
+                    .try_ask(&method, &path, &[("Authorization", bearer)], b"")
+                    .unwrap();
+                let may = *name == "read core" && method == "GET";
+                let refused = if *name == "none" { 401 } else { 403 };
+                // A comparison needs two sessions, which only those are told who may compare.
+                let is_refused = [401, 403].contains(&answer.status);
+                let words = format!("{name}: {method} {path}: {answer:?}");
+                assert_eq!(is_refused, !may, "{words}");
+                assert!(may || answer.status == refused, "{words}");
+                let said = answer.body.to_string();
+                assert!(
+                    may || !said.contains("buffers/fill.js"),
+                    "{name}: {method} {path}"
+                );
+            }
+        }
+    }
+    // The same identity in another project says nothing of the one here.
+    let bearer = &kinds[0].1;
+    let there = format!("/api/v1/other/sessions/{path}");
+    let answer = server
+        .try_ask("PUT", &there, &[("Authorization", bearer)], &text)
+        .unwrap();
+    answer.expect(201, "stored");
+
+    let bound = [
+        "--scope",
+        "push",
+        "--project",
+        "core",
+        "--branch",
+        "pr/1",
+        "--machine",
+        "lab",
+    ];
+    let bearer = token(&bound);
+    let of = |id: &str, branch: &str, machine: &str| {
+        let mut session = session(id, 1);
+        session.environment.machine = Some(machine.to_owned());
+        session.origin = Some(speedwell_model::Origin {
+            revision: "abc".to_owned(),
+            branch: Some(branch.to_owned()),
+            ..Default::default()
+        });
+        let text = lines(&session);
+        let path = format!("/api/v1/core/sessions/{id}?sha256={}", Digest::of(&text));
+        server
+            .try_ask("PUT", &path, &[("Authorization", &bearer)], &text)
+            .unwrap()
+    };
+    of("0197-b1", "main", "lab").refused(403, "may not push sessions of the branch 'main'");
+    of("0197-b2", "pr/1", "mine").refused(403, "may not push sessions of the machine 'mine'");
+    of("0197-b3", "pr/1", "lab").expect(201, "stored");
+    let refused = "SELECT count(*) FROM audit WHERE what = 'push' AND result LIKE '%may not%'";
+    assert_eq!(place.number(refused), 2);
+    let done = "SELECT count(*) FROM audit WHERE what = 'push' AND result = 'done'";
+    assert_eq!(place.number(done), 3);
+}
+
+/// Threat T4, in the program that is served: 10 GB of zeros in 10 MB take no memory.
+fn a_bomb_is_refused_before_it_is_unpacked(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let text = lines(&session("0197-b0", 1));
+    let path = format!("0197-b0?sha256={}", Digest::of(&text));
+    server.ask("PUT", &path, &text).expect(201, "stored");
+    let before = server.peak_kb();
+    // As many blocks of zeros as make 64 MiB from each 64 KiB: gzip of gzip is not unpacked twice.
+    let zeros = vec![0_u8; 32 << 20];
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..8 {
+        std::io::Write::write_all(&mut packer, &zeros).unwrap();
+    }
+    let bomb = packer.finish().unwrap();
+    let path = format!("/api/v1/core/sessions/{path}");
+    let fields = [("Content-Encoding", "gzip")];
+    for _ in 0..4 {
+        let answer = server.try_ask("PUT", &path, &fields, &bomb).unwrap();
+        assert_eq!(answer.status, 413, "{answer:?}");
+    }
+    let grown = server.peak_kb() - before;
+    eprintln!(
+        "a bomb of {} bytes: the server grew by {grown} kB",
+        bomb.len()
+    );
+    assert!(grown < 80 << 10, "{grown} kB");
+    server
+        .ask("GET", "0197-b0/upload", b"")
+        .expect(200, "known");
+}
+
+/// The document of the API is one, and each address in it answers.
+#[test]
+fn the_description_of_the_api_is_valid_and_complete() {
+    let project = Project::new();
+    let place = Place::file();
+    let server = Server::of(&project, &place);
+    let document = server
+        .try_ask("GET", "/api/v1/openapi.json", &[], b"")
+        .unwrap();
+    assert_eq!(document.status, 200);
+    let paths = document.body["paths"].as_object().unwrap().clone();
+    assert!(paths.len() >= 4, "{paths:?}");
+    for (path, operations) in &paths {
+        let path = path.replace("{project}", "core").replace("{id}", "0197-0");
+        for method in operations.as_object().unwrap().keys() {
+            let answer = server
+                .try_ask(&method.to_uppercase(), &path, &[], b"")
+                .unwrap();
+            let is_known =
+                !(answer.status == 404 && answer.body["error"] == "there is no such address");
+            assert!(
+                is_known && answer.status < 500 && answer.status != 405,
+                "{method} {path}: {answer:?}"
+            );
+        }
+    }
+    let file = project.path("openapi.json");
+    std::fs::write(&file, document.body.to_string()).unwrap();
+    validate(&file);
+}
+
+fn validate(file: &PathBuf) {
+    let mut python = std::process::Command::new("python3");
+    let found = python
+        .args(["-m", "openapi_spec_validator"])
+        .arg(file)
+        .output();
+    match found {
+        Ok(said) if String::from_utf8_lossy(&said.stderr).contains("No module named") => {
+            eprintln!("skipped: openapi-spec-validator is not installed");
+        }
+        Ok(said) => assert!(said.status.success(), "{said:?}"),
+        Err(_) => eprintln!("skipped: there is no Python"),
+    }
+}

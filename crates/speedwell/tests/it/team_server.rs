@@ -1,0 +1,257 @@
+//! A server of a team over a file or PostgreSQL, a client that says what it likes, and a line between them that breaks.
+
+use super::back_ends::Place;
+use super::project::Project;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Longer than any answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server that runs until the test ends, or it is killed.
+pub struct Server {
+    child: Child,
+    pub address: String,
+    /// May do everything.
+    pub token: String,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Server {
+    /// Serves the tables of a place on a free port, with a project `core` and a token for everything.
+    pub fn of(home: &Project, place: &Place) -> Server {
+        let db = place.path();
+        let db = db.to_str().unwrap();
+        let made = home.run(&["serve", "project", "add", "core", "--db", db]);
+        made.expect_status(0);
+        let words = [
+            "serve", "token", "add", "ci", "--scope", "admin", "--db", db,
+        ];
+        let token = home.run(&words).expect_status(0).stdout.trim().to_owned();
+        let (child, address) = start(home, db, "0");
+        Server {
+            child,
+            address,
+            token,
+        }
+    }
+
+    /// The address of the project.
+    pub fn url(&self) -> String {
+        format!("http://{}/core", self.address)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    /// The most memory that it held so far, in kB.
+    pub fn peak_kb(&self) -> i64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let figure = line.and_then(|line| line.split_whitespace().next());
+        figure.and_then(|figure| figure.parse().ok()).unwrap()
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub fn strike(&self) {
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::KILL).unwrap();
+    }
+
+    /// Ends it as a machine does that loses its power.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Serves the same again, at the same address.
+    pub fn start_again(&mut self, home: &Project, place: &Place) {
+        let port = self.address.rsplit(':').next().unwrap().to_owned();
+        let db = place.path();
+        (self.child, _) = start(home, db.to_str().unwrap(), &port);
+    }
+
+    /// The answer to a request to `/api/v1/core/sessions/...`.
+    pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+        let path = format!("/api/v1/core/sessions/{path}");
+        self.try_ask(method, &path, &[], body).unwrap()
+    }
+
+    /// The answer to any request, with these fields, of which an empty one is left out; an error where the line breaks.
+    pub fn try_ask(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Answer> {
+        let mut stream = self.send(method, path, fields, body)?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let broken = || std::io::Error::other("the answer breaks off");
+        let (head, body) = text.split_once("\r\n\r\n").ok_or_else(broken)?;
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+        Ok(Answer {
+            status: status.ok_or_else(broken)?,
+            body: serde_json::from_str(body).unwrap_or(Value::String(body.to_owned())),
+        })
+    }
+
+    /// A request whose answer nobody has read yet.
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
+        if !fields.iter().any(|(name, _)| *name == "Authorization") {
+            head += &format!("Authorization: Bearer {}\r\n", self.token);
+        }
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += &format!(
+            "Connection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)?;
+        Ok(stream)
+    }
+}
+
+fn start(home: &Project, db: &str, port: &str) -> (Child, String) {
+    let mut command = home.command(&["serve", "--port", port, "--private", "--db", db]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut said).unwrap();
+    let address = said.split_once("http://");
+    let (_, address) = address.unwrap_or_else(|| panic!("no address: {said}"));
+    let address = address.split('/').next().unwrap().to_owned();
+    // Whatever else it says must not fill the pipe.
+    std::thread::spawn(move || {
+        let mut rest = Vec::new();
+        let _ = stderr.read_to_end(&mut rest);
+    });
+    (child, address)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn expect(self, status: u16, state: &str) -> Answer {
+        assert_eq!(self.status, status, "{self:#?}");
+        assert_eq!(self.body["state"], state, "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn refused(self, status: u16, words: &str) -> Answer {
+        assert_eq!(self.status, status, "{self:#?}");
+        let error = self.body["error"].as_str().unwrap_or_default();
+        assert!(error.contains(words), "no {words:?} in {self:#?}");
+        self
+    }
+}
+
+/// A line to a server that breaks after so many bytes towards it, each time after some more, until it holds.
+pub struct BreakingLine {
+    pub address: String,
+    /// Connections that were broken.
+    pub broken: Arc<AtomicU64>,
+}
+
+impl BreakingLine {
+    pub fn to(server: &Server, first: u64, more: u64) -> BreakingLine {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (there, broken) = (server.address.clone(), Arc::new(AtomicU64::new(0)));
+        let counted = broken.clone();
+        std::thread::spawn(move || {
+            let mut limit = first;
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = TcpStream::connect(&there) else {
+                    continue;
+                };
+                if carry(&client, &server, &there, limit) {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    limit += more;
+                }
+            }
+        });
+        BreakingLine { address, broken }
+    }
+}
+
+/// Carries bytes until the limit is reached, which is told, or one side ends. The name of the server is put right, since it
+/// answers under its own only.
+fn carry(client: &TcpStream, server: &TcpStream, there: &str, limit: u64) -> bool {
+    let answers = {
+        let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        })
+    };
+    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let own = client.local_addr().unwrap().to_string();
+    let mut sent = 0;
+    let mut bytes = vec![0; 16 << 10];
+    let is_broken = loop {
+        let Ok(read) = from.read(&mut bytes) else {
+            break false;
+        };
+        if read == 0 {
+            break false;
+        }
+        let mut part = bytes[..read].to_vec();
+        let named = part
+            .windows(own.len())
+            .position(|found| found == own.as_bytes());
+        if let Some(at) = named {
+            part.splice(at..at + own.len(), there.bytes());
+        }
+        sent += read as u64;
+        if sent > limit {
+            break true;
+        }
+        if to.write_all(&part).is_err() {
+            break false;
+        }
+    };
+    let _ = server.shutdown(Shutdown::Both);
+    if is_broken {
+        let _ = client.shutdown(Shutdown::Both);
+    }
+    let _ = answers.join();
+    is_broken
+}

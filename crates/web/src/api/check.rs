@@ -1,0 +1,240 @@
+//! What a session may be that a stranger sends: how deep, how wide, how long its names, which numbers.
+//!
+//! The text is looked through before anything is made of it, so that what is refused takes no memory; what needs to know
+//! what a name is, is checked once the session was read. Every refusal names the line, counted from 1.
+
+use super::problem::Problem;
+use axum::http::StatusCode;
+use speedwell_model::{Session, Usage, Value};
+
+/// Bytes of a line.
+const LINE: usize = 16 << 20;
+/// Brackets within brackets.
+const DEPTH: usize = 64;
+/// Keys of a line with data: 250,000 samples have so many.
+const KEYS: usize = 1_000_000;
+/// Keys of a header, each of which may become a variant or a program.
+const HEADER_KEYS: usize = 100_000;
+/// Bytes of a name.
+const NAME: usize = 4 << 10;
+/// Parameters of a case.
+const PARAMETERS: usize = 64;
+/// The last millisecond of the year 9999.
+const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
+/// Nanoseconds of a year: no run takes longer.
+const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
+
+/// Looks through lines of which the first is line `at` of the session, counted from 0, without reading them.
+///
+/// # Errors
+/// 400 or 413, with the line.
+pub fn lines(text: &[u8], at: u64) -> Result<(), Problem> {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return Err(Problem::bad("the body is no UTF-8"));
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(
+            Problem::bad("the last line does not end").hint("send whole lines, each with its end")
+        );
+    }
+    for (line, number) in text.lines().zip(at..) {
+        let most_keys = if number == 0 { HEADER_KEYS } else { KEYS };
+        let fault = match scan(line.as_bytes()) {
+            _ if line.len() > LINE => Some("is longer than 16 MiB".to_owned()),
+            _ if line.trim().is_empty() => Some("is empty".to_owned()),
+            found if found.depth > DEPTH => Some(format!("is nested deeper than {DEPTH}")),
+            found if found.keys > most_keys => Some(format!("has more than {most_keys} keys")),
+            found if found.has_nul => Some("holds the character NUL".to_owned()),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            let words = format!("line {} {fault}", number + 1);
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+        }
+    }
+    Ok(())
+}
+
+/// What was seen in a line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    depth: usize,
+    keys: usize,
+    has_nul: bool,
+}
+
+/// Looks through a line of JSON, which need not be valid.
+fn scan(line: &[u8]) -> Seen {
+    let mut seen = Seen::default();
+    let mut depth = 0_usize;
+    let mut is_text = false;
+    let mut at = 0;
+    while at < line.len() {
+        match (is_text, line[at]) {
+            (true, b'\\') => {
+                seen.has_nul |= line[at..].starts_with(b"\\u0000");
+                at += 1;
+            }
+            (_, b'"') => is_text = !is_text,
+            (_, 0) => seen.has_nul = true,
+            (false, b'{' | b'[') => {
+                depth += 1;
+                seen.depth = seen.depth.max(depth);
+            }
+            (false, b'}' | b']') => depth = depth.saturating_sub(1),
+            (false, b':') => seen.keys += 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    seen
+}
+
+/// Checks a session that was read: whether it is the one that is announced, and what its names and numbers are like.
+///
+/// # Errors
+/// 400 or 413.
+pub fn session(session: &Session, id: &str) -> Result<(), Problem> {
+    if session.id != id {
+        let words = format!(
+            "the header is of session '{}', not '{id}'",
+            short(&session.id)
+        );
+        return Err(Problem::bad(words));
+    }
+    if session.state == speedwell_model::State::Running {
+        return Err(
+            Problem::bad("the session is still being measured").hint("push it when it is over")
+        );
+    }
+    let is_time = |at: i64| (0..=LATEST_UNIX_MS).contains(&at);
+    if !is_time(session.started_unix_ms) {
+        return Err(Problem::bad("the session begins before 1970 or after 9999"));
+    }
+    names(session)?;
+    for (run, place) in session.runs.iter().zip(1..) {
+        let words = |what: &str| Problem::bad(format!("run {place} {what}"));
+        if !is_time(run.started_unix_ms) {
+            return Err(words("begins before 1970 or after 9999"));
+        }
+        if run.wall_ns > LONGEST_NS {
+            return Err(words("takes longer than a year"));
+        }
+        if run.usage.is_some_and(|usage| is_huge(&usage)) {
+            return Err(words("used more than can be"));
+        }
+        if run.case.values.len() > PARAMETERS {
+            return Err(words("is of a case with more than 64 parameters").too_large());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a figure of what a run used is one that no machine has, and that sums of would overflow.
+fn is_huge(usage: &Usage) -> bool {
+    let figures = [
+        Some(usage.user_ns),
+        Some(usage.system_ns),
+        Some(usage.max_rss_bytes),
+        Some(usage.involuntary_switches),
+        usage.voluntary_switches,
+        usage.minor_faults,
+        usage.major_faults,
+        usage.migrations,
+    ];
+    figures.into_iter().flatten().any(|figure| figure > 1 << 56)
+}
+
+/// Refuses names that are too long.
+fn names(session: &Session) -> Result<(), Problem> {
+    let check = |what: &str, name: &str| match name.len() {
+        0..=NAME => Ok(()),
+        bytes => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "the {what} '{}...' has {bytes} bytes, and 4,096 is the most",
+                short(name)
+            ),
+        )),
+    };
+    for tag in &session.tags {
+        check("tag", tag)?;
+    }
+    for metric in &session.metrics {
+        check("metric", &metric.name)?;
+        check("unit", &metric.unit)?;
+    }
+    for variant in &session.variants {
+        check("variant", &variant.name)?;
+    }
+    if let Some(origin) = &session.origin {
+        check("revision", &origin.revision)?;
+        check("branch", origin.branch.as_deref().unwrap_or_default())?;
+    }
+    let profiled = session.profiles.iter().map(|profile| &profile.case);
+    let measured = session.runs.iter().map(|run| &*run.case);
+    for case in measured.chain(profiled) {
+        check("benchmark", &case.benchmark)?;
+        for (name, value) in &case.values {
+            check("parameter", name)?;
+            if let Value::Text(text) = value {
+                check("value", text)?;
+            }
+        }
+    }
+    for run in &session.runs {
+        check("variant", &run.variant)?;
+        for sample in &run.samples {
+            check("metric", &sample.metric)?;
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of a name.
+fn short(name: &str) -> String {
+    name.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(text: &str) -> u16 {
+        let refused = lines(text.as_bytes(), 1).err();
+        refused.map_or(200, |problem| problem.status.as_u16())
+    }
+
+    #[test]
+    fn brackets_in_texts_and_escapes_do_not_count() {
+        let line = br#"{"a":"[[[{\"\\","b":[1,{"c:d":2}]}"#;
+        assert_eq!(
+            scan(line),
+            Seen {
+                depth: 3,
+                keys: 3,
+                has_nul: false
+            }
+        );
+        assert!(scan(br#""\u0000""#).has_nul);
+        assert!(!scan(br#""\\u0000""#).has_nul);
+    }
+
+    #[test]
+    fn what_is_too_deep_too_wide_or_too_long_is_refused_with_its_line() {
+        let nested = |deep: usize| format!("{}{}\n", "[".repeat(deep), "]".repeat(deep));
+        assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
+        let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));
+        assert_eq!((status(&keys(KEYS)), status(&keys(KEYS + 1))), (200, 413));
+        let header = lines(keys(HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
+        assert!(header.error.contains("line 1 has more"), "{header:?}");
+        let long = format!("\"{}\"\n", "a".repeat(LINE));
+        assert_eq!(status(&long), 413);
+        let second = lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
+        assert!(second.error.contains("line 8 holds"), "{second:?}");
+        assert_eq!(
+            (status("{}"), status("{}\n\n{}\n"), status("")),
+            (400, 413, 200)
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! What programs ask of the server, below `/api/v1/`: sessions come in here, and figures go out.
+//!
+//! Decides which addresses there are and who may ask what; `routes.rs` is the table of them, of which the OpenAPI document
+//! is made. v1 only grows. Answers are JSON, refusals are [`problem::Problem`]s. Start at [`router`].
+
+mod call;
+mod check;
+mod openapi;
+mod pages;
+mod problem;
+mod routes;
+mod sessions;
+mod writers;
+
+use crate::access;
+use crate::site::Site;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::routing::any;
+use call::Call;
+use problem::Problem;
+use serde_json::Value;
+use speedwell_serve::Client;
+use speedwell_serve::blocking::{Pool, QUEUE};
+use std::sync::Arc;
+use writers::Writers;
+
+/// Threads that take sessions in: reading them is the work, writing them happens one after the other.
+const THREADS: usize = 4;
+
+/// Bytes of a body, unpacked.
+const BODY: usize = 64 << 20;
+
+/// The API of a site.
+#[derive(Debug)]
+struct Api {
+    site: Arc<Site>,
+    writers: Writers,
+    pool: Pool,
+}
+
+/// All of it.
+///
+/// # Errors
+/// The system gives no more threads.
+pub fn router(site: Arc<Site>) -> anyhow::Result<Router> {
+    let api = Api {
+        site,
+        writers: Writers::default(),
+        pool: Pool::new("api", THREADS, QUEUE)?,
+    };
+    let router = Router::new().route("/api/{*rest}", any(handle));
+    Ok(router.with_state(Arc::new(api)))
+}
+
+async fn handle(
+    State(api): State<Arc<Api>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response<Body> {
+    answered(api, client, request)
+        .await
+        .unwrap_or_else(Problem::answer)
+}
+
+async fn answered(
+    api: Arc<Api>,
+    client: Client,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let (route, names) = routes::found(&parts.method, parts.uri.path())?;
+    let (api_pool, heavy) = (api.pool.clone(), api.site.heavy.clone());
+    // Who may not ask is told so before anything is read of what he sends.
+    let caller = {
+        let (api, headers, names) = (api.clone(), parts.headers.clone(), names.clone());
+        let ask = move || {
+            let caller = access::caller(&api.site, &headers, &client)?;
+            let allowed = caller.ensure_may(route.need, names.first().map(String::as_str));
+            allowed.map(|()| caller)
+        };
+        api_pool.run(ask).await??
+    };
+    let body = to_bytes(body, BODY).await;
+    let body = body.map_err(|_| Problem::bad("the body cannot be read"))?;
+    let work = move || {
+        let call = Call {
+            site: &api.site,
+            writers: &api.writers,
+            names: &names,
+            query: parts.uri.query().unwrap_or_default(),
+            body: &body,
+            caller: &caller,
+        };
+        (route.answer)(&call)
+    };
+    let pool = if route.is_heavy { heavy } else { api_pool };
+    pool.run(work).await?
+}
+
+/// An answer in JSON.
+fn reply(status: StatusCode, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_string() + "\n"));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

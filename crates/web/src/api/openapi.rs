@@ -1,0 +1,110 @@
+//! The OpenAPI document, made of the table of addresses, so that it names all of them and no other.
+
+use super::routes::{ROUTES, Route, Takes};
+use crate::access::Need;
+use serde_json::{Map, Value, json};
+
+/// The document (<https://spec.openapis.org/oas/v3.1.0>).
+pub fn document() -> Value {
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let path = format!("/api/v1/{}", route.path);
+        let known = paths.entry(path).or_insert_with(|| json!({}));
+        known[route.method.to_lowercase()] = operation(route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Speedwell",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "Results of measurements: sessions go in, comparisons and trends come out",
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "speedwell serve token add makes one",
+            }},
+            "schemas": {"Problem": problem()},
+        },
+    })
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "object",
+        "required": ["error", "hint"],
+        "properties": {
+            "error": {"type": "string", "description": "what is wrong"},
+            "hint": {"type": ["string", "null"], "description": "what helps"},
+            "lines": {
+                "type": "integer",
+                "description": "where a pushed session goes on: the number of lines that are here",
+            },
+            "here": {"type": "string", "description": "the digest of the session that is here"},
+            "sent": {"type": "string", "description": "the digest of the one that was sent"},
+        },
+    })
+}
+
+fn operation(route: &Route) -> Value {
+    let mut responses = Map::new();
+    for (status, what) in route.gives {
+        let kind = match route.path {
+            "{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
+            _ => "application/json",
+        };
+        let content = json!({kind: {}});
+        let response = json!({"description": what, "content": content});
+        responses.insert(status.to_string(), response);
+    }
+    let refusal = json!({"$ref": "#/components/schemas/Problem"});
+    responses.insert(
+        "default".to_owned(),
+        json!({
+            "description": "why not, and what helps",
+            "content": {"application/problem+json": {"schema": refusal}},
+        }),
+    );
+    let mut operation = json!({
+        "summary": route.summary,
+        "operationId": name_of(route),
+        "parameters": parameters(route),
+        "responses": responses,
+    });
+    if route.need != Need::Nothing {
+        operation["security"] = json!([{"token": []}]);
+    }
+    let takes = match route.takes {
+        Takes::Nothing => None,
+        Takes::Lines => Some("application/jsonl"),
+        Takes::Json => Some("application/json"),
+    };
+    if let Some(kind) = takes {
+        operation["requestBody"] = json!({"required": true, "content": {kind: {}}});
+    }
+    operation
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let names = route.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        let text = json!({"type": "string"});
+        Some(json!({"name": name, "in": "path", "required": true, "schema": text}))
+    });
+    let keys = route.query.iter().map(|(name, what)| {
+        let text = json!({"type": "string"});
+        json!({"name": name, "in": "query", "description": what, "schema": text})
+    });
+    names.chain(keys).collect()
+}
+
+/// `put_project_sessions_id`.
+fn name_of(route: &Route) -> String {
+    let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let path: String = route.path.chars().map(is_letter).collect();
+    let path = path.replace("__", "_");
+    format!("{}_{}", route.method.to_lowercase(), path.trim_matches('_'))
+}

@@ -1,0 +1,281 @@
+//! The table of all addresses of the API: method, path, who may ask, what for, and what answers.
+//!
+//! The OpenAPI document is made of it, and the tests ask each of its rows with each kind of token.
+
+use super::call::Call;
+use super::problem::Problem;
+use super::{openapi, pages, sessions};
+use crate::access::Need;
+use axum::body::Body;
+use axum::http::{Method, Response, StatusCode};
+
+/// An address.
+#[derive(Debug)]
+pub struct Route {
+    /// The method.
+    pub method: &'static str,
+    /// Behind `/api/v1/`; parts in braces are names.
+    pub path: &'static str,
+    /// Who may ask.
+    pub need: Need,
+    /// What for.
+    pub summary: &'static str,
+    /// Keys behind the `?`, with what they mean.
+    pub query: &'static [(&'static str, &'static str)],
+    /// What is sent.
+    pub takes: Takes,
+    /// Whether it takes long, as comparisons do.
+    pub is_heavy: bool,
+    /// The statuses of answers that are no refusals, with their meanings.
+    pub gives: &'static [(u16, &'static str)],
+    /// What answers.
+    pub(super) answer: Answer,
+}
+
+/// What the body of a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// None.
+    Nothing,
+    /// Lines of a session.
+    Lines,
+    /// An object.
+    Json,
+}
+
+/// All addresses.
+pub const ROUTES: &[Route] = &[
+    Route {
+        method: "GET",
+        path: "openapi.json",
+        need: Need::Nothing,
+        summary: "This description",
+        query: &[],
+        takes: Takes::Nothing,
+        is_heavy: false,
+        gives: &[(200, "an OpenAPI document")],
+        answer: |_| Ok(super::reply(StatusCode::OK, &openapi::document())),
+    },
+    Route {
+        method: "PUT",
+        path: "{project}/sessions/{id}",
+        need: Need::Push,
+        summary: "Send a session: its header, whose lines will follow; or all of it, with its digest",
+        query: &[(
+            "sha256",
+            "of all lines: the body is the whole session, and the request finishes it",
+        )],
+        takes: Takes::Lines,
+        is_heavy: false,
+        gives: &[
+            (
+                200,
+                "what is here of it: 'arriving' with the number of lines, or 'known'",
+            ),
+            (201, "'stored': it is here now"),
+        ],
+        answer: sessions::put,
+    },
+    Route {
+        method: "PATCH",
+        path: "{project}/sessions/{id}",
+        need: Need::Push,
+        summary: "Send further lines of a session that was begun",
+        query: &[(
+            "at",
+            "the number of the first of them, from 0, which is the header",
+        )],
+        takes: Takes::Lines,
+        is_heavy: false,
+        gives: &[(
+            200,
+            "'arriving' with the number of lines that are here, or 'known'",
+        )],
+        answer: sessions::patch,
+    },
+    Route {
+        method: "POST",
+        path: "{project}/sessions/{id}/finish",
+        need: Need::Push,
+        summary: "Say that all lines were sent: {\"lines\", \"sha256\"}",
+        query: &[],
+        takes: Takes::Json,
+        is_heavy: false,
+        gives: &[
+            (200, "'known': it was here"),
+            (201, "'stored': it is here now"),
+        ],
+        answer: sessions::finish,
+    },
+    Route {
+        method: "GET",
+        path: "{project}/sessions/{id}/upload",
+        need: Need::PushOrRead,
+        summary: "How far a session is that is pushed",
+        query: &[],
+        takes: Takes::Nothing,
+        is_heavy: false,
+        gives: &[(
+            200,
+            "'arriving' with the number of lines, or 'known' with the digest",
+        )],
+        answer: sessions::upload,
+    },
+    Route {
+        method: "GET",
+        path: "{project}/sessions/{id}",
+        need: Need::Read,
+        summary: "A session as JSON Lines",
+        query: &[],
+        takes: Takes::Nothing,
+        is_heavy: false,
+        gives: &[(200, "its lines")],
+        answer: sessions::get,
+    },
+    Route {
+        method: "DELETE",
+        path: "{project}/sessions/{id}",
+        need: Need::Admin,
+        summary: "Delete a session; for 7 days it can be taken back",
+        query: &[],
+        takes: Takes::Nothing,
+        is_heavy: false,
+        gives: &[(200, "'deleted'")],
+        answer: sessions::delete,
+    },
+    document(
+        "projects",
+        "All projects that may be read, with their newest sessions",
+        &[],
+        |call| pages::document(call, "/index.json"),
+    ),
+    document(
+        "{project}/sessions",
+        "The newest sessions",
+        &[
+            ("branch", "only of this branch"),
+            ("before", "only those before this one, for the next page"),
+        ],
+        |call| pages::of_project(call, "sessions"),
+    ),
+    heavy(
+        "{project}/compare",
+        "A comparison, as by speedwell compare",
+        &[
+            ("base", "a session such as @prev"),
+            ("with", "a session such as @latest"),
+        ],
+        |call| pages::of_project(call, "compare"),
+    ),
+    heavy(
+        "{project}/trend",
+        "Results over time, as by speedwell history trend",
+        &[
+            ("case", "the id of a case"),
+            ("metric", "a metric"),
+            ("branch", "the line"),
+        ],
+        |call| pages::of_project(call, "trend"),
+    ),
+    document("{project}/benchmarks", "All benchmarks", &[], |call| {
+        pages::of_project(call, "benchmarks")
+    }),
+    document("{project}/machines", "All machines", &[], |call| {
+        pages::of_project(call, "machines")
+    }),
+    heavy(
+        "{project}/alerts",
+        "Changes that nobody has judged",
+        &[],
+        |call| pages::of_project(call, "alerts"),
+    ),
+    Route {
+        need: Need::Admin,
+        ..document("settings", "Projects, tokens and the audit", &[], |call| {
+            pages::document(call, "/settings.json")
+        })
+    },
+];
+
+/// How an address is answered.
+type Answer = fn(&Call<'_>) -> Result<Response<Body>, Problem>;
+
+/// A document that whoever may read asks for.
+const fn document(
+    path: &'static str,
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    answer: Answer,
+) -> Route {
+    Route {
+        method: "GET",
+        path,
+        need: match path.as_bytes() {
+            // The list itself leaves out what may not be read.
+            b"projects" => Need::Nothing,
+            _ => Need::Read,
+        },
+        summary,
+        query,
+        takes: Takes::Nothing,
+        is_heavy: false,
+        gives: &[(200, "the document")],
+        answer,
+    }
+}
+
+/// One that takes long.
+const fn heavy(
+    path: &'static str,
+    summary: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    answer: Answer,
+) -> Route {
+    Route {
+        is_heavy: true,
+        ..document(path, summary, query, answer)
+    }
+}
+
+/// The route of a request, and the names in its path.
+///
+/// # Errors
+/// 404, or 405 with the methods that there are.
+pub(super) fn found(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), Problem> {
+    let Some(path) = path.strip_prefix("/api/v1/") else {
+        return Err(Problem::missing("there is no such version of the API").hint("/api/v1/"));
+    };
+    let parts = path.split('/').map(crate::link::decoded);
+    let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
+        return Err(Problem::missing("this address is no text"));
+    };
+    let mut methods = Vec::new();
+    for route in ROUTES {
+        if let Some(names) = names(route.path, &parts) {
+            if route.method == method.as_str() {
+                return Ok((route, names));
+            }
+            methods.push(route.method);
+        }
+    }
+    if methods.is_empty() {
+        let hint = "GET /api/v1/openapi.json describes all addresses";
+        return Err(Problem::missing("there is no such address").hint(hint));
+    }
+    let words = format!("{method} is not among {}", methods.join(", "));
+    Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, words))
+}
+
+/// The names in a path, if it is of that form.
+fn names(form: &str, parts: &[String]) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut forms = form.split('/');
+    for part in parts {
+        match forms.next()? {
+            name if name.starts_with('{') && !part.is_empty() => names.push(part.clone()),
+            fixed if fixed == part => {}
+            _ => return None,
+        }
+    }
+    forms.next().is_none().then_some(names)
+}
