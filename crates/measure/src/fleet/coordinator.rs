@@ -11,7 +11,7 @@ use anyhow::Context;
 use speedwell_analysis::Settings;
 use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, Task, Work};
 use speedwell_harness::plan::{Parcel, Plan};
-use speedwell_model::{Cause, Event, Failure, Observer, Step};
+use speedwell_model::{Cause, Event, Failure, Step};
 use speedwell_process::interrupted;
 use speedwell_results::spool::{self, Delivered, Slots, SpoolReader};
 use speedwell_results::store::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};

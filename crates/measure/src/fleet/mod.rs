@@ -20,7 +20,7 @@ use order::{order_of, spool_of, stop_of};
 use speedwell_fleet::bundle::Bundle;
 use speedwell_fleet::{Engine, FleetMachine, JobId, MachineState, place};
 use speedwell_harness::plan::Plan;
-use speedwell_model::{Event, Length, Observer, Runs, SessionMachine, Stopping};
+use speedwell_model::{Event, Length, Runs, SessionMachine, Stopping};
 use speedwell_process as process;
 use speedwell_results::store::{ParcelState, Store, StoredParcel};
 use speedwell_runner::Ended;
