@@ -161,11 +161,17 @@ pub fn audit(lines: &[AuditLine]) -> Document {
         |line: &AuditLine| Cell::value(line.at_unix_ms).shown(moment(line.at_unix_ms)),
     );
     columns.add(Column::words("who", "who"), |line| Cell::words(&line.who));
-    let words = |text: &Option<String>| text.as_ref().map_or_else(Cell::default, Cell::words);
+    fn words(text: &Option<String>) -> Cell {
+        text.as_ref().map_or_else(Cell::default, Cell::words)
+    }
     columns.add(Column::words("what", "did"), |line| Cell::words(&line.what));
     columns.add(Column::words("token", "token"), |line| words(&line.token));
-    columns.add(Column::words("address", "from"), |line| words(&line.address));
-    columns.add(Column::words("project", "project"), |line| words(&line.project));
+    columns.add(Column::words("address", "from"), |line| {
+        words(&line.address)
+    });
+    columns.add(Column::words("project", "project"), |line| {
+        words(&line.project)
+    });
     columns.add(Column::words("subject", "of"), |line| words(&line.subject));
     columns.add(Column::words("result", "result"), |line| {
         Cell::words(&line.result)

@@ -158,7 +158,7 @@ fn numbers(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<V
         let number = reference::find(store, source)?.number;
         ensure!(
             store.state(number)? != State::Running,
-            "session @{number} is being measured, or was killed\nhint: wait until it has ended, or go on with it: speedwell run --resume @{number}"
+            "session @{number} is being measured, or was killed\nhint: wait until it has ended, or resume it: speedwell run --resume @{number}"
         );
         return Ok(vec![number]);
     }

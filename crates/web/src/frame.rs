@@ -56,23 +56,7 @@ pub fn around(
     let is_of_project = caller.may_read(project)
         && !matches!(place, Some(Place::Settings))
         && (place != Some(&Place::Overview) || site.is_local());
-    let mut navigation = vec![Link {
-        is_here: place == Some(&Place::Overview),
-        ..Link::new("/", "Speedwell")
-    }];
-    let here = place.and_then(part_of);
-    if is_of_project {
-        navigation.extend(PAGES.iter().map(|(page, words)| Link {
-            is_here: here == Some(page),
-            ..Link::new(format!("/{project}/{page}"), *words)
-        }));
-    }
-    if caller.may(Need::Admin, None) {
-        navigation.push(Link {
-            is_here: place == Some(&Place::Settings),
-            ..Link::new("/settings", "Settings")
-        });
-    }
+    let navigation = navigation(around, place, is_of_project);
     let mut breadcrumbs = vec![Link::new("/", "projects")];
     if is_of_project && place != Some(&Place::Overview) {
         breadcrumbs.push(Link::new(format!("/{project}/"), project));
@@ -114,6 +98,29 @@ pub fn around(
         choice: page.choice.clone(),
         events: page.events.clone(),
     }
+}
+
+/// The parts of the project, and the settings for those who may change them.
+fn navigation(around: &Around<'_>, place: Option<&Place>, is_of_project: bool) -> Vec<Link> {
+    let project = &around.project.name;
+    let mut navigation = vec![Link {
+        is_here: place == Some(&Place::Overview),
+        ..Link::new("/", "Speedwell")
+    }];
+    let here = place.and_then(part_of);
+    if is_of_project {
+        navigation.extend(PAGES.iter().map(|(page, words)| Link {
+            is_here: here == Some(page),
+            ..Link::new(format!("/{project}/{page}"), *words)
+        }));
+    }
+    if around.caller.may(Need::Admin, None) {
+        navigation.push(Link {
+            is_here: place == Some(&Place::Settings),
+            ..Link::new("/settings", "Settings")
+        });
+    }
+    navigation
 }
 
 /// How one logs in or out, where that changes anything.

@@ -121,6 +121,31 @@ fn sessions_lists_and_exports_are_the_same() {
     }
 }
 
+/// Pages of a project, as programs read them.
+const PAGES: [&str; 21] = [
+    "index.json",
+    "sessions.json",
+    "sessions.json?branch=main&before=20",
+    "sessions.json?tag=kept",
+    "sessions.json?variant=variant+0&state=complete",
+    "@12.json",
+    "@30.jsonl",
+    "benchmarks.json",
+    "trend.json",
+    "compare.json?base=@3&with=@21",
+    "compare.json?base=@21",
+    "revisions/c9.json",
+    "branches/main.json",
+    "machines.json",
+    "machines/1.json",
+    "calibration.json",
+    "alerts.json",
+    "live.json",
+    "search.json?q=utf",
+    "search.json?q=c1",
+    "nothing.json",
+];
+
 /// What every page says to programs.
 #[test]
 fn every_page_says_the_same() {
@@ -151,31 +176,8 @@ fn every_page_says_the_same() {
         .unwrap_or("utf8")
         .to_owned();
     let case = case.replace(' ', "+");
-    let pages = [
-        "index.json",
-        "sessions.json",
-        "sessions.json?branch=main&before=20",
-        "sessions.json?tag=kept",
-        "sessions.json?variant=variant+0&state=complete",
-        "@12.json",
-        "@30.jsonl",
-        "benchmarks.json",
-        "trend.json",
-        &format!("trend.json?case={case}&space=time"),
-        "compare.json?base=@3&with=@21",
-        "compare.json?base=@21",
-        "revisions/c9.json",
-        "branches/main.json",
-        "machines.json",
-        "machines/1.json",
-        "calibration.json",
-        "alerts.json",
-        "live.json",
-        "search.json?q=utf",
-        "search.json?q=c1",
-        "nothing.json",
-    ];
-    for page in pages {
+    let of_case = format!("trend.json?case={case}&space=time");
+    for page in PAGES.into_iter().chain([of_case.as_str()]) {
         let [of_file, of_server] = served.each_ref().map(|(_, dashboard, name)| {
             let reply = dashboard.follow(&format!("/{name}/{page}"));
             let names = [

@@ -4,7 +4,7 @@ use super::{Page, Visit};
 use crate::refusal::Refusal;
 use speedwell_report::html::Link;
 use speedwell_report::{Block, Document, moment};
-use speedwell_results::store::SessionFilter;
+use speedwell_results::store::{PostedComment, SessionFilter};
 
 /// Sessions of a pull request that are listed.
 const ROWS: usize = 50;
@@ -29,33 +29,7 @@ pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
     if !sessions.is_empty() {
         document.append(visit.list(&sessions));
     }
-    for (place, comment) in comments.iter().enumerate() {
-        let when = moment(comment.posted_unix_ms);
-        document.push_heading(
-            2,
-            match place {
-                0 => format!("The comment, as posted {when} (UTC)"),
-                _ => format!("Before, posted {when} (UTC)"),
-            },
-        );
-        document.push(Block::Facts(vec![
-            (
-                "On".into(),
-                format!("{} of {}", comment.repository, comment.forge),
-            ),
-            ("About".into(), comment.revision.clone()),
-        ]));
-        // The hidden lines by which it is found again say nothing to people.
-        let lines = comment
-            .text
-            .lines()
-            .filter(|line| !line.starts_with("<!--"));
-        let text: Vec<&str> = lines.collect();
-        document.push(Block::Verbatim {
-            label: "Markdown".into(),
-            text: text.join("\n"),
-        });
-    }
+    push_comments(&mut document, &comments);
     let mut links = Vec::new();
     let head = sessions.iter().find_map(|session| session.origin.as_ref());
     if let Some(origin) = head {
@@ -86,4 +60,35 @@ pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..Page::of(document)
     })
+}
+
+/// What was said on the pull request, the newest first.
+fn push_comments(document: &mut Document, comments: &[PostedComment]) {
+    for (place, comment) in comments.iter().enumerate() {
+        let when = moment(comment.posted_unix_ms);
+        document.push_heading(
+            2,
+            match place {
+                0 => format!("The comment, as posted {when} (UTC)"),
+                _ => format!("Before, posted {when} (UTC)"),
+            },
+        );
+        document.push(Block::Facts(vec![
+            (
+                "On".into(),
+                format!("{} of {}", comment.repository, comment.forge),
+            ),
+            ("About".into(), comment.revision.clone()),
+        ]));
+        // The hidden lines by which it is found again say nothing to people.
+        let lines = comment
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("<!--"));
+        let text: Vec<&str> = lines.collect();
+        document.push(Block::Verbatim {
+            label: "Markdown".into(),
+            text: text.join("\n"),
+        });
+    }
 }
