@@ -161,21 +161,22 @@ pub fn audit(lines: &[AuditLine]) -> Document {
         |line: &AuditLine| Cell::value(line.at_unix_ms).shown(moment(line.at_unix_ms)),
     );
     columns.add(Column::words("who", "who"), |line| Cell::words(&line.who));
-    let texts: [(&'static str, &str, fn(&AuditLine) -> &Option<String>); 4] = [
-        ("token", "token", |line| &line.token),
-        ("address", "from", |line| &line.address),
-        ("project", "project", |line| &line.project),
-        ("subject", "of", |line| &line.subject),
-    ];
+    columns.add(Column::words("token", "token"), |line| known(&line.token));
+    columns.add(Column::words("address", "from"), |line| {
+        known(&line.address)
+    });
     columns.add(Column::words("what", "did"), |line| Cell::words(&line.what));
-    for (key, header, text) in texts {
-        columns.add(Column::words(key, header), move |line| {
-            text(line).as_ref().map_or_else(Cell::default, Cell::words)
-        });
-    }
+    columns.add(Column::words("project", "project"), |line| {
+        known(&line.project)
+    });
+    columns.add(Column::words("subject", "of"), |line| known(&line.subject));
     columns.add(Column::words("result", "result"), |line| {
         Cell::words(&line.result)
     });
     document.push(Block::Table(columns.table("audit", lines)));
     document
+}
+
+fn known(text: &Option<String>) -> Cell {
+    text.as_ref().map_or_else(Cell::default, Cell::words)
 }
