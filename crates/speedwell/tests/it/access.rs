@@ -229,11 +229,16 @@ fn guessing_ends_after_ten_tries_and_tells_nothing(place: &Place) {
     let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
     assert_eq!(dashboard.with_token("/core/", &right).status, 200);
     let mut words = Vec::new();
-    for guess in [&mixed, "spw_x", ""].iter().cycle().take(10) {
+    // The tenth within a minute is the last one, so on a machine that is slow there may be more.
+    for guess in [&mixed, "spw_x", ""].iter().cycle().take(200) {
         let reply = dashboard.with_token("/core/", guess);
+        if reply.status == 429 {
+            break;
+        }
         assert_eq!(reply.status, 401, "{reply:?}");
         words.push(reply.body);
     }
+    assert!((10..200).contains(&words.len()), "{} tries", words.len());
     words.dedup();
     assert_eq!(
         words.len(),
