@@ -37,11 +37,16 @@ pub use job::{
 pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
-pub use suites::{Known, is_elf, is_wrapper, meaningless_option, program_of_package, shipped};
+pub use suites::{
+    Known, build, is_elf, is_wrapper, meaningless_option, program_of_package, shipped,
+};
 pub use wire::Message;
 
-use speedwell_model::Variant;
+use speedwell_model::{Event, Variant};
 use std::path::PathBuf;
+
+/// What is told of the course of things before the first run, by several threads.
+pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
 
 /// The program that performs a file under a variant.
 pub fn program_of(source: &Source, variant: &Variant) -> PathBuf {

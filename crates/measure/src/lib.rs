@@ -40,9 +40,19 @@ pub use trial::{Tried, try_out};
 pub use warmup::{SeriesLength, as_series};
 
 use speedwell_model::{Event, Observer};
+use std::sync::{Mutex, PoisonError};
 
 /// Observes measuring, and the reading of benchmarks before it.
 pub type Listener<'a> = dyn Observer + Send + 'a;
+
+/// What several threads may tell it before the first run. A listener that fails then fails again when measuring begins.
+pub fn teller(listener: &mut Listener<'_>) -> impl Fn(&Event<'_>) + Sync {
+    let listener = Mutex::new(listener);
+    move |event| {
+        let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = listener.observe(event);
+    }
+}
 
 /// Passes on a sentence that a reader of the figures should know.
 ///

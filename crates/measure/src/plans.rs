@@ -1,10 +1,8 @@
 //! From a request to what is executed.
 
-use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment, revisions};
+use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment, revisions, teller};
 use speedwell_harness::discover::{self, Selection, Side};
-use speedwell_model::Event;
 use speedwell_process as process;
-use std::sync::{Mutex, PoisonError};
 
 impl Plans {
     /// Reads the targets and plans their execution.
@@ -27,13 +25,9 @@ impl Plans {
         };
         let variants = wanted.variants(declared)?;
         revisions::place(&variants, sources.iter())?;
-        let listener = Mutex::new(listener);
-        let mut suite = discover::read(sources, &request.selection, &variants[0], &|done, all| {
-            let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
-            // A listener that fails here fails again when measuring begins.
-            let _ = listener.observe(&Event::Described { done, all });
-        })?;
-        revisions::keep_common(&mut suite, &variants, &request.selection)?;
+        let tell = teller(listener);
+        let mut suite = discover::read(sources, &request.selection, &variants[0], &tell)?;
+        revisions::keep_common(&mut suite, &variants, &request.selection, &tell)?;
         suite
             .warnings
             .extend(revisions::sameness(&variants, &suite.jobs));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_environment::Git;
 use speedwell_harness::discover::{self, Selection, Suite};
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind, Known, Source, program_of};
+use speedwell_harness::{Job, Kind, Known, Source, Tell, program_of};
 use speedwell_model::{Build, Event, Variant, Worktree, milliseconds};
 use speedwell_process::{adopt_orphans, on_interrupt, resolve};
 use speedwell_results::store::Reference;
@@ -341,7 +341,12 @@ pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>
 ///
 /// # Errors
 /// A program that a revision does not have, or that cannot be asked; none in common.
-pub fn keep_common(suite: &mut Suite, variants: &[Variant], selection: &Selection) -> Result<()> {
+pub fn keep_common(
+    suite: &mut Suite,
+    variants: &[Variant],
+    selection: &Selection,
+    tell: Tell<'_>,
+) -> Result<()> {
     let mut programs: Vec<Source> = Vec::new();
     for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
         if programs.iter().all(|known| known.file != job.source.file) {
@@ -362,7 +367,7 @@ pub fn keep_common(suite: &mut Suite, variants: &[Variant], selection: &Selectio
         if variant.name == variants[0].name || programs.is_empty() {
             continue;
         }
-        let described = discover::describe(&programs, selection, variant, &|_, _| ());
+        let described = discover::describe(&programs, selection, variant, tell);
         if let Some(failure) = described.iter().find_map(|own| own.failure.as_ref()) {
             bail!(
                 "'{}' of '{}' {}",

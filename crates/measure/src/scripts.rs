@@ -70,7 +70,7 @@ pub fn execute_scripts(
         usual_tool: UsualTool::AsNodeCore,
         ..Selection::default()
     };
-    let described = discover::describe(&sources, &selection, &request.variants[0], &|_, _| ());
+    let described = discover::describe(&sources, &selection, &request.variants[0], &|_| ());
     for (script, description) in request.scripts.iter().zip(&described) {
         let cases = description.jobs.len();
         observer.observe(&Event::Planned {

@@ -2,7 +2,7 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, warn};
+use super::{Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
@@ -54,9 +54,9 @@ pub fn measure(
             instructions::prepare(&mut plans.plan)?;
         }
     }
-    if let Some(fleet) = &request.fleet {
-        return fleet::carry_out(plans, fleet, request, store, listener);
-    }
+    use super::{
+        Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn,
+    };
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
 }
@@ -113,6 +113,17 @@ pub fn carry_out(
         ended,
         planned: plan.slots().len(),
     })
+}
+
+/// Builds what is built under all variants, so that no run waits for it, and what does not compile is said before any.
+fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow::Result<()> {
+    let tell = teller(listener);
+    for job in &plan.jobs {
+        for variant in &plan.variants {
+            harness::build(&job.source, variant, &tell)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses rules where no single run can be put aside and repeated.

@@ -150,6 +150,13 @@ pub enum Event<'a> {
         /// How many there are.
         all: usize,
     },
+    /// The programs of a package are about to be built.
+    Building {
+        /// The package.
+        target: &'a str,
+        /// The variant's name.
+        variant: &'a str,
+    },
     /// A benchmark file was planned.
     Planned {
         /// Its name.

@@ -181,7 +181,7 @@ fn job(file: &Path, sets: &[(&str, &str)]) -> Job {
     let target = file.to_string_lossy().into_owned();
     let here = std::env::current_dir().expect("there is a current folder");
     let sources = sources(&target, &here, &Known::default()).expect("the file is there");
-    let suite = read(sources, &selection, &Variant::plain("bench"), &|_, _| ())
+    let suite = read(sources, &selection, &Variant::plain("bench"), &|_| ())
         .expect("the file is a benchmark");
     suite.jobs.into_iter().next().expect("it has a case")
 }

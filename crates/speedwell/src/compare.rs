@@ -3,6 +3,7 @@
 use super::operand::{self, Operand};
 use super::options::RunArgs;
 use super::options::Task;
+use super::progress::Progress;
 use super::run;
 use super::source::{self, Source};
 use super::{Status, profiles, status};
@@ -82,9 +83,11 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     if let Some(recorded) = profiles::read_sides(&operands)? {
         return profiles::compare(&operands, &recorded, &args);
     }
+    let mut progress = Progress::new(&args.output);
+    let tell = speedwell_measure::teller(&mut progress);
     let sides: Vec<Option<Side>> = operands
         .iter()
-        .map(|operand| source::program_side(operand, &args.arguments))
+        .map(|operand| source::program_side(operand, &args.arguments, &tell))
         .collect::<anyhow::Result<_>>()?;
     let word = operand::common_word(&operands);
     let measured: Vec<Side> = sides.iter().flatten().cloned().collect();

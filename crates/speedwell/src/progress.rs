@@ -190,6 +190,10 @@ impl Observer for Progress {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
             Event::Described { done, all } if self.visible => describing(*done, *all),
+            // It may take minutes, which a log should show as well.
+            Event::Building { target, variant } if !self.quiet => {
+                status::note(&format!("building '{target}' for '{variant}'"));
+            }
             Event::Warning(sentence) => status::warn(sentence),
             Event::Busy(sentence) if !self.quiet => status::warn(sentence),
             Event::Note(sentence) if self.notes => status::note(sentence),

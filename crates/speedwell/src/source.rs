@@ -384,7 +384,11 @@ impl Source {
 ///
 /// # Errors
 /// A program that holds no benchmarks of a known kind, or is one of several places.
-pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<Option<Side>> {
+pub fn program_side(
+    operand: &Operand,
+    arguments: &[String],
+    tell: harness::Tell<'_>,
+) -> anyhow::Result<Option<Side>> {
     let known = harness::Known::new(&[], &std::env::current_dir()?)?;
     let is_program = |place: &&String| {
         is_program(Path::new(place)) || known.split(place).is_some() || is_package(&known, place)
@@ -423,7 +427,7 @@ pub fn program_side(operand: &Operand, arguments: &[String]) -> anyhow::Result<O
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
         let (program, own) =
-            harness::program_of_package(package, &file, &variant).with_context(in_source)?;
+            harness::program_of_package(package, &file, &variant, tell).with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);
     }

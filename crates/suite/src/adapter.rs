@@ -97,8 +97,10 @@ pub struct AdapterKeys {
     pub refuse: Vec<String>,
     /// How the version of the suite is found.
     pub version: Option<Version>,
-    /// What to install where the program is missing.
+    /// What to install where the program or the suite is missing.
     pub install: Option<String>,
+    /// A pattern of what `list` says where the program is there and the suite is not.
+    pub missing: Option<String>,
 }
 
 /// How a target is known. What is given must all hold.
@@ -241,6 +243,14 @@ pub enum Version {
 }
 
 impl Adapter {
+    /// `hint: install ...` on a line of its own, to be put behind an error; nothing where the table does not say what.
+    pub fn install_hint(&self) -> String {
+        let install = self.keys.install.iter();
+        install
+            .map(|what| format!("\nhint: install {what}"))
+            .collect()
+    }
+
     /// Reads all tables `[suite.NAME]` of a text in TOML. Other tables are somebody else's.
     ///
     /// # Errors
@@ -291,6 +301,7 @@ fn check(part: &Part, keys: &AdapterKeys) -> Result<()> {
     for (key, pattern, group) in [
         ("case", &keys.case, Some("name")),
         ("line", &keys.line, Some("value")),
+        ("missing", &keys.missing, None),
     ] {
         if let Some(pattern) = pattern {
             check_pattern(part, key, pattern, group)?;

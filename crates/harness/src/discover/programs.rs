@@ -70,7 +70,7 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     let here = std::env::current_dir()?;
     let here = side.directory.as_deref().unwrap_or(&here);
     let source = target::program_source(&side.file, side.suite.clone(), here);
-    let described = describe(&[source], selection, &side.variant, &|_, _| ());
+    let described = describe(&[source], selection, &side.variant, &|_| ());
     let mut jobs = Vec::new();
     for description in described {
         if let Some(failure) = description.failure {

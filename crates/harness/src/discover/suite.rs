@@ -1,10 +1,10 @@
 //! Asking every file for its cases, and checking the user's values against what they declare.
 
 use super::Selection;
-use crate::{Description, Job, Kind, Parameter, Request, Source};
+use crate::{Description, Job, Kind, Parameter, Request, Source, Tell};
 use anyhow::{Context as _, bail};
 use speedwell_model::quote;
-use speedwell_model::{Case, Cause, DefinitionFile, Failure, Step, Value, Variant, nearest};
+use speedwell_model::{Case, Cause, DefinitionFile, Event, Failure, Step, Value, Variant, nearest};
 use speedwell_process::interrupted;
 use speedwell_suite::Definition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -36,7 +36,7 @@ pub struct Suite {
 }
 
 /// Asks the benchmarks of `sources` for their cases; `baseline` is what they are described under.
-/// `progress` is told how many of how many files have been described.
+/// `tell` is told what is built, and how many of how many files have been described.
 ///
 /// # Errors
 /// Nothing left after filtering, or a value that no benchmark can take.
@@ -44,7 +44,7 @@ pub fn read(
     sources: Vec<Source>,
     selection: &Selection,
     baseline: &Variant,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    tell: Tell<'_>,
 ) -> anyhow::Result<Suite> {
     let mut wanted = sources;
     // A file with several benchmarks has to be asked for their names first.
@@ -52,7 +52,7 @@ pub fn read(
     if wanted.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
-    let described = describe(&wanted, selection, baseline, progress);
+    let described = describe(&wanted, selection, baseline, tell);
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
         let own = wanted.iter().zip(&described);
@@ -121,7 +121,7 @@ pub fn describe(
     wanted: &[Source],
     selection: &Selection,
     baseline: &Variant,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    tell: Tell<'_>,
 ) -> Vec<Description> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
@@ -134,12 +134,14 @@ pub fn describe(
                     if interrupted() {
                         break;
                     }
-                    let description = describe_one(source, selection, baseline);
+                    let description = describe_one(source, selection, baseline, tell);
                     let at = wanted.iter().position(|known| std::ptr::eq(known, source));
                     if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
                         *place = description;
                     }
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, wanted.len());
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    let all = wanted.len();
+                    tell(&Event::Described { done, all });
                 }
             });
         }
@@ -150,7 +152,12 @@ pub fn describe(
         .collect()
 }
 
-fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> Description {
+fn describe_one(
+    source: &Source,
+    selection: &Selection,
+    baseline: &Variant,
+    tell: Tell<'_>,
+) -> Description {
     let harness = crate::for_kind(source.kind);
     let request = Request {
         program: crate::program_of(source, baseline),
@@ -160,6 +167,8 @@ fn describe_one(source: &Source, selection: &Selection, baseline: &Variant) -> D
         usual_tool: selection.usual_tool,
         limit: LIMIT,
     };
+    // What goes wrong is said again where its cases are asked for.
+    let _ = crate::build(source, baseline, tell);
     // A benchmark file is the user's; a program may be nowhere but where its revision was built.
     let mut description = if source.is_program() {
         let mut described = harness.describe(&source.under(baseline), &request);

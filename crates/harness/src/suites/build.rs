@@ -7,11 +7,12 @@
 use super::command::Filling;
 use super::known::{Known, shipped};
 use super::place::Collected;
+use crate::Tell;
 use crate::cache::{self, cache_folder};
 use crate::compile::{Failed, call, remove_unused};
 use crate::job::Source;
 use serde::Deserialize;
-use speedwell_model::{Cause, Variant};
+use speedwell_model::{Cause, Event, Variant};
 use speedwell_process::{Ended, Scratch, Spec, replay, resolve, run};
 use speedwell_suite::adapter::{Adapter, Build};
 use std::collections::HashMap;
@@ -76,11 +77,17 @@ type Key = (PathBuf, PathBuf, String, Vec<(String, String)>);
 
 static BUILT: Mutex<Option<HashMap<Key, Arc<OnceLock<Outcome>>>>> = Mutex::new(None);
 
-/// The programs of a package under a variant. Asked again, they are the same ones.
+/// The programs of a package under a variant. Asked again, they are the same ones; `tell` is told when building begins.
 ///
 /// # Errors
 /// The tool is missing or refuses the package, or nothing that it built is a program of a known suite.
-pub fn programs(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant) -> Outcome {
+pub fn programs(
+    adapter: &Adapter,
+    folder: &Path,
+    tool: &Path,
+    variant: &Variant,
+    tell: Tell<'_>,
+) -> Outcome {
     let key = (
         folder.to_owned(),
         tool.to_owned(),
@@ -95,19 +102,20 @@ pub fn programs(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant
             .or_default()
             .clone()
     };
-    place
-        .get_or_init(|| build(adapter, folder, tool, variant))
-        .clone()
+    let build = || {
+        let target = folder.file_name().unwrap_or(folder.as_os_str());
+        tell(&Event::Building {
+            target: &target.to_string_lossy(),
+            variant: &variant.name,
+        });
+        build(adapter, folder, tool, variant)
+    };
+    place.get_or_init(build).clone()
 }
 
 fn build(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant) -> Outcome {
-    let tool = resolve(tool).map_err(|error| {
-        let install = adapter.keys.install.as_deref();
-        let hint = install
-            .map(|what| format!("\nhint: install {what}"))
-            .unwrap_or_default();
-        Failed::start(format!("{error:#}{hint}"))
-    })?;
+    let tool = resolve(tool)
+        .map_err(|error| Failed::start(format!("{error:#}{}", adapter.install_hint())))?;
     let mut spec = Spec::new(&tool);
     spec.environment = variant.environment.clone();
     spec.directory = Some(folder.to_owned());

@@ -304,7 +304,7 @@ mod tests {
             words.iter().map(|word| (*word).to_owned()).collect()
         };
         assert_eq!(
-            refused(&go, &words(&["-test.cpu=1", "--test.bench=."])),
+            refused(&go, &words(&["-test.count=1", "--test.bench=."])),
             Some("--test.bench")
         );
         assert_eq!(

@@ -9,10 +9,11 @@ use crate::attempt::{not_described, start_reason};
 use crate::job::{Description, Job, Parameter, Request, Source, SuiteCase};
 use crate::protocol::draft;
 use speedwell_model::{Case, Cause, Value};
-use speedwell_process::{Channel, Ended, Spec, run};
+use speedwell_process::{Channel, Ended, Outcome, Spec, run};
 use speedwell_results::foreign::go_bench;
 use speedwell_suite::adapter::{Read, Version};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::time::Duration;
 
 /// Some suites execute all benchmarks once to list them.
@@ -65,6 +66,7 @@ impl Asking<'_> {
             .version()
             .map(|version| (self.built.adapter.name.clone(), version));
         Description {
+            warnings: self.together(&cases).into_iter().collect(),
             jobs: cases.into_iter().map(|case| self.job(case)).collect(),
             suites: version.into_iter().collect(),
             ..Description::default()
@@ -86,7 +88,10 @@ impl Asking<'_> {
         let outcome = match run(spec, &mut output) {
             Ok(outcome) => outcome,
             Err(error) => {
-                let reason = start_reason(spec, &error);
+                let mut reason = start_reason(spec, &error);
+                if error.kind() == ErrorKind::NotFound {
+                    reason += &self.built.adapter.install_hint();
+                }
                 return Err(Box::new(not_described(
                     self.source,
                     Cause::Start { reason },
@@ -101,6 +106,7 @@ impl Asking<'_> {
         };
         let cause = outcome
             .cause(spec.limit)
+            .map(|cause| self.missing(&outcome, &output).unwrap_or(cause))
             .or_else(|| read.as_ref().err().map(unread));
         match (cause, read) {
             (None, Ok(cases)) => Ok(cases),
@@ -116,6 +122,40 @@ impl Asking<'_> {
                 Err(Box::new(description))
             }
         }
+    }
+
+    /// Whether the suite itself is what is missing, by what a list that failed has said.
+    fn missing(&self, outcome: &Outcome, output: &Collected) -> Option<Cause> {
+        let adapter = &self.built.adapter;
+        let pattern = regex::Regex::new(adapter.keys.missing.as_deref()?).ok()?;
+        let said = String::from_utf8_lossy(&output.0);
+        if !pattern.is_match(&said) && !pattern.is_match(&outcome.stderr.text()) {
+            return None;
+        }
+        let (suite, program) = (&adapter.name, self.built.program.display());
+        let hint = adapter.install_hint();
+        Some(Cause::Invalid {
+            reason: format!("needs {suite}, which is not installed for '{program}'{hint}"),
+        })
+    }
+
+    /// A sentence where the suite cannot execute some of its cases alone: those that the same command executes.
+    fn together(&self, cases: &[Listed]) -> Option<String> {
+        let keys = &self.built.adapter.keys;
+        let mut of_command: HashMap<Vec<String>, usize> = HashMap::new();
+        for listed in cases {
+            let own = Filling::default().case(&listed.name, Some(&listed.case), keys);
+            *of_command.entry(own.fill(&keys.run)).or_default() += 1;
+        }
+        let count: usize = of_command.into_values().filter(|&count| count > 1).sum();
+        let (all, suite) = (cases.len(), &self.built.adapter.name);
+        (count > 0).then(|| {
+            format!(
+                "{suite} cannot execute {count} of the {all} benchmarks in '{}' alone: each run of one of them performs \
+                 the others of its process as well, and keeps its own figures.",
+                self.source.name
+            )
+        })
     }
 
     /// The cases in a listed one. One that fails stays as it is listed: executing it shows how it fails.

@@ -16,7 +16,7 @@ pub use known::{Known, is_elf, is_wrapper, shipped};
 
 use crate::compile::Failed;
 use crate::job::{Description, Job, Request, Setting, Source};
-use crate::{Attempt, Harness, Observation};
+use crate::{Attempt, Harness, Observation, Tell};
 use anyhow::{Result, anyhow, bail};
 use build::Built;
 use command::{Filling, PIPE, with_places};
@@ -54,6 +54,7 @@ impl Harness for Suites {
             description.jobs.extend(described.jobs);
             description.failure = description.failure.or(described.failure);
             description.suites.extend(described.suites);
+            description.warnings.extend(described.warnings);
         }
         description.parameters = parameters(&description.jobs);
         select(&mut description, &request.sets);
@@ -118,6 +119,36 @@ pub fn meaningless_option(source: &Source, asked: Division) -> Option<&'static s
     command::without_meaning(adapter, asked)
 }
 
+/// Builds the programs of a package under a variant, unless this process has done so. Other targets are left alone.
+///
+/// # Errors
+/// It does not compile, or its tool is missing.
+pub fn build(source: &Source, variant: &Variant, tell: Tell<'_>) -> Result<()> {
+    let Some(adapter) = source.adapter().filter(|own| own.keys.build.is_some()) else {
+        return Ok(());
+    };
+    let program = crate::program_of(source, variant);
+    let source = source.under(variant);
+    let built = build::programs(adapter, &source.file, &program, variant, tell);
+    built.map(drop).map_err(|failed| {
+        anyhow!(
+            "'{}' of '{}' {}",
+            source.name,
+            variant.name,
+            words_of(&failed)
+        )
+    })
+}
+
+/// Why nothing was built, and how to see it again.
+fn words_of(failed: &Failed) -> String {
+    let Failed { cause, replay, .. } = failed;
+    match replay.as_str() {
+        "" => cause.to_string(),
+        line => format!("{cause}\nhint: repeat it with: {line}"),
+    }
+}
+
 /// The one program that is built out of a package folder, and how it is driven.
 ///
 /// # Errors
@@ -126,14 +157,12 @@ pub fn program_of_package(
     adapter: &Adapter,
     folder: &Path,
     variant: &Variant,
+    tell: Tell<'_>,
 ) -> Result<(PathBuf, Arc<Adapter>)> {
     let tool = adapter.keys.program.clone().unwrap_or_default();
     let shown = folder.display();
-    let built = build::programs(adapter, folder, Path::new(&tool), variant);
-    let built = built.map_err(|failed| {
-        let Failed { cause, replay, .. } = failed;
-        anyhow!("'{shown}' {cause}\nhint: repeat it with: {replay}")
-    })?;
+    let built = build::programs(adapter, folder, Path::new(&tool), variant, tell);
+    let built = built.map_err(|failed| anyhow!("'{shown}' {}", words_of(&failed)))?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
         several => bail!(
@@ -161,7 +190,7 @@ fn programs(source: &Source, program: &Path, variant: &Variant) -> Result<Vec<Bu
             folder: source.directory.clone(),
         }]);
     }
-    let built = build::programs(&adapter, &source.file, program, variant)?;
+    let built = build::programs(&adapter, &source.file, program, variant, &|_| ())?;
     for built in &built {
         if let Some(word) = command::refused(&built.adapter, &variant.arguments) {
             return Err(refused(&built.adapter, word));
@@ -172,7 +201,7 @@ fn programs(source: &Source, program: &Path, variant: &Variant) -> Result<Vec<Bu
 
 fn refused(adapter: &Adapter, word: &str) -> Failed {
     let reason = format!(
-        "does not take '{word}' of {}: cases are chosen with --filter, and results are kept by Speedwell",
+        "does not take '{word}' of {}: cases are chosen with --filter and --set, and results are kept by Speedwell",
         adapter.name
     );
     Failed::before_start(Cause::Invalid { reason })

@@ -52,7 +52,7 @@ pub fn plans(
     }
     divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, request)?;
-    let mut suite = discover::read(sources, &selection, &variants[0], &|_, _| ())?;
+    let mut suite = discover::read(sources, &selection, &variants[0], &|_| ())?;
     suite.warnings.extend(renamed);
     suite.warnings.extend(shared_processors(&experiment));
     let mut plan = request.plan.plan(variants, &suite);

@@ -1,8 +1,9 @@
 //! What is counted while the load is sent.
 
 use super::Done;
+use super::figures::Counted;
 use rustix::io::read;
-use speedwell_environment::{Interval, Spent};
+use speedwell_environment::Interval;
 use speedwell_model::assignment::Assignment;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -11,14 +12,6 @@ use std::os::fd::{FromRawFd, OwnedFd};
 pub struct Counting<'a> {
     interval: Interval,
     instructions: Option<(&'a Counter, u64)>,
-}
-
-/// What was counted.
-pub struct Counted {
-    /// Time, processor time, and what else the machine did.
-    pub spent: Spent,
-    /// Instructions of the target in user mode.
-    pub instructions: Option<u64>,
 }
 
 impl<'a> Counting<'a> {

@@ -1,7 +1,7 @@
 //! What a run gives, also when it ends before its time: its figures, their names, units and directions.
 
-use super::counters::Counted;
 use crate::profile::Recording;
+use speedwell_environment::Spent;
 use speedwell_load::measured::ThreadReport;
 use speedwell_model::Session;
 use speedwell_model::load_run::LoadRun;
@@ -39,6 +39,14 @@ pub struct Ready {
     pub took_ns: u64,
     /// Where it listens.
     pub address: SocketAddr,
+}
+
+/// What was counted.
+pub struct Counted {
+    /// Time, processor time, and what else the machine did.
+    pub spent: Spent,
+    /// Instructions of the target in user mode.
+    pub instructions: Option<u64>,
 }
 
 /// What the load gave.

@@ -504,15 +504,10 @@ fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
         .expect("a long loop is told from its shell");
     let whole = codes[1]["user_ns"].as_f64().unwrap() + codes[1]["system_ns"].as_f64().unwrap();
     assert!(own < whole, "{codes:?}");
-    let report = ["report", "--metric", "own_cpu_time", "--format", "json"];
-    let json = project.run(&report).expect_status(0).json();
-    for row in json["changes"].as_array().into_iter().flatten() {
-        assert!(
-            row["baseline_location"]
-                .as_f64()
-                .is_none_or(|value| value > 0.0),
-            "{row}"
-        );
+    // A ratio to something that is no longer than its shell would be endless.
+    for code in codes {
+        let ratio = &code["ratio"]["value"];
+        assert!(ratio.as_f64().is_none_or(f64::is_finite), "{code}");
     }
 }
 

@@ -114,6 +114,8 @@ mod small_multiples;
 mod sources;
 mod store;
 mod style;
+mod suite_comparisons;
+mod suite_packages;
 mod suite_projects;
 mod suite_readers;
 mod suite_reports;

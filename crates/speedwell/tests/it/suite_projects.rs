@@ -44,6 +44,8 @@ pub struct Suite {
     pub passed_on: (&'static [&'static str], Effect),
     /// Words that it does not get, and the option that is named.
     pub refused: (&'static [&'static str], &'static str),
+    /// Whether some of its processes perform several cases, which is said.
+    pub performs_several: bool,
     /// A fact of the session, and how its value begins.
     pub version: Option<(&'static str, &'static str)>,
 }
@@ -158,6 +160,7 @@ pub fn go() -> Option<Suite> {
         fails: (&["Fails|Panics"], "failed: tiny_test.go:"),
         passed_on: (&["-test.count=2", "-test.benchtime=3x"], Effect::Samples(2)),
         refused: (&["-test.bench=."], "'-test.bench' of go"),
+        performs_several: false,
         version: Some(("suite go", "go1.")),
     })
 }
@@ -200,6 +203,7 @@ pub fn criterion() -> Option<Suite> {
         fails: (&["with_criterion/panics"], "no luck"),
         passed_on: (&["--sample-size=12"], Effect::Samples(12)),
         refused: (&["--profile-time", "1"], "'--profile-time' of criterion"),
+        performs_several: false,
         version: Some(("suite criterion", "0.5.")),
     })
 }
@@ -224,6 +228,7 @@ pub fn divan() -> Option<Suite> {
             Effect::Note("the 7 samples"),
         ),
         refused: (&["--skip", "fold"], "'--skip' of "),
+        performs_several: false,
         version: Some(("suite divan", "0.1.")),
     })
 }
@@ -243,7 +248,8 @@ pub fn libtest() -> Option<Suite> {
         passed_on: (&["--logfile=PROJECT/log"], Effect::File("log")),
         // A package has one list of options for all its suites.
         refused: (&["--ignored"], "'--ignored' of "),
-        version: None,
+        performs_several: false,
+        version: Some(("suite libtest", "1.")),
     })
 }
 
@@ -272,6 +278,7 @@ pub fn jmh() -> Option<Suite> {
         fails: (&["fails"], "bad luck"),
         passed_on: (&["-i", "2"], Effect::Samples(2)),
         refused: (&["-rf", "csv"], "'-rf' of jmh"),
+        performs_several: false,
         version: tool(&["unzip"]).map(|_| ("suite jmh", "1.37")),
     })
 }
@@ -339,6 +346,7 @@ pub fn pytest_benchmark() -> Option<Suite> {
             Effect::Samples(7),
         ),
         refused: (&["-k", "inner"], "'-k' of pytest-benchmark"),
+        performs_several: false,
         version: Some(("suite pytest-benchmark", "5.")),
     })
 }
@@ -367,6 +375,7 @@ pub fn pyperf() -> Option<Suite> {
         ),
         passed_on: (&["--values=2"], Effect::Samples(2)),
         refused: (&["--rigorous"], "'--rigorous' of pyperf"),
+        performs_several: true,
         version: Some(("suite pyperf", "2.")),
     })
 }
@@ -411,7 +420,8 @@ pub fn catch2() -> Option<Suite> {
             Effect::Note("mean of its 3 samples"),
         ),
         refused: (&["-r", "json"], "'-r' of catch2"),
-        version: None,
+        performs_several: true,
+        version: Some(("suite catch2", "2.")),
     })
 }
 
@@ -442,7 +452,8 @@ pub fn google_benchmark() -> Option<Suite> {
             &["--benchmark_filter=total"],
             "'--benchmark_filter' of google-benchmark",
         ),
-        version: None,
+        performs_several: false,
+        version: tool(&["ldd"]).map(|_| ("suite google-benchmark", "1.")),
     })
 }
 
@@ -464,6 +475,7 @@ pub fn vitest() -> Option<Suite> {
         fails: (&["^fails"], "the function throws"),
         passed_on: (&["--config=own.config.cjs"], Effect::File("read")),
         refused: (&["--watch"], "'--watch' of vitest"),
+        performs_several: false,
         version: Some(("suite vitest", "4.")),
     })
 }

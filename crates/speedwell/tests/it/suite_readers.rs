@@ -1,8 +1,11 @@
 //! Readers of what suites write: recorded outputs of the real tools, whole and damaged.
 
 use super::project::repository;
+use regex::Regex;
+use speedwell_results::foreign::suites::json_path::Paths;
 use speedwell_results::foreign::suites::{
-    Reported, catch2, criterion, divan, go_bench, jmh, libtest, pytest_benchmark, vitest,
+    Reported, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest, lines,
+    pytest_benchmark, vitest,
 };
 use speedwell_results::formats::pyperf;
 use std::hint::black_box;
@@ -30,6 +33,26 @@ const TEXTS: [(&str, Read); 4] = [
     ("suites/divan.txt", divan::read),
     ("suites/go.txt", go_bench::read),
     ("suites/libtest.txt", libtest::read),
+];
+
+/// Forms that a table of the user may name, and that of google/benchmark, which has tests of its own.
+const OTHERS: [(&str, Read); 3] = [
+    ("suites/mine.json", |bytes| {
+        let paths = Paths {
+            results: "results[*]",
+            name: Some("name"),
+            samples: "times",
+            unit: "us",
+            better: None,
+        };
+        paths.read(bytes)
+    }),
+    ("suites/mine.txt", |bytes| {
+        // Compiling the pattern is part of reading.
+        let pattern = Regex::new(r"^(?P<name>\S+): (?P<value>[0-9.,e]+) (?P<unit>\S+)$")?;
+        lines::read(bytes, &pattern, "ns", None)
+    }),
+    ("google-benchmark/in_kitchen_a.json", google_benchmark::read),
 ];
 
 fn golden(file: &str) -> Vec<u8> {
@@ -153,7 +176,7 @@ fn figure(file: &str, mark: &str, factor: f64) -> f64 {
 
 #[test]
 fn what_a_run_writes_is_read_in_less_than_a_millisecond() {
-    for (file, read) in RECORDED.iter().chain(&TEXTS) {
+    for (file, read) in RECORDED.iter().chain(&TEXTS).chain(&OTHERS) {
         let bytes = golden(file);
         let once = |_| {
             let begin = Instant::now();

@@ -288,6 +288,9 @@ fn a_new_adapter_is_written_and_tried() {
         .run(&words)
         .expect_status(0)
         .expect_stdout(&["copy"]);
+    let words = ["new", "adapter", "other", "./bench-tool"];
+    let looked = project.run(&words).expect_status(0);
+    looked.expect_stdout(&["other.toml", "copy", "fill"]);
     let again = project.run(&["new", "adapter", "mine"]);
     again.expect_status(2).expect_stderr(&["is there already"]);
     let told = project.run(&["new", "adapter", "a b"]);

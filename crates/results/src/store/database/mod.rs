@@ -165,6 +165,7 @@ impl Database {
     }
 
     /// Makes that place; a file needs none.
+    #[cfg_attr(not(feature = "postgres"), allow(unused_variables))]
     pub fn make_schema(&self, project: i64) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => Ok(()),
