@@ -54,9 +54,10 @@ pub fn measure(
             instructions::prepare(&mut plans.plan)?;
         }
     }
-    use super::{
-        Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn,
-    };
+    if let Some(fleet) = &request.fleet {
+        return fleet::carry_out(plans, fleet, request, store, listener);
+    }
+    build_packages(&plans.plan, listener)?;
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
 }
