@@ -80,6 +80,21 @@ impl Depot {
         missing
     }
 
+    /// Takes programs that were sent by themselves, so that they could take the rest, as objects: what is in them is checked
+    /// before they become part of a bundle.
+    fn adopt(&self, entries: &[Entry]) {
+        for entry in entries.iter().filter(|entry| entry.is_program) {
+            let (own, object) = (
+                self.folder.join("bin").join(&entry.sha256),
+                self.object(&entry.sha256),
+            );
+            if own.is_file() && make_private(object.parent().unwrap_or(&self.folder)).is_ok() {
+                // One that cannot be taken is sent.
+                let _ = fs::hard_link(own, object);
+            }
+        }
+    }
+
     /// Keeps an object of that digest and length.
     ///
     /// # Errors
@@ -262,6 +277,7 @@ fn take(
     check(&offer.entries)?;
     let depot = Depot::open(folder)?;
     let session = depot.session(&offer.session)?;
+    depot.adopt(&offer.entries);
     let missing = depot.missing(&offer.entries);
     say(to, &Answer::Missing(missing.clone()))?;
     for sha256 in &missing {

@@ -71,7 +71,7 @@ pub fn execute(
     execution.tell(&started)?;
     execution.restore(&orders, &slots)?;
     let mut ended = Ended::Complete;
-    let mut end = 0;
+    let (mut end, mut has_news) = (0, false);
     for together in slots.chunk_by(Slot::is_paired_with) {
         end += together.len();
         if interrupted() {
@@ -79,26 +79,23 @@ pub fn execute(
             break;
         }
         let [.., slot] = together else { continue };
+        let later = &slots[end..];
         // A pair is done whole.
-        if orders.done.contains(&slot.index) {
-            continue;
-        }
-        if !together.iter().any(|slot| execution.is_over(slot)) {
-            match execution.step_and_repeat(together, &slots[..end])? {
-                Stepped::Interrupted => ended = Ended::Interrupted,
-                Stepped::Failed if orders.fail_fast => ended = Ended::Failed,
+        if !orders.done.contains(&slot.index) {
+            let stepped = execution.visit(together, &slots[..end], later, orders.fail_fast)?;
+            has_news |= stepped.is_some();
+            match stepped {
+                Some(Stepped::Interrupted) => ended = Ended::Interrupted,
+                Some(Stepped::Failed) if orders.fail_fast => ended = Ended::Failed,
                 _ => {}
             }
+            if ended != Ended::Complete {
+                break;
+            }
         }
-        if ended != Ended::Complete {
-            break;
-        }
-        let later = &slots[end..];
-        if slot.closes_block {
-            execution.close_block(slot)?;
-            execution.give_up(slot, later)?;
-        }
-        if later.first().is_none_or(|next| next.block != slot.block) {
+        // The last case of a block may have been done before, and others not.
+        if has_news && later.first().is_none_or(|next| next.block != slot.block) {
+            has_news = false;
             execution.settle(later)?;
             if orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
                 break;
@@ -240,6 +237,33 @@ impl<'a, 'o> Execution<'a, 'o> {
                     };
                 }
             }
+        }
+        Ok(stepped)
+    }
+
+    /// Executes slots unless their case is over, and ends their block; what came of it. An end of all measuring leaves the
+    /// block open.
+    fn visit(
+        &mut self,
+        together: &[Slot],
+        so_far: &[Slot],
+        later: &[Slot],
+        fail_fast: bool,
+    ) -> anyhow::Result<Option<Stepped>> {
+        let is_over = together.iter().any(|slot| self.is_over(slot));
+        let stepped = if is_over {
+            None
+        } else {
+            Some(self.step_and_repeat(together, so_far)?)
+        };
+        let is_end = match stepped {
+            Some(Stepped::Interrupted) => true,
+            Some(Stepped::Failed) => fail_fast,
+            _ => false,
+        };
+        if let Some(slot) = together.last().filter(|slot| slot.closes_block && !is_end) {
+            self.close_block(slot)?;
+            self.give_up(slot, later)?;
         }
         Ok(stepped)
     }

@@ -162,6 +162,8 @@ struct Attempt {
     spool: Vec<u8>,
     read: usize,
     reader: SpoolReader,
+    /// What it decided on blocks that another attempt had brought.
+    decisions: Vec<(u32, usize)>,
 }
 
 /// One history.
@@ -251,6 +253,7 @@ impl History<'_> {
             spool: text,
             read: 0,
             reader,
+            decisions: Vec::new(),
         });
     }
 
@@ -272,15 +275,20 @@ impl History<'_> {
                     self.refused += u32::from(matches!(merged, Merged::Refused(_)));
                 }
                 Delivered::Decided { job, after, saved } => {
-                    let Some(job_of) = self.whole.jobs.get(job as usize) else {
+                    let Some(known) = self.whole.jobs.get(job as usize) else {
                         continue;
                     };
-                    let place = (job, after);
-                    merger
-                        .decide(attempt.origin, place, &job_of.label, saved)
-                        .unwrap();
+                    let (origin, label) = (attempt.origin, &known.label);
+                    if !merger.decide(origin, (job, after), label, saved).unwrap() {
+                        attempt.decisions.push((job, saved));
+                    }
                 }
                 Delivered::Ended(ending, true) if ending.reason.is_none() => {
+                    for (job, saved) in std::mem::take(&mut attempt.decisions) {
+                        let label = &self.whole.jobs[job as usize].label;
+                        let decided = merger.decide(attempt.origin, (job, None), label, saved);
+                        assert!(decided.unwrap());
+                    }
                     self.done.insert(attempt.parcel);
                 }
                 _ => {}

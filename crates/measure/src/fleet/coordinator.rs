@@ -71,6 +71,8 @@ pub(super) struct Attempt {
     /// Whether an earlier coordinator made it: that it ends says nothing of its machine.
     is_taken_up: bool,
     blocks: u32,
+    /// Decisions of its own on blocks that another attempt had brought: they hold if all of the parcel is as it says.
+    decisions: Vec<(u32, usize)>,
     /// Why it is over, once it is.
     over: Option<Over>,
 }
@@ -185,6 +187,7 @@ impl Coordinator<'_, '_, '_> {
             has_begun: false,
             is_taken_up,
             blocks: 0,
+            decisions: Vec::new(),
             over: None,
         });
         Ok(())
@@ -286,27 +289,46 @@ impl Coordinator<'_, '_, '_> {
                 }
             }
             Delivered::Decided { job, after, saved } => {
-                let Some(known) = self.plan.jobs.get(job as usize) else {
-                    return Ok(());
-                };
-                let label = known.label.clone();
-                if self.merger.decide(origin, (job, after), &label, saved)? {
-                    let label = &label;
-                    self.listener
-                        .observe(&Event::CaseDecided { label, saved })?;
+                if !self.decide(origin, (job, after), saved)? {
+                    self.attempts[at].decisions.push((job, saved));
                 }
             }
             Delivered::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
             Delivered::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
             Delivered::Ended(ending, is_whole) => {
-                self.attempts[at].over = Some(match ending.reason {
+                let over = match ending.reason {
                     None if is_whole => Over::Whole,
                     None => Over::Short("a block of it is damaged".to_owned()),
                     Some(reason) => Over::Short(reason),
-                });
+                };
+                if matches!(over, Over::Whole) {
+                    for (job, saved) in std::mem::take(&mut self.attempts[at].decisions) {
+                        self.decide(origin, (job, None), saved)?;
+                    }
+                }
+                self.attempts[at].over = Some(over);
             }
         }
         Ok(())
+    }
+
+    /// Notes that a case needs no more runs; whether the block that this follows from is that of the attempt.
+    fn decide(
+        &mut self,
+        origin: BlockOrigin,
+        (job, after): (u32, Option<u32>),
+        saved: usize,
+    ) -> anyhow::Result<bool> {
+        let Some(known) = self.plan.jobs.get(job as usize) else {
+            return Ok(true);
+        };
+        let label = &known.label;
+        let is_decided = self.merger.decide(origin, (job, after), label, saved)?;
+        if is_decided {
+            self.listener
+                .observe(&Event::CaseDecided { label, saved })?;
+        }
+        Ok(is_decided)
     }
 
     fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
