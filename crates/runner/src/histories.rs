@@ -237,15 +237,7 @@ impl History<'_> {
             Ok(_) => spool.end(None).unwrap(),
             Err(_) => drop(spool),
         }
-        let mut text = std::fs::read(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        if dies && self.dice.below(2) == 0 {
-            let torn = self.dice.below(text.len() as u64 + 1) as usize;
-            text.truncate(torn);
-        } else if dies && self.dice.below(2) == 0 {
-            let at = self.dice.below(text.len() as u64) as usize;
-            text[at] ^= 1 << self.dice.below(8);
-        }
+        let text = self.what_is_left_of(&path, dies);
         let reader = SpoolReader::new(History::slots(&self.parts[parcel]));
         self.attempts.push(Attempt {
             parcel,
@@ -255,6 +247,20 @@ impl History<'_> {
             reader,
             decisions: Vec::new(),
         });
+    }
+
+    /// The text of a spool: torn, or with a bit that fell over, where its worker died.
+    fn what_is_left_of(&mut self, path: &Path, died: bool) -> Vec<u8> {
+        let mut text = std::fs::read(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        if died && self.dice.below(2) == 0 {
+            let torn = self.dice.below(text.len() as u64 + 1) as usize;
+            text.truncate(torn);
+        } else if died && self.dice.below(2) == 0 {
+            let at = self.dice.below(text.len() as u64) as usize;
+            text[at] ^= 1 << self.dice.below(8);
+        }
+        text
     }
 
     /// Reads on in an attempt's spool, or all of it once more from the beginning.
