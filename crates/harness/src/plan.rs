@@ -384,7 +384,7 @@ pub(crate) mod tests {
         );
     }
 
-    pub(super) fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
+    fn job() -> Job {
         let source = Source {
             kind: Kind::Fake,
             name: "g/b".into(),
@@ -394,7 +394,7 @@ pub(crate) mod tests {
             definition: None,
             suite: None,
         };
-        let job = Job {
+        Job {
             source,
             label: "g/b".into(),
             route: Route::Direct,
@@ -409,10 +409,13 @@ pub(crate) mod tests {
             snippet: None,
             samples: None,
             measured: None,
-        };
+        }
+    }
+
+    pub(super) fn plan(jobs: usize, variants: &[&str], runs: u32, order: Order) -> Plan {
         let jobs = (0..jobs).map(|number| Job {
             label: format!("g/b n={number}"),
-            ..job.clone()
+            ..job()
         });
         Plan {
             jobs: jobs.collect(),
