@@ -17,12 +17,13 @@ use crate::paired::{Matching, PairedRuns};
 use crate::policy::Policy;
 use crate::sequential::{Member, SequentialDecision, in_parallel};
 use crate::warnings::{self, counted};
-use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, validity};
+use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, exact, validity};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Estimate, Metric, Run};
 use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::normal;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// One side of a comparison: a variant's runs by case.
@@ -72,7 +73,7 @@ pub(super) struct Matched<'r> {
     baseline: String,
     candidate: String,
     metric: Metric,
-    policy: &'r Policy,
+    policy: Cow<'r, Policy>,
     cases: Vec<MatchedCase>,
     only_baseline: Vec<String>,
     only_candidate: Vec<String>,
@@ -89,7 +90,7 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
         members.extend(matched.cases.iter().map(|case| Member {
             place: decision.enrol(),
             pair: &case.pair,
-            policy: matched.policy,
+            policy: &matched.policy,
             seed: matched.policy.seed_for(&case.id),
         }));
     }
@@ -98,7 +99,7 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
     let mut described: Vec<(Matched<'_>, Vec<CaseRow>)> = Vec::new();
     for mut matched in comparisons {
         let cases: Vec<_> = matched.cases.drain(..).zip(outcomes.by_ref()).collect();
-        let policy = matched.policy;
+        let policy = &*matched.policy;
         let names = [matched.baseline.as_str(), matched.candidate.as_str()];
         let rows = in_parallel(cases, |(case, outcome)| {
             describe(case, outcome, policy, names)
@@ -107,10 +108,11 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
     }
     let mut family: Vec<FamilyMember<'_>> = Vec::new();
     for (matched, rows) in &mut described {
+        let (policy, better) = (&*matched.policy, matched.metric.better);
         family.extend(rows.iter_mut().map(|row| FamilyMember {
             row,
-            policy: matched.policy,
-            better: matched.metric.better,
+            policy,
+            better,
         }));
     }
     correction::correct(&mut family, settings.correction);
@@ -129,6 +131,7 @@ pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
     }
     locate(&mut findings.comparisons);
     validity::refuse(&findings.validity, &mut findings.comparisons);
+    exact::mark_disagreement(&mut findings.comparisons);
 }
 
 fn sum_up(matched: Matched<'_>, rows: Vec<CaseRow>, settings: &Settings) -> Compared {
@@ -176,7 +179,7 @@ pub(super) fn match_cases<'r>(
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
         metric: metric.clone(),
-        policy,
+        policy: policy.of(metric),
         cases: Vec::new(),
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),

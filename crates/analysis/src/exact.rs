@@ -3,7 +3,9 @@
 //!
 //! Decides when counts are exact, what the change then means, and what to say where they are not. Start at [`Counts`].
 
-use speedwell_model::{Better, Estimate, RunValue, Verdict};
+use crate::{CaseComparison, Comparison};
+use speedwell_model::{Better, Estimate, Metric, RunValue, Verdict};
+use std::collections::HashMap;
 
 /// The change of a count that is none, unless the user names another.
 pub(super) const DELTA: f64 = 0.001;
@@ -78,6 +80,56 @@ impl Counts {
     }
 }
 
+/// Says in the rows of instructions where a time of the same runs has another verdict: fewer instructions need not be less
+/// time.
+pub(super) fn mark_disagreement(comparisons: &mut [Comparison]) {
+    let is_time = |comparison: &&Comparison| Metric::TIMES.contains(&&*comparison.metric.name);
+    let mut times: HashMap<[String; 3], Verdict> = HashMap::new();
+    for found in comparisons.iter().filter(is_time) {
+        for row in &found.rows {
+            times.insert(sides_of(found, row), row.verdict);
+        }
+    }
+    for found in comparisons {
+        if found.metric.name != Metric::INSTRUCTIONS {
+            continue;
+        }
+        let mut rows = std::mem::take(&mut found.rows);
+        for row in &mut rows {
+            let time = times.get(&sides_of(found, row)).copied();
+            row.notes
+                .extend(time.and_then(|time| disagreement(row.verdict, time)));
+        }
+        found.rows = rows;
+    }
+}
+
+/// What is compared: baseline, candidate and case.
+fn sides_of(found: &Comparison, row: &CaseComparison) -> [String; 3] {
+    [
+        found.baseline.clone(),
+        found.candidate.clone(),
+        row.case.id(),
+    ]
+}
+
+/// What a reader should know who believes that instructions are time.
+fn disagreement(instructions: Verdict, time: Verdict) -> Option<String> {
+    let text = match (instructions, time) {
+        (Verdict::Better, Verdict::Same | Verdict::Worse) => {
+            "Fewer instructions, but not less time."
+        }
+        (Verdict::Worse, Verdict::Same | Verdict::Better) => {
+            "More instructions, but not more time."
+        }
+        (Verdict::Same, Verdict::Better | Verdict::Worse) => {
+            "As many instructions, but not the same time."
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
 /// Whether so many values of one side agree that no more are needed.
 pub(super) fn is_exact(values: &[RunValue]) -> bool {
     values.len() >= ENOUGH && spread(values) == 0.0
@@ -128,6 +180,34 @@ mod tests {
         assert_eq!(counts.remark(2).unwrap(), "Exact, 2 of 2 runs.");
         let same = Counts::from_runs(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
         assert_eq!(same.verdict(DELTA, Better::Lower), Some(Verdict::Same));
+    }
+
+    #[test]
+    fn a_time_with_another_verdict_is_told() {
+        use Verdict::*;
+        assert!(
+            disagreement(Better, Same)
+                .unwrap()
+                .contains("not less time")
+        );
+        assert!(
+            disagreement(Worse, Better)
+                .unwrap()
+                .contains("not more time")
+        );
+        assert!(
+            disagreement(Same, Worse)
+                .unwrap()
+                .contains("not the same time")
+        );
+        for (instructions, time) in [
+            (Better, Better),
+            (Same, Same),
+            (Worse, Unclear),
+            (Unclear, Worse),
+        ] {
+            assert_eq!(disagreement(instructions, time), None);
+        }
     }
 
     #[test]

@@ -9,10 +9,11 @@ use crate::exact;
 use crate::paired::Matching;
 use crate::{Correction, Method};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Design, Order, Stopping};
+use speedwell_model::{Design, Metric, Order, Stopping};
 use speedwell_stats::distribution::normal;
 use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
+use std::borrow::Cow;
 
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
 const SPENDING_EXPONENT: f64 = 2.0;
@@ -116,6 +117,22 @@ impl Policy {
             looks: Looks::from_stopping(&design.stopping, alpha, runs, unit),
             seed: design.seed,
         }
+    }
+
+    /// The rule for the figures of `metric`: that for times where they were taken beside counts.
+    pub fn of(&self, metric: &Metric) -> Cow<'_, Policy> {
+        if !self.counts || metric.is_count() {
+            return Cow::Borrowed(self);
+        }
+        let delta = match self.threshold {
+            0.0 => DEFAULT_DELTA,
+            threshold => threshold,
+        };
+        Cow::Owned(Policy {
+            counts: false,
+            delta,
+            ..self.clone()
+        })
     }
 
     /// The rule for runs of different sessions, which share neither blocks nor time.

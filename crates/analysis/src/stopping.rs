@@ -91,8 +91,8 @@ impl StopRule {
             places: HashMap::new(),
         };
         let question = match &design.counting {
-            Some(_) => Question::Count,
-            None => Question::Change(Box::new(change)),
+            Some(counting) if !counting.times => Question::Count,
+            _ => Question::Change(Box::new(change)),
         };
         StopRule {
             question,

@@ -8,7 +8,7 @@ use crate::attempt::invalid;
 use crate::events::Events;
 use crate::job::{Job, Kind, Setting};
 use crate::{Attempt, Observation};
-use speedwell_model::{Better, Case, Cause, Counting, Language, Length, Metric};
+use speedwell_model::{Better, Cause, Counting, Language, Length, Metric, Samples};
 use speedwell_process::{Scratch, Spec, resolve, run};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,9 +22,9 @@ pub fn check(kind: Kind) -> Result<(), &'static str> {
     use Language::*;
     match kind {
         Kind::Cpp | Kind::Program | Kind::Snippet(C | Cpp | Rust) => Ok(()),
-        Kind::Python | Kind::Snippet(Python) => {
-            Err("its interpreter would be counted, too, and does not do the same in every run")
-        }
+        Kind::Python | Kind::Snippet(Python) => Err(
+            "its interpreter would be counted with it, and its harness, which looks at the clock",
+        ),
         Kind::Snippet(Go) => Err("its runtime does not run under valgrind (3.19 ends in a crash)"),
         Kind::Snippet(Java | Erlang | Elixir | Node) | Kind::Node | Kind::NodeCore => {
             Err("its virtual machine compiles while it runs, and how much depends on time")
@@ -50,11 +50,11 @@ pub(super) struct Counted<'a> {
 /// What a harness said of a case.
 pub(super) type Said = (Option<Observation>, Option<Cause>);
 
-/// Performs one case and counts its instructions; `commands` are those for so many iterations, `observe` says what
+/// Performs one case and counts its instructions; `commands` are those for such samples, `observe` says what
 /// the answers mean.
 pub(super) fn perform(
     of: &Counted<'_>,
-    commands: &dyn Fn(u64) -> Events,
+    commands: &dyn Fn(&Samples) -> Events,
     observe: &dyn Fn(&Events) -> Said,
 ) -> Attempt {
     let (job, setting) = (of.job, of.setting);
@@ -70,7 +70,11 @@ pub(super) fn perform(
         Ok(prepared) => prepared,
         Err(error) => return refused(&format!("{error:#}")),
     };
-    let mut events = commands(iterations);
+    let mut events = commands(&Samples {
+        count: 1,
+        length: Length::Iterations(iterations),
+        warmup_ns: 0,
+    });
     let outcome = match run(&spec, &mut events) {
         Ok(outcome) => outcome,
         Err(error) => return Attempt::not_started(&spec, &error, job, setting),
@@ -103,8 +107,49 @@ pub(super) fn perform(
     }
     // What the kernel says of a process under valgrind says nothing of the benchmark.
     attempt.usage = None;
+    if of.counting.times && attempt.failure.is_none() && !attempt.interrupted {
+        return at_full_speed(of, iterations, commands, observe, attempt);
+    }
     attempt
 }
+
+/// Adds the times of the same case to what was counted of it.
+fn at_full_speed(
+    of: &Counted<'_>,
+    iterations: u64,
+    commands: &dyn Fn(&Samples) -> Events,
+    observe: &dyn Fn(&Events) -> Said,
+    mut counted: Attempt,
+) -> Attempt {
+    let (job, setting) = (of.job, of.setting);
+    let mut events = commands(&Samples {
+        count: TIMED,
+        length: Length::Iterations(iterations),
+        warmup_ns: WARMUP_NS,
+    });
+    let outcome = match run(of.spec, &mut events) {
+        Ok(outcome) => outcome,
+        Err(error) => return Attempt::not_started(of.spec, &error, job, setting),
+    };
+    let (seen, fault) = observe(&events);
+    let seen = seen.into_iter().collect();
+    let mut timed = Attempt::new(of.plain, &outcome, seen, fault, job, setting);
+    if timed.failure.is_some() || timed.interrupted {
+        timed.observations.clear();
+        return timed;
+    }
+    let is_time = |name: &str| Metric::TIMES.contains(&name);
+    for (counted, timed) in counted.observations.iter_mut().zip(timed.observations) {
+        let (samples, metrics) = (timed.samples.into_iter(), timed.metrics.into_iter());
+        (counted.samples).extend(samples.filter(|sample| is_time(&sample.metric)));
+        (counted.metrics).extend(metrics.filter(|metric| is_time(&metric.name)));
+    }
+    counted
+}
+
+/// Samples at full speed, each with the iterations that are counted, and the time of the warm-up before them.
+const TIMED: u32 = 10;
+const WARMUP_NS: u64 = 10_000_000;
 
 /// The caches of the model: those of no processor in particular, so that figures do not depend on the machine.
 const CACHES: [&str; 4] = [
@@ -204,15 +249,6 @@ impl Counts {
     }
 }
 
-/// The observation of a case of which nothing but the counts is of interest.
-pub(super) fn bare(job: &Job) -> Observation {
-    let case = job.case.clone();
-    Observation::new(
-        case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
-        Vec::new(),
-    )
-}
-
 /// That a process said nothing.
 pub(super) fn nothing_said() -> Cause {
     invalid("its harness did not say that the case was performed")
@@ -271,7 +307,7 @@ mod tests {
             (Kind::Snippet(Java), "compiles while it runs"),
             (Kind::NodeCore, "compiles while it runs"),
             (Kind::Snippet(Go), "does not run under valgrind"),
-            (Kind::Snippet(Python), "does not do the same in every run"),
+            (Kind::Snippet(Python), "its interpreter would be counted"),
             (Kind::Load, "when requests come in"),
             (Kind::Snippet(Sh), "starts other processes"),
         ] {

@@ -4,7 +4,7 @@ use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
-    Case, Counting, Division, Failure, Language, Samples, Snippet, Value, Variant,
+    Case, Clock, Counting, Division, Failure, Language, Samples, Snippet, Value, Variant,
 };
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
@@ -364,4 +364,6 @@ pub struct Setting<'a> {
     pub experiment: Option<&'a Experiment>,
     /// How instructions are counted, if they are and not time.
     pub counting: Option<&'a Counting>,
+    /// The clock that is compared. A harness that is slow to find its clock of processor time looks for it if it is this one.
+    pub clock: Clock,
 }

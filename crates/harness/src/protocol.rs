@@ -12,7 +12,7 @@ use crate::job::{Description, Job, Kind, Parameter, Request, Route, Setting, Sou
 use crate::own_program;
 use crate::remembered::{self, Depends, Origin};
 use crate::{Attempt, Message, Observation};
-use speedwell_model::{Case, Cause, Length, SteadyRule, Value, ValueKind};
+use speedwell_model::{Case, Cause, Length, Samples, SteadyRule, Value, ValueKind};
 use speedwell_process::{Spec, run};
 
 /// Who calls start and end of the measured section.
@@ -134,12 +134,8 @@ pub(super) fn perform(
             spec,
             plain,
         };
-        let commands = |iterations| {
-            let run = Message::new("run").with("id", 3).with("jobs", "case");
-            let run = run.with("mode", "timed").with("samples", 1);
-            let run = run.with("warmup_ns", 0).with("loop", iterations);
-            Events::after([load(job, setting), run])
-        };
+        let commands =
+            |samples: &Samples| Events::after([load(job, setting), in_samples(samples, false)]);
         return counting::perform(&counted, &commands, &|events| observation(job, events));
     }
     let mut events = Events::after([load(job, setting), measure(job, setting, owner)]);
@@ -189,14 +185,20 @@ fn load(job: &Job, setting: &Setting<'_>) -> Message {
 }
 
 fn measure(job: &Job, setting: &Setting<'_>, owner: Loop) -> Message {
-    let run = Message::new("run").with("id", 3).with("jobs", "case");
     // A trial only asks whether the case works.
     if owner == Loop::OfTheFile || job.test {
-        return run.with("mode", "once");
+        return run_case().with("mode", "once");
     }
-    let samples = &setting.samples;
-    let run = run.with("samples", samples.count);
-    let run = if setting.is_series {
+    in_samples(&setting.samples, setting.is_series)
+}
+
+fn run_case() -> Message {
+    Message::new("run").with("id", 3).with("jobs", "case")
+}
+
+fn in_samples(samples: &Samples, is_series: bool) -> Message {
+    let run = run_case().with("samples", samples.count);
+    let run = if is_series {
         run.with("mode", "series")
             .with("reference", SteadyRule::REFERENCE_EVERY)
     } else {

@@ -28,7 +28,8 @@ const HINT: &str = "hint: --order blocks";
 /// What to do about a busy machine, where pairs may answer the question of `plan`.
 pub fn advice(plan: &Plan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
-    let may_help = plan.design.order == Order::Blocks && !is_series && check_kinds(plan).is_ok();
+    let is_timed = plan.design.counting.is_none() && !is_series;
+    let may_help = plan.design.order == Order::Blocks && is_timed && check_kinds(plan).is_ok();
     may_help.then_some(
         "hint: --order paired compares the processor time of both sides while they share a processor, which needs far \
          fewer runs if the work does not wait",

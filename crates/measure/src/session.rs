@@ -161,7 +161,8 @@ fn warn_before(
     for sentence in own.chain(undivided) {
         warn(listener, &sentence)?;
     }
-    if plans.plan.design.counting.is_some() {
+    let counting = plans.plan.design.counting.as_ref();
+    if counting.is_some_and(|counting| !counting.times) {
         // However busy a machine is, the instructions are the same.
         return Ok(());
     }

@@ -59,6 +59,14 @@ impl Metric {
     /// the machine.
     pub const REFERENCE_TIME: &'static str = "reference_time";
 
+    /// What is also known of a run whose instructions are counted, if it is asked for.
+    pub const TIMES: [&'static str; 3] = [Metric::TIME, Metric::TIME_MEDIAN, Metric::CPU_TIME];
+
+    /// Whether it is a count, or computed from counts, where instructions are counted.
+    pub fn is_count(&self) -> bool {
+        [Metric::INSTRUCTIONS, Metric::CYCLES_ESTIMATE].contains(&&*self.name)
+    }
+
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
         Metric::new(Metric::THROUGHPUT, "1/s", Better::Higher)

@@ -330,6 +330,9 @@ pub struct Counting {
     pub tool: String,
     /// Whether a model of caches estimates cycles.
     pub cache_model: bool,
+    /// Whether every run is also executed at full speed, for its times.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub times: bool,
 }
 
 /// A definition file as it was read, once for the whole session. A later change of the file changes no session.

@@ -530,6 +530,7 @@ fn setting<'a>(
         layout: plan.layout(slot),
         experiment,
         counting: plan.design.counting.as_ref(),
+        clock: plan.sampling.clock,
     }
 }
 

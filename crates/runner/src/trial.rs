@@ -97,6 +97,7 @@ fn work(
             ordinal: 0,
             repeated: 0,
             counting: None,
+            clock: plan.sampling.clock,
             seed: plan.design.seed,
             limit: Duration::from_millis(plan.sampling.timeout_ms),
             samples: plan.sampling.samples,

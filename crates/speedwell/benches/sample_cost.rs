@@ -199,6 +199,7 @@ fn sample(job: &Job) -> Cost {
         ordinal: 0,
         repeated: 0,
         counting: None,
+        clock: Default::default(),
         limit: Duration::from_secs(60),
         samples: Samples::default(),
         asked: Default::default(),

@@ -42,7 +42,12 @@ failed(Name, Reason, Send) ->
     true.
 
 continuous(Names, Pids, Workers, Fields, Send) ->
-    Plan = plan(#{interval_ns => <<"interval_ns">>}, Fields),
+    %% What the clocks of the schedulers tell is that of a worker only if there is one.
+    Clock = case Fields of
+        #{<<"cpu">> := <<"1">>} when Workers =:= 1 -> speedwell_clock:schedulers();
+        _ -> []
+    end,
+    Plan = (plan(#{interval_ns => <<"interval_ns">>}, Fields))#{clock => Clock},
     Streamed = case Fields of
         #{<<"stream">> := <<"1">>} -> Plan#{observer => observer(Names, Pids, Plan, Send)};
         _ -> Plan
@@ -52,10 +57,11 @@ continuous(Names, Pids, Workers, Fields, Send) ->
                                       {W, Report} <- numbered(Reports)],
     {Outcomes, End}.
 
-worker(Name, W, #{points := Points, batch := Batch, batches := Table}, Send) ->
+worker(Name, W, #{points := Points, batch := Batch, batches := Table, cpu_ns := Cpu}, Send) ->
     {Times, Counts} = lists:unzip(Points),
     {Quantiles, Batches} = speedwell_histogram:quantiles(Table),
-    Send(worker, [{job, Name}, {w, W}, {epoch_ns, 0}, {batch, Batch}, {q_ps, {list, Quantiles}}, {batches, Batches}],
+    Send(worker, [{job, Name}, {w, W}, {epoch_ns, 0}, {batch, Batch}, {q_ps, {list, Quantiles}}, {batches, Batches}
+                  | [{cpu_ns, Cpu} || is_integer(Cpu)]],
          [{t_ns, Times}, {count, Counts}]).
 
 numbered(List) ->

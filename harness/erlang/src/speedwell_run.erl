@@ -17,12 +17,13 @@
 %% How long a run that is stopped waits for iterations to end.
 -define(PATIENCE_MS, 5000).
 
-%% Runs windows. Plan: interval_ns, samples, warmup_ns, and observer, if somebody wants to hear every point.
+%% Runs windows. Plan: interval_ns, samples, warmup_ns; observer, if somebody wants to hear every point; clock, if
+%% processor time is wanted: the files that tell it.
 %% `{stop, _}` as a message ends it early.
 -spec continuous([pid()], #{interval_ns := pos_integer(), samples := pos_integer(), warmup_ns := non_neg_integer(),
-                            observer => observer()}, pos_integer()) -> {[{pid(), outcome()}], map()}.
+                            clock => [file:filename()], observer => observer()}, pos_integer()) -> {[{pid(), outcome()}], map()}.
 continuous(Jobs, #{interval_ns := Interval, samples := Samples, warmup_ns := Warmup} = Plan, Workers) ->
-    Grid = {native(Warmup), native(Interval), Samples + 1, is_map_key(observer, Plan)},
+    Grid = {native(Warmup), native(Interval), Samples + 1, is_map_key(observer, Plan), maps:get(clock, Plan, [])},
     {Epoch, Open} = start(Jobs, continuous, Grid, Workers),
     State = #{open => Open, unpassed => maps:keys(Open), observer => maps:get(observer, Plan, fun(_, _) -> ok end),
               done => #{}, stopped => false},

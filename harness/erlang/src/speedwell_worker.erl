@@ -29,7 +29,9 @@
     epoch :: integer(),
     interval :: pos_integer(),
     wanted :: pos_integer(),
-    stream :: boolean()
+    stream :: boolean(),
+    %% Files that tell processor time; none if nobody wants it.
+    clock :: [file:filename()]
 }).
 
 %% Starts a worker, linked to and monitored by the caller. It executes init_runner, tells `{ready, Pid}` and
@@ -84,17 +86,20 @@ parked(Worker = #worker{job = Job}) ->
 
 work({live, Flag}, Worker) ->
     live(Flag, erlang:monotonic_time(), Worker);
-work({continuous, Flag, Epoch, {Warmup, Interval, Wanted, Stream}}, Worker = #worker{histogram = Histogram}) ->
+work({continuous, Flag, Epoch, {Warmup, Interval, Wanted, Stream, Clock}}, Worker = #worker{histogram = Histogram}) ->
     speedwell_histogram:taken(Histogram),
-    Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Wanted, stream = Stream},
+    Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Wanted, stream = Stream, clock = Clock},
     Start = wait_for(Epoch),
     Fresh = Worker#worker{count = 0},
     {Points, Late, Done} = case Warmup of
         %% Without warm-up the first point is the start itself.
-        0 -> window(Run, Epoch + Interval, Start, 1, passed(Run, 0, 0, [], Fresh), 0, Fresh);
+        0 ->
+            From = begun(Run, 0, Start),
+            Time = case From of Start -> 0; _ -> From - Epoch end,
+            window(Run, Epoch + Interval, From, 1, passed(Run, 0, Time, [], Fresh), 0, Fresh);
         _ -> window(Run, Epoch + Warmup, Start, 0, [], 0, Fresh)
     end,
-    report(#{points => lists:reverse(Points), late => nanoseconds(Late)}, Done);
+    report(#{points => lists:reverse(Points), late => nanoseconds(Late), cpu_ns => processor_time()}, Done);
 work({timed, Flag, Epoch, Loop}, Worker = #worker{histogram = Histogram}) ->
     speedwell_histogram:taken(Histogram),
     Start = wait_for(Epoch),
@@ -149,7 +154,8 @@ window(Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Want
     case atomics:get(Flag, 1) of
         0 when To >= Deadline, K < Wanted ->
             Ahead = Deadline + Interval * ((To - Deadline) div Interval + 1),
-            window(Run, Ahead, To, K + 1, passed(Run, K, To - Epoch, Points, Adapted), max(Late, To - Deadline), Adapted);
+            Now = begun(Run, K, To),
+            window(Run, Ahead, Now, K + 1, passed(Run, K, Now - Epoch, Points, Adapted), max(Late, To - Deadline), Adapted);
         0 -> window(Run, Deadline, To, K, Points, Late, Adapted);
         _ -> {Points, Late, Adapted}
     end.
@@ -158,11 +164,31 @@ add(Histogram, Native, Size) ->
     speedwell_histogram:add(Histogram, nanoseconds(Native) * 1000 div Size).
 
 %% Notes a point. The job is told of the last one, and of all of them if somebody watches.
-passed(#run{wanted = Wanted, stream = Stream}, K, Time, Points, #worker{job = Job, count = Count}) ->
+passed(#run{wanted = Wanted, stream = Stream, clock = Clock}, K, Time, Points, #worker{job = Job, count = Count}) ->
     Point = {nanoseconds(Time), Count},
     Stream andalso (Job ! {point, self(), K, Point}),
+    Clock =/= [] andalso K > 0 andalso K + 1 =:= Wanted andalso ended(Clock),
     K + 1 =:= Wanted andalso (Job ! {last_point, self()}),
     [Point | Points].
+
+%% When the windows begin, and it is the first point: after the clock of processor time was read. It is kept in the dictionary, as
+%% that happens twice in a run.
+begun(#run{clock = [_ | _] = Clock}, 0, _) ->
+    put(speedwell_cpu, {speedwell_clock:now_ns(Clock), undefined}),
+    erlang:monotonic_time();
+begun(_, _, Now) ->
+    Now.
+
+ended(Clock) ->
+    {From, _} = get(speedwell_cpu),
+    put(speedwell_cpu, {From, speedwell_clock:now_ns(Clock)}).
+
+%% Between the first point and the last one; `undefined` if nobody asked, or the run ended before.
+processor_time() ->
+    case erase(speedwell_cpu) of
+        {From, To} when is_integer(To) -> To - From;
+        _ -> undefined
+    end.
 
 %% `Left` iterations in batches whose last one is shorter.
 timed(_, 0, _, From, Worker) ->

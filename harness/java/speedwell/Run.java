@@ -18,6 +18,8 @@ final class Run {
   final long loop;
   final long epochNs;
   final List<Worker<?, ?>> team;
+  /** Whether workers read the clock of their threads. */
+  final boolean hasClocks;
   volatile boolean stop;
   volatile boolean failed;
   /** Of a timed run: whether the warm-up is over, and everything. */
@@ -58,8 +60,9 @@ final class Run {
     }
     samples = (int) count;
     sampleNs = new long[timed ? samples : 0];
-    // Asked now, because whoever asks first waits; continuous runs have no processor time for that reason.
-    sampleCpuNs = new long[timed && Gauges.haveClocks() ? samples : 0];
+    // Asked now, because whoever asks first waits; a continuous run has no processor time unless it is wanted.
+    hasClocks = (timed || command.number("cpu", 0) == 1) && Gauges.haveClocks();
+    sampleCpuNs = new long[timed && hasClocks ? samples : 0];
     referenceNs = new long[reference > 0 ? (int) (samples / reference) : 0];
     referenceTurns = reference > 0 ? referenceTurns() : 0;
     warm = warmupNs == 0;
@@ -182,6 +185,9 @@ final class Run {
       event.with("epoch_ns", epochNs).with("batch", worker.batch);
       if (begin == 0) {
         event.with("batches", worker.times.total).list("q_ps", worker.times.summary());
+        if (hasClocks) {
+          event.with("cpu_ns", worker.cpuNs);
+        }
       }
       event.list("t_ns", worker.pointNs, begin, end).list("count", worker.pointCount, begin, end);
       events.add(end < worker.taken ? event.with("more", 1) : event);

@@ -22,6 +22,7 @@ final class Worker<S, T> extends Thread {
   private Code.Place<T> statePlace;
   private boolean counts;
   private int perBatch = 1;
+  private long beginCpuNs;
 
   volatile boolean busy;
   volatile long total;
@@ -121,6 +122,12 @@ final class Worker<S, T> extends Thread {
   }
 
   private void takePoint(long now, long count, long dueNs) {
+    if (run.hasClocks) {
+      // Once in a window: what it costs is that of any iteration.
+      long nowCpuNs = Gauges.cpuNowNs();
+      beginCpuNs = taken == 0 ? nowCpuNs : beginCpuNs;
+      cpuNs = nowCpuNs - beginCpuNs;
+    }
     pointNs[taken] = now - run.epochNs;
     pointCount[taken] = count;
     lateNs = Math.max(lateNs, now - dueNs);
@@ -159,7 +166,7 @@ final class Worker<S, T> extends Thread {
   /** What one worker does of a sample: {@code loop} iterations, in batches whose last one is shorter. */
   private void takeShare(boolean isSample) throws Throwable {
     // Read outside of what the other clock measures.
-    long beginCpuNs = Gauges.cpuNowNs();
+    beginCpuNs = Gauges.cpuNowNs();
     long now = System.nanoTime();
     beginNs = now;
     for (long left = run.loop; left > 0 && !run.ends(); ) {

@@ -11,7 +11,7 @@ use crate::events::{Events, add_metric};
 use crate::job::{Description, Job, Request, Setting, Source};
 use crate::{Attempt, Harness, Observation};
 use speedwell_model::{
-    Better, Case, Cause, Counting, Failure, Language, Length, Metric, Nodes, Sample, Samples,
+    Better, Case, Cause, Clock, Counting, Failure, Language, Metric, Nodes, Sample, Samples,
     Sampling, Snippet, SnippetTiming,
 };
 use speedwell_process::{Spec, run};
@@ -55,7 +55,12 @@ impl Harness for OneLiner {
             return Attempt::refused(&spec, "there is no code to measure", job, setting);
         };
         match laid_out(&snippet, &setting.program, setting.variant, setting.layout) {
-            Ok((spec, linking)) => perform(&snippet, spec, job, setting).linked(linking),
+            Ok((mut spec, linking)) => {
+                if setting.clock == Clock::Cpu {
+                    spec = without_spinning(spec, snippet.language);
+                }
+                perform(&snippet, spec, job, setting).linked(linking)
+            }
             Err(failed) => refused(failed, &snippet, job, setting),
         }
     }
@@ -79,6 +84,18 @@ impl Harness for OneLiner {
     }
 }
 
+/// Has the schedulers of Erlang sleep as soon as they have nothing to do: else they keep the processor for a while, and that
+/// would be counted.
+fn without_spinning(spec: Spec, language: Language) -> Spec {
+    const FLAGS: &str = "ERL_ZFLAGS";
+    let is_beam = matches!(language, Language::Erlang | Language::Elixir);
+    let is_set = spec.environment.iter().any(|(name, _)| name == FLAGS);
+    if !is_beam || is_set || std::env::var_os(FLAGS).is_some() {
+        return spec;
+    }
+    spec.env(FLAGS, "+sbwt none +sbwtdcpu none +sbwtdio none")
+}
+
 fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) -> Attempt {
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();
@@ -86,11 +103,15 @@ fn perform(snippet: &Snippet, mut spec: Spec, job: &Job, setting: &Setting<'_>) 
     if let Some(counting) = setting.counting {
         return count(snippet, &spec, counting, job, setting);
     }
+    let mut run_command = run_command(&[JOB.to_owned()], &setting.samples, setting.is_series);
+    if setting.clock == Clock::Cpu {
+        run_command = run_command.with("cpu", 1);
+    }
     let mut events = Events::after([
         load_command(JOB, snippet),
         calibrate_command(JOB),
         workers_command(JOB, job.workers()),
-        run_command(&[JOB.to_owned()], &setting.samples, setting.is_series),
+        run_command,
     ])
     .showing(snippet.shows_output);
     let mut plain = by_hand(snippet, setting);
@@ -137,24 +158,18 @@ fn count(
         spec,
         plain: &plain,
     };
-    let commands = |iterations| {
-        let samples = Samples {
-            length: Length::Iterations(iterations),
-            ..setting.samples
-        };
+    let commands = |samples: &Samples| {
         Events::after([
             load_command(JOB, snippet),
             workers_command(JOB, 1),
-            run_command(&[JOB.to_owned()], &samples, false),
+            run_command(&[JOB.to_owned()], samples, false),
         ])
     };
     let observe = |events: &Events| {
-        let is_done = events.first("timed").is_some();
-        let seen = is_done.then(|| counting::bare(job));
-        let fault = events
-            .error()
-            .or_else(|| (!is_done).then(counting::nothing_said));
-        (seen, fault)
+        let timing = timing(JOB, events.every(), &setting.samples);
+        let seen = timing.map(|timing| observation(&timing, job));
+        let silent = seen.is_none().then(counting::nothing_said);
+        (seen, events.error().or(silent))
     };
     counting::perform(&counted, &commands, &observe)
 }

@@ -79,6 +79,7 @@ pub fn search(
                 ordinal: 0,
                 repeated: 0,
                 counting: None,
+                clock: Default::default(),
                 seed: 0,
                 layout: RunLayout::default(),
                 experiment: None,

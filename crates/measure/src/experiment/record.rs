@@ -161,6 +161,7 @@ fn recorded(
         ordinal: 0,
         repeated: 0,
         counting: None,
+        clock: Default::default(),
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,

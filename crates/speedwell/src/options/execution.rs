@@ -74,7 +74,8 @@ impl ExecutionArgs {
         comparison: &ComparisonArgs,
         metrics: &[String],
     ) -> PlanRequest {
-        let counts = metrics.iter().any(|name| name == Metric::INSTRUCTIONS);
+        let has = |known: &str| metrics.iter().any(|name| name == known);
+        let counts = has(Metric::INSTRUCTIONS);
         PlanRequest {
             sampling: sampling.request(),
             order: self.order.into(),
@@ -88,6 +89,7 @@ impl ExecutionArgs {
             counting: counts.then(|| Counting {
                 tool: String::new(),
                 cache_model: self.with_cache_model,
+                times: Metric::TIMES.into_iter().any(has),
             }),
             layout: Layout::default(),
             purpose: Purpose::Measured,

@@ -262,6 +262,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
         counting: dice.maybe(|dice| Counting {
             tool: dice.word(),
             cache_model: dice.coin(),
+            times: dice.coin(),
         }),
         steady: None,
         layout: Layout::default(),

@@ -278,6 +278,20 @@ impl Conversation {
         self.answer_to(&id, "run")
     }
 
+    /// Measures windows of `interval_ms`, of which processor time is wanted.
+    #[track_caller]
+    pub fn windows_with_cpu_time(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> Answer {
+        let interval_ns = (interval_ms * 1_000_000).to_string();
+        let samples = samples.to_string();
+        let mode = [("jobs", jobs), ("mode", "continuous"), ("cpu", "1")];
+        let length = [
+            ("interval_ns", &*interval_ns),
+            ("samples", &samples),
+            ("warmup_ns", "0"),
+        ];
+        self.ask("run", &[mode, length].concat())
+    }
+
     /// The same, without waiting.
     pub fn say_windows(&mut self, jobs: &str, interval_ms: u64, samples: u32) -> String {
         let interval_ns = (interval_ms * 1_000_000).to_string();

@@ -106,6 +106,40 @@ fn what_a_file_pauses_is_not_counted() {
 }
 
 #[test]
+fn times_are_taken_beside_the_count_where_they_are_asked_for() {
+    if !has("valgrind") || !has("cc") {
+        return;
+    }
+    let words = ["eval", "c", WORK[0], WORK[1], "-i", "100"];
+    let metrics = [
+        "--metric",
+        "instructions",
+        "--metric",
+        "time",
+        "--format",
+        "json",
+    ];
+    let project = Project::new();
+    let found = project
+        .run(&[&words[..], &metrics[..]].concat())
+        .expect_status(0)
+        .json();
+    let changes = found["changes"].as_array().unwrap();
+    let names: Vec<&Value> = changes.iter().map(|change| &change["metric"]).collect();
+    assert_eq!(names, ["instructions", "time"]);
+    assert_eq!(changes[0]["verdict"], "worse");
+    let notes = changes[0]["notes"].as_str().unwrap();
+    assert!(notes.starts_with("Exact, 8 of 8 runs."), "{notes}");
+    // Times vary, so nothing is claimed of them before there are eight.
+    let times = numbers(&changes[1]["baseline_values"]);
+    assert_eq!(times.len(), 8);
+    assert!(times.iter().all(|&time_ns| time_ns > 100.0), "{times:?}");
+    assert_ne!(changes[1]["p"], Value::Null);
+    let again = project.run(&["report", "--metric", "cpu_time"]);
+    again.expect_status(0).expect_stdout(&["cpu_time"]);
+}
+
+#[test]
 fn what_cannot_be_counted_is_refused_with_the_reason() {
     let project = Project::new().with("g/x.fake", "case k=1\na 1\n");
     for (words, reason) in [

@@ -91,6 +91,7 @@ mod node_fixtures;
 mod origin;
 mod packages;
 mod paired;
+mod paired_kinds;
 mod process;
 mod profile_recordings;
 mod profiles;

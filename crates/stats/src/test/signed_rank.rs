@@ -255,6 +255,28 @@ mod tests {
         assert_eq!(error, SignedRankError::NotPositive { index });
     }
 
+    /// Which member of a pair is the candidate was drawn. So of all drawings with these sizes, those whose p is at most some
+    /// value are a share of that value, if that value occurs at all: equal sides are called different as often as promised.
+    #[test]
+    fn over_all_exchanges_of_labels_p_values_are_as_frequent_as_they_say() {
+        let distinct = [0.011, 0.32, 0.05, 0.2, 0.07, 0.41, 0.13, 0.02, 0.26, 0.6];
+        let tied = [0.1, 0.1, 0.0, 0.3, 0.3, 0.3, 0.2, 0.5, 0.1, 0.4];
+        for sizes in [distinct, tied] {
+            let exchanged = |labels: u32| {
+                let signs = (0..10).map(|pair| if labels >> pair & 1 == 1 { -1.0 } else { 1.0 });
+                let differences: Vec<f64> =
+                    sizes.iter().zip(signs).map(|(d, sign)| d * sign).collect();
+                test(&differences).p
+            };
+            let all: Vec<f64> = (0..1024).map(exchanged).collect();
+            for &p in all.iter().filter(|&&p| p < 1.0) {
+                let at_most = all.iter().filter(|&&other| other <= p * (1.0 + 1e-9));
+                let share = at_most.count() as f64 / 1024.0;
+                assert!((share / p - 1.0).abs() < 1e-9, "{p} in {share} of all");
+            }
+        }
+    }
+
     #[test]
     fn the_approximation_meets_the_exact_distribution() {
         let differences: Vec<f64> = (0..200)

@@ -102,6 +102,23 @@ pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
     );
 }
 
+/// Harnesses that are slow to read their clock do so where it is wanted.
+pub fn tells_the_processor_time_of_windows_where_it_is_wanted(harness: &CodeHarness) {
+    let mut talk = harness.with(harness.snippets.pure);
+    // What it takes to begin, and to find the clock, is over.
+    talk.windows_with_cpu_time("a", 60, 5);
+    let pid = talk.pid();
+    let used_ns = || speedwell_process::cpu_ns_of(pid).unwrap() as f64;
+    let before_ns = used_ns();
+    let answer = talk.windows_with_cpu_time("a", 60, 5);
+    let within_ns = used_ns() - before_ns;
+    let cpu_ns = answer.only("worker").number("cpu_ns");
+    assert!(
+        cpu_ns > within_ns / 2.0 && cpu_ns <= within_ns * 1.01,
+        "{cpu_ns} ns of {within_ns} ns"
+    );
+}
+
 /// The process's own clock, read by another process, is the measure: it cannot have used less than its worker did, and
 /// has little else to do. A busy machine changes neither.
 pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {

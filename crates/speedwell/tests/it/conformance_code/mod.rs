@@ -51,6 +51,7 @@ suite! {
             records_a_series_with_its_reference_loop
             tells_processor_time_from_waiting
             tells_the_processor_time_of_its_process
+            tells_the_processor_time_of_windows_where_it_is_wanted
             adds_up_its_workers
             awaits_each_iteration
             costs_the_same_in_both_modes
