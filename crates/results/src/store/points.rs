@@ -356,16 +356,26 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
     Ok(command.unwrap_or_default().to_owned())
 }
 
+/// Updated first: an insertion that meets what is there would take a number on a server, and numbers would have gaps.
 fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
+    let known = file.first(
+        sql!(
+            "UPDATE machine SET
+                 first_unix_ms = CASE WHEN $1 < first_unix_ms THEN $1 ELSE first_unix_ms END,
+                 last_unix_ms = CASE WHEN $1 > last_unix_ms THEN $1 ELSE last_unix_ms END
+             WHERE id = $2 RETURNING number"
+        ),
+        given![at, &machine.id],
+        |row| row.get(0),
+    )?;
+    if let Some(number) = known {
+        return Ok(number);
+    }
     file.one(
         sql!(
             "INSERT INTO machine (id, name, label, class, first_unix_ms, last_unix_ms)
              VALUES ($1, $2, $3, $4, $5, $5)
-             ON CONFLICT (id) DO UPDATE SET
-                 first_unix_ms = CASE WHEN excluded.first_unix_ms < machine.first_unix_ms
-                                 THEN excluded.first_unix_ms ELSE machine.first_unix_ms END,
-                 last_unix_ms = CASE WHEN excluded.last_unix_ms > machine.last_unix_ms
-                                THEN excluded.last_unix_ms ELSE machine.last_unix_ms END
+             ON CONFLICT (id) DO UPDATE SET last_unix_ms = excluded.last_unix_ms
              RETURNING number"
         ),
         given![

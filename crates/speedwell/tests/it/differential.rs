@@ -183,6 +183,7 @@ fn every_page_says_the_same() {
             let names = [
                 format!("/{name}/"),
                 format!("\"{name}\""),
+                format!(">{name}<"),
                 format!("{name}:"),
             ];
             let body = names

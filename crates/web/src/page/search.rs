@@ -27,14 +27,14 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         (wanted, hits) => format!("{hits} hits for '{wanted}'"),
     }));
     for (kind, hits) in found.into_iter().filter(|(_, hits)| !hits.is_empty()) {
-        document.push_heading(2, kind);
+        document.push_heading(2, format!("{}{}", kind[..1].to_uppercase(), &kind[1..]));
         let rows = hits
             .iter()
             .map(|(href, name)| Row::Cells(vec![Cell::words(name).linked(href)]));
         document.push(Block::Table(Table {
             columns: vec![Column::new("name", "name", Kind::Label)],
             rows: rows.collect(),
-            ..Table::new("found")
+            ..Table::new(kind)
         }));
     }
     Ok(Page {
@@ -81,12 +81,12 @@ fn found(visit: Visit<'_>, wanted: &str) -> Result<Vec<Found>, Refusal> {
             (address, known.machine.title().to_owned())
         });
     Ok(vec![
-        ("Benchmarks", benchmarks.take(HITS).collect()),
-        ("Cases", cases(visit, &is_hit)?),
-        ("Sessions", sessions.into_iter().take(HITS).collect()),
-        ("Revisions", revisions.collect()),
-        ("Branches", branches.take(HITS).collect()),
-        ("Machines", machines.take(HITS).collect()),
+        ("benchmarks", benchmarks.take(HITS).collect()),
+        ("cases", cases(visit, &is_hit)?),
+        ("sessions", sessions.into_iter().take(HITS).collect()),
+        ("revisions", revisions.collect()),
+        ("branches", branches.take(HITS).collect()),
+        ("machines", machines.take(HITS).collect()),
     ])
 }
 

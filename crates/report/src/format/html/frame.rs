@@ -176,7 +176,7 @@ fn bar(frame: &Served) -> String {
     if !frame.search.is_empty() {
         let _ = writeln!(
             out,
-            "<form class=\"search\" role=\"search\" action=\"{}\" method=\"get\">\
+            "<form class=\"search\" role=\"search\" aria-label=\"Everything\" action=\"{}\" method=\"get\">\
              <input type=\"search\" name=\"q\" placeholder=\"Search\" \
              aria-label=\"Search benchmarks, sessions, revisions, machines\"></form>",
             escaped(&frame.search)
@@ -190,9 +190,12 @@ fn bar(frame: &Served) -> String {
 
 fn account_of(account: &Account) -> String {
     match account {
-        Account::Out(link) => format!("<p class=\"account\">{}</p>\n", anchor(link)),
+        Account::Out(link) => format!(
+            "<section class=\"account\" aria-label=\"Account\">{}</section>\n",
+            anchor(link)
+        ),
         Account::In { name, action } => format!(
-            "<form class=\"account\" action=\"{}\" method=\"post\"><span>{}</span> \
+            "<form class=\"account\" aria-label=\"Account\" action=\"{}\" method=\"post\"><span>{}</span> \
              <button type=\"submit\">log out</button></form>\n",
             escaped(action),
             escaped(name)

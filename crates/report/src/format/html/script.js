@@ -127,7 +127,12 @@ class Sheet {
     if (this.rows.length < 2) return;
     const hasBox = this.rows.length >= FILTERED_ROWS;
     // What is left without them is the list of headings to sort by, for narrow screens alone.
-    const tools = make('div', { class: tally || hasBox ? 'tools' : 'tools sort-by', role: 'search' });
+    const named = document.getElementById(this.table.getAttribute('aria-labelledby') ?? '');
+    const tools = make('div', {
+      class: tally || hasBox ? 'tools' : 'tools sort-by',
+      role: 'search',
+      'aria-label': `Rows of ${named?.textContent ?? this.table.getAttribute('aria-label')}`,
+    });
     if (tally) {
       const column = this.headers.findIndex((header) => header.dataset.k === tally.dataset.facet);
       for (const entry of this.rows) {

@@ -194,7 +194,13 @@ fn header(view: &TableView<'_>, writer: &mut Writer) {
     for &at in &view.shown {
         let column = &view.table.columns[at];
         let class = class_of_kind(column.kind);
-        let (key, text) = (escaped(column.key), escaped(&column.header));
+        let key = escaped(column.key);
+        // A column of marks has its name for those who cannot see that it needs none.
+        let text = if column.header.is_empty() {
+            format!("<span class=\"unseen\">{key}</span>")
+        } else {
+            escaped(&column.header)
+        };
         let _ = match &view.drawn {
             Some((drawn, strips)) if *drawn == at => write!(
                 out,
