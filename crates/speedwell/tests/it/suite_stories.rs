@@ -214,7 +214,7 @@ macro_rules! stories {
     )*};
 }
 
-// The ignored ones, on 2 idle processors: pytest-benchmark and divan 12 s, pyperf 14 s, vitest 19 s, JMH 40 s, Catch2 47 s,
+// The ignored ones, on 2 busy processors at a raised priority: pytest-benchmark and divan 12 s, pyperf 14 s, vitest 19 s, JMH 40 s, Catch2 47 s,
 // libtest 105 s. `cargo test -p speedwell --test it --features http3,postgres -- --ignored a_factor_of_two` executes them.
 stories!(
     go,
