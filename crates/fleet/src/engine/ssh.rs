@@ -39,7 +39,7 @@ const COMPLAINT_BYTES: usize = 4096;
 const GRACE: Duration = Duration::from_secs(2);
 /// Asks whether a worker has the machine, without disturbing it: `$1` is the fleet's folder there.
 const PROBE: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
-[ ! -e "$lock" ] || flock -n "$lock" true || { echo busy; exit; }; done; echo free"#;
+[ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
 
 /// Lines to machines.
 #[derive(Debug)]

@@ -47,7 +47,12 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
         .expect_status(0)
         .json();
     assert_eq!(column(&json, "name"), ["m1", "m2", "m3"]);
-    assert_eq!(column(&json, "state"), ["free"; 3]);
+    // All three are this host, on which other tests may be measuring at this moment.
+    let states = column(&json, "state");
+    assert!(
+        states.iter().all(|own| own == "free" || own == "busy"),
+        "{states:?}"
+    );
     let chosen = project
         .run(&["fleet", "lab & !zen4", "--format", "csv"])
         .expect_status(0);
