@@ -90,7 +90,7 @@ static TABLES: [Table; 7] = [
         ),
         enter: sql!(
             "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, url, text)
-                 SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT),
+                 SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT),
                         CAST($5 AS BIGINT), CAST($6 AS TEXT), CAST($7 AS TEXT)
                  WHERE NOT EXISTS (SELECT 1 FROM comment WHERE posted_unix_ms = $5 AND pull = $3)"
         ),
