@@ -91,13 +91,27 @@ struct BlockEnd {
     crc: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct DecidedLine {
     job: u32,
     /// The last block of the case here; absent where it is decided by what earlier attempts brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<u32>,
     saved: usize,
+    /// Of the other fields: a decision that arrives damaged would end another case.
+    crc: u32,
+}
+
+impl DecidedLine {
+    fn new(job: u32, after: Option<u32>, saved: usize) -> DecidedLine {
+        let crc = crc32fast::hash(format!("{job} {after:?} {saved}").as_bytes());
+        DecidedLine {
+            job,
+            after,
+            saved,
+            crc,
+        }
+    }
 }
 
 /// Runs as lines, for those who go on with what others measured.

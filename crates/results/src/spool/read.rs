@@ -1,6 +1,6 @@
 //! Reads a spool as it grows.
 
-use super::{Block, Ending, Header, Line, VERSION};
+use super::{Block, DecidedLine, Ending, Header, Line, VERSION};
 use crate::formats::json_lines::Shared;
 use speedwell_model::{Metric, Run};
 use std::collections::{HashMap, HashSet};
@@ -58,6 +58,8 @@ pub struct SpoolReader {
     block: Block,
     /// What is wrong with the open block.
     fault: Option<String>,
+    /// Whether something was left out before. Nothing that follows counts: it would be judged without what is missing.
+    has_gap: bool,
     blocks: u32,
 }
 
@@ -75,6 +77,7 @@ impl SpoolReader {
             crc: crc32fast::Hasher::new(),
             block: Block::default(),
             fault: None,
+            has_gap: false,
             blocks: 0,
         }
     }
@@ -113,6 +116,11 @@ impl SpoolReader {
             Line::Spool(header) => return Some(self.header(*header)),
             Line::Warning(sentence) => return Some(Delivered::Warning(sentence.into_owned())),
             Line::Decided(line) => {
+                let is_sound = line == DecidedLine::new(line.job, line.after, line.saved);
+                if !is_sound || self.has_gap || self.fault.is_some() {
+                    let why = "a decision is left out: it, or what it rests on, is damaged";
+                    return Some(Delivered::LeftOut(why.to_owned()));
+                }
                 return Some(Delivered::Decided {
                     job: line.job,
                     after: line.after,
@@ -155,12 +163,16 @@ impl SpoolReader {
             if !self.has_header {
                 return Some("nobody has said whose it is".to_owned());
             }
+            if self.has_gap {
+                return Some("what came before it is damaged".to_owned());
+            }
             if crc != end.crc || block.runs.len() != end.runs as usize {
                 return Some("it is damaged".to_owned());
             }
             self.slots.fault(&block)
         });
         if let Some(fault) = fault {
+            self.has_gap = true;
             return Delivered::LeftOut(format!(
                 "block {} of case {} is left out: {fault}",
                 end.block, end.job

@@ -187,11 +187,8 @@ impl Observer for Spool {
             Event::BlockDone { job, block } => self.close_block(*job, *block)?,
             Event::CaseDecided { label, saved } => {
                 if let Some((job, _)) = self.jobs.iter().find(|(_, own)| own == label) {
-                    self.say(&Line::Decided(DecidedLine {
-                        job: *job,
-                        after: self.last.get(*label).copied(),
-                        saved: *saved,
-                    }))?;
+                    let after = self.last.get(*label).copied();
+                    self.say(&Line::Decided(DecidedLine::new(*job, after, *saved)))?;
                 }
             }
             Event::Warning(sentence) | Event::Busy(sentence) => self.warn(sentence)?,
