@@ -236,8 +236,8 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
         .map(|n| format!("case n={n}\n* {}\n", n + 1))
         .collect();
     let project = Project::new().with("many.fake", &cases);
-    // Files must not grow beyond 200 blocks of 512 or 1024 bytes: the same to a writer as a disk that is full.
-    let limited = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    // Files must not grow beyond 1,200 blocks of 512 or 1024 bytes: the same to a writer as a disk that is full.
+    let limited = "trap '' XFSZ; ulimit -f 1200; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command
         .args([
