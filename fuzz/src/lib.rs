@@ -29,7 +29,8 @@ pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::
         Ok(reported) => reported,
         Err(error) => {
             let message = format!("{error:#}");
-            assert!(!message.is_empty() && !message.contains("panicked"), "{message}");
+            // It may quote whatever the bytes say; a panic ends the target by itself.
+            assert!(!message.is_empty());
             return;
         }
     };
