@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_clock_is_ahead_or_behind_only_beyond_its_uncertainty() {
         assert_eq!(clock((-40_000, 50_000)), "within 50.00 µs");
-        assert_eq!(clock((-3_200_000, 50_000)), "3.20 ms ahead");
-        assert_eq!(clock((3_200_000, 50_000)), "3.20 ms behind");
+        assert_eq!(clock((-3_200_000, 50_000)), "3.200 ms ahead");
+        assert_eq!(clock((3_200_000, 50_000)), "3.200 ms behind");
     }
 }

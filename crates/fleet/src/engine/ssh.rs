@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Options of every line. Nothing is asked of a person, nothing is forwarded, and a machine that does not answer for 15 s is
@@ -60,7 +60,25 @@ struct Job {
 }
 
 /// What a line complains of, as it comes.
-type Complaint = Arc<Mutex<Vec<u8>>>;
+#[derive(Debug, Default)]
+struct Complaint {
+    said: Arc<Mutex<Vec<u8>>>,
+    /// Ends with the thread that reads.
+    reading: Option<JoinHandle<()>>,
+}
+
+impl Complaint {
+    /// The last line of it, of a line that has ended. What it said is read soon after, unless a process that is not ours keeps
+    /// the pipe open: connections that several lines share do.
+    fn last_line(&self) -> String {
+        let until = Instant::now() + GRACE;
+        let is_read = || self.reading.as_ref().is_none_or(JoinHandle::is_finished);
+        while !is_read() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        last_line(&self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 impl Ssh {
     /// Lines to these machines; `config` takes the place of `~/.ssh/config`.
@@ -141,8 +159,7 @@ impl Ssh {
             Ok(None) => JobState::Running,
             Ok(Some(status)) if status.success() => JobState::Ended(None),
             Ok(Some(status)) => {
-                let said = job.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-                let said = last_line(&said);
+                let said = job.complaint.last_line();
                 JobState::Ended(Some(match status.code() {
                     Some(NO_LINE) => format!("the line is cut: {said}"),
                     _ if said.is_empty() => format!("the worker ended: {status}"),
@@ -220,20 +237,24 @@ impl Drop for Ssh {
 
 /// Reads what a line complains of, in a thread that ends with the line.
 fn gather(child: &mut Child) -> Complaint {
-    let complaint = Complaint::default();
-    if let Some(mut stderr) = child.stderr.take() {
-        let complaint = Arc::clone(&complaint);
-        thread::spawn(move || {
-            let mut buffer = [0; 1024];
-            while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-                let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&buffer[..count]);
-                let surplus = kept.len().saturating_sub(COMPLAINT_BYTES);
-                kept.drain(..surplus);
-            }
-        });
+    let Some(mut stderr) = child.stderr.take() else {
+        return Complaint::default();
+    };
+    let said = Arc::<Mutex<Vec<u8>>>::default();
+    let kept = Arc::clone(&said);
+    let reading = thread::spawn(move || {
+        let mut buffer = [0; 1024];
+        while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(&buffer[..count]);
+            let surplus = kept.len().saturating_sub(COMPLAINT_BYTES);
+            kept.drain(..surplus);
+        }
+    });
+    Complaint {
+        said,
+        reading: Some(reading),
     }
-    complaint
 }
 
 /// The last line that is not empty.
