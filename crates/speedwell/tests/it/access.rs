@@ -458,20 +458,11 @@ fn others_are_not_served_without_tls_and_a_token() {
 ///
 /// `cargo test --release -p speedwell --features postgres --test it -- --ignored --nocapture time_of_a_refusal`
 mod time_of_a_refusal {
-    use super::*;
+    use super::{on_both, tells_nothing_of_an_id};
 
-    #[test]
-    #[ignore = "measures"]
-    fn on_a_file() {
-        tells_nothing_of_an_id(&Place::file());
-    }
-
-    #[test]
-    #[ignore = "measures"]
-    fn on_a_server() {
-        if let Some(place) = Place::server() {
-            tells_nothing_of_an_id(&place);
-        }
+    on_both! {
+        #[ignore = "measures"]
+        tells_nothing_of_an_id
     }
 }
 

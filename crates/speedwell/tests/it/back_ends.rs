@@ -2,7 +2,7 @@
 
 use speedwell_fixtures::postgres::{Instance, Schema};
 use speedwell_results::store::Store;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An empty place for a store.
 pub enum Place {
@@ -27,8 +27,25 @@ impl Place {
     }
 
     /// A server that nobody else uses; `None` where there is none, which the test says.
-    pub fn instance() -> Option<Instance> {
-        some_server(Instance::new)
+    pub fn instance() -> Option<Place> {
+        some_server(Instance::new).map(Place::Instance)
+    }
+
+    /// The same with its tables in a folder of the test's.
+    pub fn instance_with_tables_in(folder: &Path) -> Option<Place> {
+        let instance = some_server(Instance::new)?;
+        Some(Place::Instance(instance.with_tables_in(folder)))
+    }
+
+    /// The server that nobody else uses.
+    ///
+    /// # Panics
+    /// The place is another one.
+    pub fn database(&self) -> &Instance {
+        let Place::Instance(instance) = self else {
+            panic!("others use it, too");
+        };
+        instance
     }
 
     /// What stands behind `--db`.
@@ -88,9 +105,10 @@ fn some_server<T>(new: fn() -> Option<T>) -> Option<T> {
 
 /// Tells each story on a file and on a server.
 macro_rules! on_both {
-    ($($story:ident)*) => {
+    ($($(#[$attribute:meta])* $story:ident)*) => {
         mod on_a_file {
             $(#[test]
+            $(#[$attribute])*
             fn $story() {
                 super::$story(&crate::back_ends::Place::file());
             })*
@@ -98,6 +116,7 @@ macro_rules! on_both {
 
         mod on_a_server {
             $(#[test]
+            $(#[$attribute])*
             fn $story() {
                 if let Some(place) = crate::back_ends::Place::server() {
                     super::$story(&place);

@@ -7,13 +7,14 @@ use super::arbitrary;
 use super::back_ends::{Place, on_both};
 use super::by_hand::{blank, run_of};
 use super::project::Project;
-use super::team_server::{BreakingLine, Server};
+use super::team_server::{Answer, BreakingLine, Server};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 use speedwell_model::{Calibration, Session, State};
 use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Digest, SessionFilter, Store};
+use speedwell_results::store::{Digest, Overview, SessionFilter, Store};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 on_both! {
@@ -59,6 +60,35 @@ pub fn lines(session: &Session) -> Vec<u8> {
     text
 }
 
+/// The answer to a session that is sent as a whole; an error where the line breaks.
+pub fn sent(server: &Server, session: &Session) -> std::io::Result<Answer> {
+    let text = lines(session);
+    let digest = Digest::of(&text);
+    let path = format!("/api/v1/core/sessions/{}?sha256={digest}", session.id);
+    server.try_ask("PUT", &path, &[], &text)
+}
+
+/// How many sessions of so many runs are stored: those that were acknowledged are there as they were sent, and none is there
+/// twice or in parts.
+pub fn stored(place: &Place, acknowledged: &[String], runs: u32) -> usize {
+    let there = core(place);
+    let stored = there.list(&SessionFilter::default()).unwrap();
+    let ids: BTreeSet<&str> = stored.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(ids.len(), stored.len(), "one is there twice");
+    for id in acknowledged {
+        assert!(ids.contains(id.as_str()), "{id} is lost");
+        assert_eq!(without_number(&there, id), session(id, runs), "{id}");
+    }
+    let is_whole = |one: &Overview| one.runs == runs as usize;
+    assert!(stored.iter().all(is_whole), "one is there in parts");
+    eprintln!(
+        "{} acknowledged, {} stored, 0 twice, 0 in parts",
+        acknowledged.len(),
+        stored.len()
+    );
+    stored.len()
+}
+
 /// The same in both stores, with whatever follows from where it is left out.
 pub fn without_number(store: &Store, id: &str) -> Session {
     let number = store.number_of_id(id).unwrap().unwrap();
@@ -78,11 +108,7 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
         "run", "g", "-q", "-r", "4", "--push", &url, "--tag", "nightly",
     ];
     words.extend(["--variant", "old=X=1", "--variant", "new=X=2"]);
-    let run = |words: &[&str]| {
-        let mut command = project.command(words);
-        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
-        super::project::Answer::from(output.unwrap())
-    };
+    let run = |words: &[&str]| server.run(&project, words);
     run(&words).expect_status(0).expect_stderr(&["sent @1 to"]);
     let local = Store::open(&project.path(".speedwell/results.db")).unwrap();
     let id = local.session(1).unwrap().id;
@@ -122,37 +148,39 @@ fn nothing_is_lost_while_the_server_is_away(place: &Place) {
     let mut server = Server::of(&project, place);
     let url = server.url();
     server.kill();
-    let token = server.token.clone();
-    let run = |words: &[&str]| {
-        let mut command = project.command(words);
-        let output = command.env("SPEEDWELL_TOKEN", &token).output();
-        super::project::Answer::from(output.unwrap())
-    };
     let measure = ["run", "g", "-q", "-r", "2", "--push", &url];
-    run(&measure).expect_status(0).expect_stderr(&[
-        "warning: @1 could not be sent",
-        "speedwell push @1 --to http://127.0.0.1",
-    ]);
-    run(&[&measure[..], &["--push-required"]].concat()).expect_status(2);
-    run(&["push", "--wait", "1ms"])
+    server
+        .run(&project, &measure)
+        .expect_status(0)
+        .expect_stderr(&[
+            "warning: @1 could not be sent",
+            "speedwell push @1 --to http://127.0.0.1",
+        ]);
+    server
+        .run(&project, &[&measure[..], &["--push-required"]].concat())
+        .expect_status(2);
+    server
+        .run(&project, &["push", "--wait", "1ms"])
         .expect_status(2)
         .expect_stderr(&["@2 could not be sent", "hint: it stays in the outbox"]);
     // A job that ends keeps what could not be sent in a file.
-    run(&["push", "--wait", "1ms", "--spool", "out.jsonl"]).expect_status(0);
+    server
+        .run(&project, &["push", "--wait", "1ms", "--spool", "out.jsonl"])
+        .expect_status(0);
     let kept = std::fs::read_to_string(project.path("out.jsonl")).unwrap();
     assert_eq!(json_lines::read(&kept).unwrap().len(), 2);
 
     server.start_again(&project, place);
     // Another job, which has the file alone, and the one that measured.
     let other = Project::new().with("out.jsonl", &kept);
-    let mut command = other.command(&["push", "out.jsonl", "--to", &url]);
-    let output = command.env("SPEEDWELL_TOKEN", &token).output().unwrap();
-    super::project::Answer::from(output).expect_status(0);
-    run(&["push", "--wait", "1m"])
+    let all = server.run(&other, &["push", "out.jsonl", "--to", &url]);
+    all.expect_status(0);
+    server
+        .run(&project, &["push", "--wait", "1m"])
         .expect_status(0)
         .expect_stderr(&["sent @1", "sent @2", "which had it"]);
     assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 2);
-    run(&["push"]).expect_status(0);
+    server.run(&project, &["push"]).expect_status(0);
 }
 
 fn files_of_other_tools_are_pushed(place: &Place) {
@@ -164,11 +192,7 @@ fn files_of_other_tools_are_pushed(place: &Place) {
             "repetition_index":0,"threads":1,"iterations":1000,"real_time":12.5,"cpu_time":12.0,"time_unit":"ns"}]}"#,
     );
     let server = Server::of(&project, place);
-    let push = |words: &[&str]| {
-        let mut command = project.command(words);
-        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
-        super::project::Answer::from(output.unwrap())
-    };
+    let push = |words: &[&str]| server.run(&project, words);
     let url = server.url();
     push(&["push", "google.json", "--to", &url]).expect_status(0);
     push(&["push", "@1", "--to", &url]).expect_status(0);
@@ -204,16 +228,13 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &Place) {
     let url = format!("http://{}/core", line.address);
     let mut tries = 0;
     loop {
-        let mut command = project.command(&["push", "large.jsonl", "--to", &url, "--wait", "1ms"]);
-        let output = command
-            .env("SPEEDWELL_TOKEN", &server.token)
-            .output()
-            .unwrap();
-        if output.status.success() {
+        let words = ["push", "large.jsonl", "--to", &url, "--wait", "1ms"];
+        let pushed = server.run(&project, &words);
+        if pushed.status == 0 {
             break;
         }
         tries += 1;
-        assert!(tries < 60, "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(tries < 60, "{}", pushed.stderr);
     }
     assert!(line.broken.load(Ordering::SeqCst) > 3, "the line held");
     let there = core(place);
@@ -330,11 +351,7 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &Place) {
     let server = Server::of(&project, place);
     let one = session("0197-d1ff", 4);
     let other = session("0197-d1ff", 5);
-    let whole = |session: &Session| {
-        let text = lines(session);
-        let path = format!("{}?sha256={}", session.id, Digest::of(&text));
-        server.ask("PUT", &path, &text)
-    };
+    let whole = |session: &Session| sent(&server, session).unwrap();
     whole(&one).expect(201, "stored");
     whole(&one).expect(200, "known");
     let refused = whole(&other).refused(409, "another session '0197-d1ff' is here");
@@ -343,11 +360,7 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &Place) {
     assert_eq!(without_number(&core(place), "0197-d1ff"), one);
 
     std::fs::write(project.path("other.jsonl"), lines(&other)).unwrap();
-    let push = |words: &[&str]| {
-        let mut command = project.command(words);
-        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
-        super::project::Answer::from(output.unwrap())
-    };
+    let push = |words: &[&str]| server.run(&project, words);
     push(&["push", "other.jsonl", "--to", &server.url()])
         .expect_status(2)
         .expect_stderr(&["does not take @1", "another session '0197-d1ff' is here"]);
@@ -390,21 +403,8 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &Place) {
         server.start_again(&project, place);
     }
     assert!(acknowledged.len() > kills, "{}", acknowledged.len());
-    let there = core(place);
-    for id in &acknowledged {
-        assert_eq!(without_number(&there, id).runs.len(), 4, "{id}");
-    }
-    let stored = there.count(&SessionFilter::default()).unwrap();
+    let stored = stored(place, &acknowledged, 4);
     assert!((acknowledged.len()..=acknowledged.len() + 8 * kills).contains(&stored));
-    let listed = there.list(&SessionFilter::default()).unwrap();
-    assert!(
-        listed.iter().all(|overview| overview.runs == 4),
-        "one is there in parts"
-    );
-    eprintln!(
-        "{kills} kills: {} acknowledged, {stored} stored, 0 in parts",
-        acknowledged.len()
-    );
 }
 
 /// Sends sessions one after the other until the line breaks; returns those that were acknowledged.
@@ -412,13 +412,7 @@ fn send_until_it_breaks(server: &Server, first: usize, count: &AtomicUsize) -> V
     let mut acknowledged = Vec::new();
     for number in first..first + 1000 {
         let session = session(&format!("0197-{number:08x}"), 4);
-        let text = lines(&session);
-        let path = format!(
-            "/api/v1/core/sessions/{}?sha256={}",
-            session.id,
-            Digest::of(&text)
-        );
-        match server.try_ask("PUT", &path, &[], &text) {
+        match sent(server, &session) {
             Ok(answer) if answer.status == 201 => {
                 acknowledged.push(session.id);
                 count.fetch_add(1, Ordering::SeqCst);
@@ -435,11 +429,7 @@ fn what_was_deleted_is_not_taken_in_again(place: &Place) {
     let server = Server::of(&project, place);
     let one = session("0197-de1", 3);
     std::fs::write(project.path("one.jsonl"), lines(&one)).unwrap();
-    let push = |words: &[&str]| {
-        let mut command = project.command(words);
-        let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
-        super::project::Answer::from(output.unwrap())
-    };
+    let push = |words: &[&str]| server.run(&project, words);
     let url = server.url();
     push(&["push", "one.jsonl", "--to", &url]).expect_status(0);
     server.ask("DELETE", "0197-de1", b"").expect(200, "deleted");
@@ -447,12 +437,8 @@ fn what_was_deleted_is_not_taken_in_again(place: &Place) {
         .ask("GET", "0197-de1", b"")
         .refused(404, "there is no session");
     let other = Project::new().with("one.jsonl", std::str::from_utf8(&lines(&one)).unwrap());
-    let mut command = other.command(&["push", "one.jsonl", "--to", &url]);
-    let output = command
-        .env("SPEEDWELL_TOKEN", &server.token)
-        .output()
-        .unwrap();
-    super::project::Answer::from(output)
+    server
+        .run(&other, &["push", "one.jsonl", "--to", &url])
         .expect_status(2)
         .expect_stderr(&["was deleted from this server", "--undelete"]);
     let mut there = core(place);

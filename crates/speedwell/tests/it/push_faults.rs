@@ -2,7 +2,7 @@
 //! that a server asks to come back tomorrow. Each story ends with a count: the session is there, once and whole.
 
 use super::back_ends::{Place, on_both};
-use super::project::{Answer, Project};
+use super::project::Project;
 use super::push::{core, lines, session, without_number};
 use super::small_disk::SmallDisk;
 use super::team_server::Server;
@@ -19,12 +19,15 @@ on_both! {
     a_clock_that_jumps_a_day_holds_nothing_up
 }
 
-/// `speedwell push` with these words.
-fn push(project: &Project, server: &Server, words: &[&str]) -> Answer {
-    let mut command = project.command(&[&["push"], words].concat());
-    let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
-    Answer::from(output.unwrap())
-}
+/// A file that is pushed to where nobody is, and is owed then.
+const TO_NOBODY: [&str; 6] = [
+    "push",
+    "one.jsonl",
+    "--to",
+    "http://127.0.0.1:1/core",
+    "--wait",
+    "1ms",
+];
 
 #[track_caller]
 fn check_the_count(place: &Place, expected: &[Session]) {
@@ -118,9 +121,8 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
     };
     let mut kills = 0;
     for step in 0..12 {
-        let mut command = project.command(&words);
+        let mut command = server.command(&project, &words);
         let mut child = command
-            .env("SPEEDWELL_TOKEN", &server.token)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -135,7 +137,7 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
         let _ = child.kill();
         child.wait().unwrap();
     }
-    push(&project, &server, &words[1..]).expect_status(0);
+    server.run(&project, &words).expect_status(0);
     assert!(
         outbox().iter().all(|item| item.sent_unix_ms.is_some()),
         "{:?}",
@@ -153,14 +155,7 @@ fn a_clock_that_jumps_a_day_holds_nothing_up(place: &Place) {
     let told: Vec<Session> = (0..2).map(|n| session(&format!("0197-da{n}"), 3)).collect();
     for (told, jump) in told.iter().zip([DAY_MS, -DAY_MS]) {
         std::fs::write(project.path("one.jsonl"), lines(told)).unwrap();
-        let away = [
-            "one.jsonl",
-            "--to",
-            "http://127.0.0.1:1/core",
-            "--wait",
-            "1ms",
-        ];
-        push(&project, &server, &away).expect_status(2);
+        server.run(&project, &TO_NOBODY).expect_status(2);
         let local = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
         let now = "CAST(strftime('%s', 'now') AS INTEGER) * 1000";
         let moved = format!(
@@ -170,7 +165,7 @@ fn a_clock_that_jumps_a_day_holds_nothing_up(place: &Place) {
             server.url()
         );
         assert_eq!(local.execute(&moved, []).unwrap(), 1);
-        push(&project, &server, &[]).expect_status(0);
+        server.run(&project, &["push"]).expect_status(0);
     }
     check_the_count(place, &told);
 }
@@ -188,32 +183,18 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
     let url = server.url();
     let db = disk.path("results.db");
     let db = ["--db", db.to_str().unwrap()];
+    let push = |words: &[&str]| server.run(&project, &[words, &db].concat());
     // Owed while the server could not be reached, in a store whose disk is full by then.
-    let away = [
-        "one.jsonl",
-        "--to",
-        "http://127.0.0.1:1/core",
-        "--wait",
-        "1ms",
-    ];
-    push(&project, &server, &[&away[..], &db].concat()).expect_status(2);
+    push(&TO_NOBODY).expect_status(2);
     disk.fill();
-    let full = push(
-        &project,
-        &server,
-        &[&["@1", "--to", &url][..], &db].concat(),
-    );
-    full.expect_status(2).expect_stderr(&["the disk "]);
+    let one = ["push", "@1", "--to", &url];
+    push(&one).expect_status(2).expect_stderr(&["the disk "]);
     assert!(core(&place).count(&SessionFilter::default()).unwrap() <= 1);
     disk.make_room();
-    let listed = push(&project, &server, &[&["--list"][..], &db].concat());
-    listed.expect_status(0).expect_stdout(&["waiting"]);
-    push(
-        &project,
-        &server,
-        &[&["@1", "--to", &url][..], &db].concat(),
-    )
-    .expect_status(0);
+    push(&["push", "--list"])
+        .expect_status(0)
+        .expect_stdout(&["waiting"]);
+    push(&one).expect_status(0);
     check_the_count(&place, &[told]);
 }
 

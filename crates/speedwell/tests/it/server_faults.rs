@@ -5,12 +5,11 @@
 use super::back_ends::{Place, on_both};
 use super::dashboard::Dashboard;
 use super::project::Project;
-use super::push::{core, lines, session, without_number};
+use super::push::{sent, session, stored};
 use super::serve::next_event;
 use super::small_disk::SmallDisk;
-use super::team_server::{Answer, Server};
+use super::team_server::Server;
 use speedwell_model::Session;
-use speedwell_results::store::{Digest, SessionFilter};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::sync::Mutex;
@@ -30,51 +29,15 @@ fn numbered(number: usize) -> Session {
     session(&format!("0197-{number:08x}"), RUNS)
 }
 
-/// The answer to a session that is sent as a whole; an error where the line breaks.
-fn sent(server: &Server, session: &Session) -> std::io::Result<Answer> {
-    let text = lines(session);
-    let path = format!(
-        "/api/v1/core/sessions/{}?sha256={}",
-        session.id,
-        Digest::of(&text)
-    );
-    server.try_ask("PUT", &path, &[], &text)
-}
-
-/// The count at the end.
-fn check_the_count(place: &Place, acknowledged: &[String], runs: u32) {
-    let there = core(place);
-    let stored = there.list(&SessionFilter::default()).unwrap();
-    let mut ids: Vec<&str> = stored.iter().map(|one| one.id.as_str()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), stored.len(), "one is there twice");
-    for id in acknowledged {
-        assert!(ids.binary_search(&id.as_str()).is_ok(), "{id} is lost");
-        let found = without_number(&there, id);
-        assert_eq!(found, session(id, runs), "{id}");
-    }
-    let in_parts = stored
-        .iter()
-        .filter(|one| one.runs != runs as usize)
-        .count();
-    assert_eq!(in_parts, 0);
-    eprintln!(
-        "{} acknowledged, {} stored, 0 twice, 0 in parts",
-        acknowledged.len(),
-        stored.len()
-    );
-}
-
 fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
     const SESSIONS: usize = 24;
     let project = Project::new();
     let first = Server::of(&project, place);
     let second = first.beside(&project, place);
-    let stored = AtomicUsize::new(0);
+    let new = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (client, server) in [&first, &second, &first, &second].into_iter().enumerate() {
-            let stored = &stored;
+            let new = &new;
             scope.spawn(move || {
                 for turn in 0..SESSIONS {
                     // Each begins somewhere else, and all send all.
@@ -82,7 +45,7 @@ fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
                     loop {
                         let answer = sent(server, &session).unwrap();
                         match answer.status {
-                            201 => stored.fetch_add(1, Ordering::SeqCst),
+                            201 => new.fetch_add(1, Ordering::SeqCst),
                             200 => 0,
                             status => {
                                 assert_eq!(status, 503, "{answer:?}");
@@ -95,7 +58,7 @@ fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
             });
         }
     });
-    assert_eq!(stored.into_inner(), SESSIONS, "each was new to one of them");
+    assert_eq!(new.into_inner(), SESSIONS, "each was new to one of them");
     // What one has taken in, the other shows.
     for server in [&first, &second] {
         let listed = server
@@ -104,7 +67,7 @@ fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
         assert_eq!(listed.body["sessions"].as_array().unwrap().len(), SESSIONS);
     }
     let all: Vec<String> = (0..SESSIONS).map(|number| numbered(number).id).collect();
-    check_the_count(place, &all, RUNS);
+    stored(place, &all, RUNS);
 }
 
 fn a_server_that_is_told_to_stop_loses_nothing(place: &Place) {
@@ -138,18 +101,15 @@ fn a_server_that_is_told_to_stop_loses_nothing(place: &Place) {
         server.terminate();
     });
     assert_eq!(server.wait(), Some(0));
-    check_the_count(place, &acknowledged.into_inner().unwrap(), RUNS);
+    stored(place, &acknowledged.into_inner().unwrap(), RUNS);
 }
 
 #[test]
 fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
-    let Some(instance) = Place::instance() else {
+    let Some(place) = Place::instance() else {
         return;
     };
-    let place = Place::Instance(instance);
-    let Place::Instance(database) = &place else {
-        return;
-    };
+    let database = place.database();
     let project = Project::new();
     let server = Server::of(&project, &place);
     let (acknowledged, refused) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
@@ -179,19 +139,16 @@ fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
         }
     });
     eprintln!("refused meanwhile: {}", refused.into_inner());
-    check_the_count(&place, &acknowledged.into_inner().unwrap(), RUNS);
+    stored(&place, &acknowledged.into_inner().unwrap(), RUNS);
 }
 
 /// Nobody gets a wrong answer from a server whose database is away, and it goes on by itself.
 #[test]
 fn a_server_whose_database_is_away_says_so_and_goes_on() {
-    let Some(instance) = Place::instance() else {
+    let Some(place) = Place::instance() else {
         return;
     };
-    let place = Place::Instance(instance);
-    let Place::Instance(database) = &place else {
-        return;
-    };
+    let database = place.database();
     let project = Project::new();
     let server = Server::of(&project, &place);
     sent(&server, &numbered(1)).unwrap().expect(201, "stored");
@@ -214,7 +171,7 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
     database.start();
     assert_eq!(page("/core/sessions.json").status, 200);
     sent(&server, &numbered(2)).unwrap().expect(201, "stored");
-    check_the_count(&place, &[1, 2].map(|number| numbered(number).id), RUNS);
+    stored(&place, &[1, 2].map(|number| numbered(number).id), RUNS);
 }
 
 #[test]
@@ -231,11 +188,9 @@ fn a_database_whose_disk_is_full_is_said_and_what_is_there_can_be_read() {
     let Some(disk) = SmallDisk::new(24) else {
         return;
     };
-    let Some(instance) = Place::instance() else {
+    let Some(place) = Place::instance_with_tables_in(&disk.folder("tables")) else {
         return;
     };
-    let tables = disk.folder("tables");
-    let place = Place::Instance(instance.with_tables_in(&tables));
     the_disk_is_full(&place, &disk);
 }
 
@@ -272,13 +227,13 @@ fn the_disk_is_full(place: &Place, disk: &SmallDisk) {
     let page = format!("/core/sessions/{}", acknowledged[0]);
     let page = server.try_ask("GET", &page, &[], b"").unwrap();
     assert_eq!(page.status, 200, "{page:?}");
-    check_the_count(place, &acknowledged, LARGE);
+    stored(place, &acknowledged, LARGE);
 
     disk.make_room();
     let answer = sent(&server, &large(number)).unwrap();
     answer.expect(201, "stored");
     acknowledged.push(large(number).id);
-    check_the_count(place, &acknowledged, LARGE);
+    stored(place, &acknowledged, LARGE);
 }
 
 /// Tables that are made by a program that is killed meanwhile are all there, or none is.

@@ -1,11 +1,11 @@
 //! A server of a team over a file or PostgreSQL, a client that says what it likes, and a line between them that breaks.
 
 use super::back_ends::Place;
-use super::project::Project;
+use super::project::{self, Project};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,6 +55,18 @@ impl Server {
     /// Its process.
     pub fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_child(&self.child)
+    }
+
+    /// The command of somebody who has the token, ready to be run in a project.
+    pub fn command(&self, home: &Project, words: &[&str]) -> Command {
+        let mut command = home.command(words);
+        command.env("SPEEDWELL_TOKEN", &self.token);
+        command
+    }
+
+    /// Runs it.
+    pub fn run(&self, home: &Project, words: &[&str]) -> project::Answer {
+        project::Answer::from(self.command(home, words).output().unwrap())
     }
 
     /// The most memory that it held so far, in kB.
