@@ -421,22 +421,9 @@ pub(crate) mod tests {
             jobs: jobs.collect(),
             variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
             design: Design {
-                order,
-                stopping: Stopping::Fixed { runs },
-                baseline: variants[0].into(),
                 seed: 7,
                 runs_per_block: 2,
-                threshold: None,
-                experiment: None,
-                definitions: Vec::new(),
-                conditions: Vec::new(),
-                reject: Rules::default(),
-                counting: None,
-                steady: None,
-                layout: Layout::default(),
-                bisection: None,
-                purpose: Default::default(),
-                work: Default::default(),
+                ..Design::new(order, Stopping::Fixed { runs }, variants[0].into())
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),
