@@ -360,7 +360,7 @@ fn push_block(
 pub(crate) mod tests {
     use super::*;
     use crate::{Kind, Route, Source};
-    use speedwell_model::{Clock, Layout, Rules, Runs, Samples};
+    use speedwell_model::{Clock, Runs, Samples};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
@@ -423,7 +423,7 @@ pub(crate) mod tests {
             design: Design {
                 seed: 7,
                 runs_per_block: 2,
-                ..Design::new(order, Stopping::Fixed { runs }, variants[0].into())
+                ..Design::new(order, Stopping::Fixed { runs }, variants[0])
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

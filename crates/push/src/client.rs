@@ -5,6 +5,7 @@
 use crate::place::Place;
 use serde_json::{Value, json};
 use std::fmt;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};

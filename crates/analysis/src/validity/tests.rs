@@ -3,8 +3,8 @@
 use crate::Settings;
 use crate::validity::*;
 use speedwell_model::{
-    Better, Case, Design, Environment, Layout, Metric, Order, Run, Sample, State, Stopping, Value,
-    Variant, Verdict,
+    Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
+    Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ use command::{Filling, PIPE, with_places};
 use list::{Asking, parameters, select};
 use place::{Collected, Place};
 use read::last_lines;
-use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
+use speedwell_model::{Case, Cause, Division, Variant};
 use speedwell_process::{Scratch, Spec, run};
 use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};

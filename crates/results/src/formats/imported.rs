@@ -7,8 +7,8 @@
 
 use anyhow::{Result, bail, ensure};
 use speedwell_model::{
-    Case, Cause, Design, Environment, Failure, Layout, Metric, Order, Run, Sample, Session, State,
-    Step, Stopping, Value, Variant,
+    Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
+    Stopping, Value, Variant,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Failures, a session, a machine and two programs, made by hand.
 
 use speedwell_model::{
-    Cause, Design, Environment, Failure, Layout, Metric, Order, Program, Session, State, Step,
-    Stopping, Variant,
+    Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
+    Variant,
 };
 
 /// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
