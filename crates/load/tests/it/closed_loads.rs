@@ -1,7 +1,9 @@
 //! Closed loads as they are carried out: how many requests, how long, and what the other side saw.
 
 use super::busy::{eventually, holds, wait_until};
-use super::server::{Server, Then, carry_out, carry_out_by, for_ms, good, good_by, rows};
+use super::server::{
+    Server, Then, carry_out, carry_out_beside, carry_out_by, for_ms, good, good_by, rows,
+};
 use speedwell_clock::Clock;
 use speedwell_load::generator;
 use speedwell_load::load::{Address, Load, Part, Steady, Timeouts};
@@ -129,14 +131,12 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     let mut load = for_ms(server.load(3, 0), 1500);
     load.drain_ns = 50 * MS;
     load.rules.timeouts = Timeouts::default();
-    let measured = std::thread::scope(|scope| {
-        let all = scope.spawn(|| carry_out_by(clock, &load));
+    let measured = carry_out_beside(clock, &load, |has_ended| {
         wait_until(|| server.seen() == 3);
         wait_until(|| {
             clock.advance(Duration::from_millis(100));
-            all.is_finished()
+            has_ended()
         });
-        all.join().unwrap()
     });
     assert_eq!(measured.elapsed_ns, 1500 * MS);
     assert_eq!(rows(&measured), [("in-flight", 3)]);

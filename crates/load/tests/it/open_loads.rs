@@ -1,7 +1,7 @@
 //! Open loads as they are carried out: a rate that is kept, stalls that are told, connections that grow.
 
 use super::busy::{eventually, holds, wait_until};
-use super::server::{Server, carry_out, carry_out_by, for_ms, good, rows};
+use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
 use speedwell_clock::Clock;
 use speedwell_load::latency::{Achieved, OpenVerdict};
 use speedwell_load::load::Load;
@@ -25,17 +25,12 @@ fn at_rate(load: Load, rate: f64, spacing: Spacing) -> Load {
 /// Carries a load out by a clock that is moved by a millisecond, `before` each of which the test may wait for something, until
 /// the load has ended.
 fn moved_by(clock: Clock, load: &Load, mut before: impl FnMut(u64)) -> Measured {
-    std::thread::scope(|scope| {
-        let all = scope.spawn(|| carry_out_by(clock, load));
-        for ms in 0.. {
-            if all.is_finished() {
-                break;
-            }
+    carry_out_beside(clock, load, |has_ended| {
+        for ms in (0..).take_while(|_| !has_ended()) {
             before(ms);
             clock.advance(Duration::from_millis(1));
             clock.wait(Duration::from_micros(50));
         }
-        all.join().unwrap()
     })
 }
 
@@ -141,30 +136,31 @@ fn load_through_a_stall() -> Result<(), String> {
     holds(own_lag < response / 2.0, || format!("{verdict:?}"))
 }
 
-/// A server whose answers take 50 ms of a clock, and how many requests have been answered.
-fn slow(clock: Clock) -> (Server, Arc<AtomicU64>) {
-    let answered = Arc::new(AtomicU64::new(0));
-    let count = answered.clone();
+/// A server whose answers take 50 ms of a clock; how many requests it has begun to serve, and how many it has answered.
+fn slow(clock: Clock) -> (Server, [Arc<AtomicU64>; 2]) {
+    let counts: [Arc<AtomicU64>; 2] = Default::default();
+    let [begun, answered] = counts.clone();
     let server = Server::start(move |mut asked| {
         let until = clock.now() + Duration::from_millis(50);
+        begun.fetch_add(1, Ordering::SeqCst);
         wait_until(|| clock.now() >= until);
         let then = asked.answer("200 OK", "good");
-        count.fetch_add(1, Ordering::SeqCst);
+        answered.fetch_add(1, Ordering::SeqCst);
         then
     });
-    (server, answered)
+    (server, counts)
 }
 
 #[test]
 fn connections_grow_with_the_load_up_to_the_limit() {
     // 200/s of 50 ms each are ten at once.
     let clock = Clock::movable();
-    let (server, answered) = slow(clock);
+    let (server, [begun, answered]) = slow(clock);
     let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
     let measured = moved_by(clock, &load, |ms| {
         // Time goes on when what is due has arrived, and what is served has been answered.
         let due = (ms / 5 + 1).min(100);
-        wait_until(|| server.seen() >= due);
+        wait_until(|| begun.load(Ordering::SeqCst) >= due);
         wait_until(|| answered.load(Ordering::SeqCst) >= due.saturating_sub(10));
     });
     assert_eq!(rows(&measured), [("ok", 100)]);

@@ -251,6 +251,31 @@ pub fn carry_out_by(clock: Clock, load: &Load) -> Measured {
     measured
 }
 
+/// The same while the test moves the clock; it is told whether the load has ended.
+#[track_caller]
+pub fn carry_out_beside(
+    clock: Clock,
+    load: &Load,
+    beside: impl FnOnce(&dyn Fn() -> bool),
+) -> Measured {
+    /// A test that gives up must not wait for a load that never ends.
+    struct EndOfTime(Clock);
+    impl Drop for EndOfTime {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.advance(Duration::from_secs(24 * 3600));
+            }
+        }
+    }
+    std::thread::scope(|scope| {
+        let all = scope.spawn(|| carry_out_by(clock, load));
+        let end = EndOfTime(clock);
+        beside(&|| all.is_finished());
+        drop(end);
+        all.join().unwrap()
+    })
+}
+
 /// The lines of the counts that are not zero.
 pub fn rows(measured: &Measured) -> Vec<(&'static str, u64)> {
     let rows = measured.totals.outcomes.rows();

@@ -220,6 +220,7 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
         let server = Server::start(move |asked| handler(asked, clock));
         let mut load = server.load(1, requests);
         load.rules.timeouts = limits;
+        load.drain_ns = 10 * LIMIT.as_nanos() as u64;
         let measured = carry_out_by(clock, &load);
         (rows(&measured), measured.elapsed_ns)
     };

@@ -2,7 +2,7 @@
 //! the counts once.
 
 use super::busy::wait_until;
-use super::server::{carry_out, carry_out_by, rows};
+use super::server::{carry_out, carry_out_beside, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
 use speedwell_clock::Clock;
 use speedwell_load::load::{Http, Load, Timeouts};
@@ -165,12 +165,10 @@ fn a_stream_that_takes_too_long_ends_alone() {
         ..Timeouts::default()
     };
     let clock = Clock::movable();
-    let measured = std::thread::scope(|scope| {
-        let all = scope.spawn(|| carry_out_by(clock, &load));
+    let measured = carry_out_beside(clock, &load, |_| {
         // All that are answered have been when the last one is there.
         wait_until(|| server.requests.load(Ordering::SeqCst) == 8);
         clock.advance(Duration::from_secs(2));
-        all.join().unwrap()
     });
     assert_eq!(rows(&measured), [("ok", 6), ("timeout.total", 2)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 1);
