@@ -3,6 +3,8 @@
 //! The targets are named after the formats. `scripts/fuzz` gives each a corpus of recorded files and
 //! executes them one after the other.
 
+pub mod served;
+
 #[path = "../../crates/speedwell/tests/it/invariants.rs"]
 mod invariants;
 
@@ -36,7 +38,10 @@ pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::
     };
     for one in reported {
         for sample in &one.samples {
-            let is_declared = one.metrics.iter().any(|metric| *metric.name == *sample.metric);
+            let is_declared = one
+                .metrics
+                .iter()
+                .any(|metric| *metric.name == *sample.metric);
             assert!(is_declared, "{sample:?}");
             let is_finite = |number: f64| number.is_finite();
             assert!(is_finite(sample.value), "{sample:?}");

@@ -20,7 +20,11 @@ pub(crate) fn refusal(method: &Method, headers: &HeaderMap, client: &Client) -> 
             None => method.is_safe() || !headers.contains_key(COOKIE),
         },
     };
-    let origin_is_ours = origin(headers).is_none_or(|origin| origin == client.origin);
+    // A form of a page that tells nobody where it is (`Referrer-Policy: no-referrer`) has the origin null. That it is one of
+    // ours the browser says in the other field, which no page can set.
+    let is_said_to_be_ours = matches!(site(headers), Site::Same);
+    let origin_is_ours = origin(headers)
+        .is_none_or(|origin| origin == client.origin || (origin == "null" && is_said_to_be_ours));
     let refused = if method.is_safe() {
         !from_here && !is_visit(headers)
     } else {
@@ -56,7 +60,7 @@ fn origin(headers: &HeaderMap) -> Option<&str> {
     let first = values.next()?;
     match (first.to_str(), values.next()) {
         (Ok(origin), None) => Some(origin),
-        _ => Some("null"),
+        _ => Some("none of ours"),
     }
 }
 
@@ -94,6 +98,11 @@ mod tests {
         assert!(allowed(&[OURS]));
         assert!(allowed(&[
             OURS,
+            ("sec-fetch-site", "same-origin"),
+            ("cookie", "a=b")
+        ]));
+        assert!(allowed(&[
+            ("origin", "null"),
             ("sec-fetch-site", "same-origin"),
             ("cookie", "a=b")
         ]));

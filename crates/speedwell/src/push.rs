@@ -16,7 +16,7 @@ use speedwell_process as process;
 use speedwell_push::{Client, Failure, Lines, Place, Sent, Token};
 use speedwell_report as report;
 use speedwell_results::formats::{Directions, json_lines};
-use speedwell_results::store::{Digest, Item, Owed, Store, Wanted};
+use speedwell_results::store::{Digest, Item, LONGEST_HOLD_MS, Owed, Store, Wanted};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -304,7 +304,8 @@ impl Errand<'_> {
                     .min(LONGEST_WAIT);
                 *times += 1;
                 let wait = after.unwrap_or_else(|| with_jitter(wait));
-                item.next_unix_ms = now().saturating_add(wait.as_millis() as i64);
+                let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(LONGEST_HOLD_MS);
+                item.next_unix_ms = now() + wait_ms.min(LONGEST_HOLD_MS);
                 item.reason = Some(reason);
                 // One that is away for one session is so for all.
                 store.hold_outbox(&item.url, item.next_unix_ms)?;

@@ -314,7 +314,12 @@ pub(crate) fn failed(site: &Site, client: &Client, token: Option<&Token>) -> Ref
 }
 
 fn unreadable(refusal: crate::refusal::Refusal) -> Refusal {
-    Refusal::new(refusal.status, refusal.words)
+    let seconds = refusal.retry_after_s();
+    let refusal = Refusal::new(refusal.status, refusal.words);
+    match seconds {
+        Some(seconds) => refusal.retry_after(seconds),
+        None => refusal,
+    }
 }
 
 #[cfg(test)]

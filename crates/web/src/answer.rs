@@ -329,6 +329,10 @@ fn refused(
         let how = HeaderValue::from_static("Bearer");
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, how);
     }
+    if let Some(seconds) = refusal.retry_after_s() {
+        let seconds = HeaderValue::from(seconds);
+        answer.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
     answer
 }
 

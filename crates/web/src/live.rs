@@ -95,7 +95,8 @@ pub async fn stream(
     let mut hubs = project.live.hubs();
     let is_known = hubs.contains_key(id);
     let hub = hubs.entry(id.to_owned()).or_insert_with(|| {
-        let last = Event::new("over", "the server ends");
+        // Not the end of what is measured: browsers come again by themselves, to the server that is started next.
+        let last = Event::new("stopped", "the server ends");
         Hub::new().ends_with(&project.live.stopper, last)
     });
     let hub = hub.clone();

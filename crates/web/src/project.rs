@@ -94,6 +94,10 @@ impl Project {
             .then(|| StoreId::File(data.dev(), data.ino()))
     }
 
+    fn opened(&self) -> Result<Store, Refusal> {
+        Store::open_to_view(&self.path).map_err(|error| Refusal::unopened(&self.path, error))
+    }
+
     /// Does something with a connection that only reads. Where no store exists, it is an empty one: looking at it leaves no
     /// trace.
     ///
@@ -113,7 +117,7 @@ impl Project {
         }
         let store = match found {
             Some(store) => store,
-            None => Store::open_to_view(&self.path)?,
+            None => self.opened()?,
         };
         let done = work(&store);
         let mut readers = lock(&self.readers);
@@ -132,7 +136,7 @@ impl Project {
         };
         if kept.watch.as_ref().is_none_or(|(known, _)| *known != id) {
             kept.forget();
-            kept.watch = Some((id, Store::open_to_view(&self.path)?));
+            kept.watch = Some((id, self.opened()?));
         }
         let Some((_, store)) = &kept.watch else {
             return Ok(None);

@@ -3,6 +3,8 @@
 use axum::http::StatusCode;
 use serde_json::json;
 use speedwell_report::{Block, Document};
+use speedwell_results::store::{Store, Trouble};
+use std::path::Path;
 
 /// Why there is no page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +70,19 @@ impl Refusal {
         }
     }
 
+    /// That a store could not be opened. A database that could be entered when the server began is there again later.
+    pub fn unopened(path: &Path, error: anyhow::Error) -> Refusal {
+        match Store::server(path) {
+            Some(_) => Refusal::of(StatusCode::SERVICE_UNAVAILABLE, &error),
+            None => Refusal::from(error),
+        }
+    }
+
+    /// When to try again, in seconds, where that helps.
+    pub fn retry_after_s(&self) -> Option<u64> {
+        (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1)
+    }
+
     /// The refusal as a page.
     pub fn document(&self) -> Document {
         let mut document = Document::new("error");
@@ -89,10 +104,15 @@ impl From<speedwell_serve::Refusal> for Refusal {
     }
 }
 
-/// What fails without the visitor's doing: the store.
+/// What fails without the visitor's doing: the store. One that is away (503) or full (507) is there again later.
 impl From<anyhow::Error> for Refusal {
     fn from(error: anyhow::Error) -> Refusal {
-        Refusal::of(StatusCode::INTERNAL_SERVER_ERROR, &error)
+        let status = match Trouble::of(&error) {
+            Trouble::Away => StatusCode::SERVICE_UNAVAILABLE,
+            Trouble::Full => StatusCode::INSUFFICIENT_STORAGE,
+            Trouble::Lasting => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Refusal::of(status, &error)
     }
 }
 

@@ -45,7 +45,7 @@ pub use database::Trouble;
 pub use deleted::Deleted;
 pub use lines::PlacedRevision;
 pub use merge::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
-pub use outbox::{Item, Owed, Wanted};
+pub use outbox::{Item, LONGEST_HOLD_MS, Owed, Wanted};
 pub use points::{StoredPoint, StoredSeries};
 pub use projects::{Project, unfit_project};
 pub use recorder::Recorder;

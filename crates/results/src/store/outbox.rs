@@ -60,6 +60,9 @@ pub struct Item {
 
 /// How long a session is left to the process that sends it, in milliseconds.
 const CLAIM_MS: i64 = 60_000;
+/// How long a session may be held back at most, in milliseconds, whatever a server asks for. Beyond twice that, the clock was
+/// another one.
+pub const LONGEST_HOLD_MS: i64 = 3_600_000;
 
 /// Which sessions are to be sent now.
 #[derive(Debug, Clone, Copy)]
@@ -148,15 +151,16 @@ impl Store {
                      JOIN session ON session.number = outbox.session
                      WHERE outbox.state = 'waiting'
                      AND (next_unix_ms <= $1 OR next_unix_ms > $2)
-                     AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $2)
-                     AND ((CAST($3 AS TEXT) = '[]'
+                     AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $3)
+                     AND ((CAST($4 AS TEXT) = '[]'
                            AND session.state IN ('complete', 'imported'))
-                          OR (session.state <> 'running' AND outbox.session IN {{numbers:3}}))
-                     AND (CAST($4 AS TEXT) IS NULL OR url = $4)
+                          OR (session.state <> 'running' AND outbox.session IN {{numbers:4}}))
+                     AND (CAST($5 AS TEXT) IS NULL OR url = $5)
                      ORDER BY attempts, outbox.session, url COLLATE {{binary}} LIMIT 1"
                 ),
                 given![
                     wanted.now_unix_ms,
+                    wanted.now_unix_ms + 2 * LONGEST_HOLD_MS,
                     wanted.now_unix_ms + 2 * CLAIM_MS,
                     &numbers,
                     wanted.url

@@ -4,6 +4,10 @@
 use super::back_ends::{Place, on_both};
 use super::dashboard::{Dashboard, Reply};
 use super::project::Project;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_stats::test::{Method, mann_whitney};
+use std::time::Instant;
 
 on_both! {
     each_token_opens_its_project_and_no_other
@@ -329,7 +333,8 @@ fn pages_of_other_sites_change_nothing(place: &Place) {
     );
 }
 
-const PROXIED: [&str; 6] = [
+/// As behind a proxy that has TLS.
+pub const PROXIED: [&str; 6] = [
     "--bind",
     "127.0.0.1:0",
     "--behind-proxy",
@@ -338,7 +343,6 @@ const PROXIED: [&str; 6] = [
     "https://perf.example",
 ];
 
-/// As behind a proxy that has TLS.
 fn people_log_in_with_a_token_and_out_again(place: &Place) {
     let project = team(place);
     let words = [&["serve"][..], &PROXIED].concat();
@@ -448,4 +452,75 @@ fn others_are_not_served_without_tls_and_a_token() {
     serve(&public).expect_stderr(&["nothing is served there without TLS"]);
     serve(&["--bind", "everywhere"]).expect_stderr(&["is no address to listen at", "unix:"]);
     serve(&["--bind", "127.0.0.1:0", "--behind-proxy", "here"]).expect_stderr(&["--public-url"]);
+}
+
+/// Threat T6, measured: the time of a refusal does not tell whether a token of that id exists.
+///
+/// `cargo test --release -p speedwell --features postgres --test it -- --ignored --nocapture time_of_a_refusal`
+mod time_of_a_refusal {
+    use super::*;
+
+    #[test]
+    #[ignore = "measures"]
+    fn on_a_file() {
+        tells_nothing_of_an_id(&Place::file());
+    }
+
+    #[test]
+    #[ignore = "measures"]
+    fn on_a_server() {
+        if let Some(place) = Place::server() {
+            tells_nothing_of_an_id(&place);
+        }
+    }
+}
+
+fn tells_nothing_of_an_id(place: &Place) {
+    const PAIRS: usize = 1000;
+    let project = team(place);
+    let [known, unknown, other] = [(); 3].map(|()| token(&project, &["--scope", "read"]));
+    let id = |token: &str| token[4..16].to_owned();
+    // A token of which the server knows the id and another secret, and one of which it knows nothing.
+    let (of_known, of_other) = (id(&known), id(&other));
+    let digest = format!("(SELECT digest FROM token WHERE id = '{of_other}')");
+    let changed = format!("UPDATE token SET digest = {digest} WHERE id = '{of_known}'");
+    assert_eq!(place.change(&changed), 1);
+    let forgotten = format!("DELETE FROM token WHERE id = '{}'", id(&unknown));
+    assert_eq!(place.change(&forgotten), 1);
+    let dashboard = Dashboard::with(&project, &PROXIED);
+    let mut times = [Vec::new(), Vec::new()];
+    let mut dice = Xoshiro256PlusPlus::seed_from_u64(6);
+    for pair in 0..PAIRS {
+        // Of each address the first few failures alone are looked at.
+        let address = format!("10.0.0.{}", pair / 4);
+        let first = dice.random_range(0..2);
+        for kind in [first, 1 - first] {
+            let bearer = format!("Bearer {}", [&known, &unknown][kind]);
+            let fields = [
+                ("Host", "perf.example"),
+                ("X-Forwarded-Proto", "https"),
+                ("X-Forwarded-For", address.as_str()),
+                ("Authorization", bearer.as_str()),
+            ];
+            let begun = Instant::now();
+            let reply = dashboard.request("GET", "/core/", &fields, "");
+            times[kind].push(begun.elapsed().as_secs_f64() * 1e6);
+            assert_eq!(reply.status, 401, "{reply:?}");
+        }
+    }
+    let [known, unknown] = times;
+    let test = mann_whitney(&known, &unknown, Method::Auto);
+    let share = test.u1 / (PAIRS * PAIRS) as f64;
+    let median = |times: &[f64]| {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted[PAIRS / 2]
+    };
+    println!(
+        "{PAIRS} refusals each: known id {:.0} us, unknown id {:.0} us (medians); P(known is slower) {share:.3}, p {:.3}",
+        median(&known),
+        median(&unknown),
+        test.p
+    );
+    assert!(test.p > 1e-3, "the time tells whether an id is known");
 }

@@ -22,6 +22,8 @@ const NAMES: [&str; 4] = [
     "google-chrome",
     "google-chrome-stable",
 ];
+/// A name that the browser finds at 127.0.0.1, as after DNS rebinding.
+pub const REBOUND: &str = "rebound.example";
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -121,6 +123,8 @@ impl Browser {
                 "--disable-backgrounding-occluded-windows",
                 "--disable-renderer-backgrounding",
             ])
+            // A name of somebody else that leads to this machine.
+            .arg(format!("--host-resolver-rules=MAP {REBOUND} 127.0.0.1"))
             .arg(format!("--user-data-dir={}", profile().display()))
             .arg("about:blank")
             .stdin(Stdio::null())

@@ -149,10 +149,24 @@ const PAGES: [&str; 21] = [
 /// What every page says to programs.
 #[test]
 fn every_page_says_the_same() {
+    pages_of(30, 30);
+}
+
+/// The same of 2,000 sessions, with the pages of each.
+///
+/// `cargo test -p speedwell --features postgres --test it -- --ignored every_page_of_two_thousand_sessions`
+#[test]
+#[ignore = "it takes long"]
+fn every_page_of_two_thousand_sessions_says_the_same() {
+    pages_of(2000, 1);
+}
+
+/// Pages of so many sessions, and those of every so many of them.
+fn pages_of(sessions: u32, step: usize) {
     let Some((mut stores, places)) = stores() else {
         return;
     };
-    for commit in 0..30 {
+    for commit in 0..sessions {
         let mut session = session_of(commit);
         // What is made up of a load is none that a page could show.
         session.runs.iter_mut().for_each(|run| run.load = None);
@@ -177,7 +191,17 @@ fn every_page_says_the_same() {
         .to_owned();
     let case = case.replace(' ', "+");
     let of_case = format!("trend.json?case={case}&space=time");
-    for page in PAGES.into_iter().chain([of_case.as_str()]) {
+    let own = (1..=sessions).step_by(step).flat_map(|number| {
+        let base = number.saturating_sub(1).max(1);
+        [
+            format!("@{number}.json"),
+            format!("@{number}.jsonl"),
+            format!("sessions.json?before={number}"),
+            format!("compare.json?base=@{base}&with=@{number}"),
+        ]
+    });
+    let pages = PAGES.into_iter().map(str::to_owned).chain([of_case]);
+    for page in pages.chain(own) {
         let [of_file, of_server] = served.each_ref().map(|(_, dashboard, name)| {
             let reply = dashboard.follow(&format!("/{name}/{page}"));
             let names = [

@@ -60,7 +60,7 @@ pub fn lines(session: &Session) -> Vec<u8> {
 }
 
 /// The same in both stores, with whatever follows from where it is left out.
-fn without_number(store: &Store, id: &str) -> Session {
+pub fn without_number(store: &Store, id: &str) -> Session {
     let number = store.number_of_id(id).unwrap().unwrap();
     let mut session = store.session(number).unwrap();
     session.number = None;

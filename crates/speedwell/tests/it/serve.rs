@@ -436,7 +436,7 @@ fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &Plac
 }
 
 /// The next event of a stream: its name and its data.
-fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> (String, String) {
+pub fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> (String, String) {
     let mut name = String::new();
     for line in lines {
         let line = line.unwrap();
@@ -451,7 +451,7 @@ fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> (Str
 }
 
 /// Keeps a run, and that its slot is done.
-fn measure(recorder: &mut Recorder<'_>, slot: u32) {
+pub fn measure(recorder: &mut Recorder<'_>, slot: u32) {
     recorder.observe(&Event::RunFinished(&run(slot))).unwrap();
     recorder.observe(&Event::SlotsDone(&[slot])).unwrap();
 }
@@ -632,7 +632,7 @@ fn a_server_that_is_stopped_ends_its_streams() {
     let mut lines = BufReader::new(stream).lines();
     assert_eq!(next_event(&mut lines).0, "progress");
     dashboard.signal(rustix::process::Signal::TERM);
-    while next_event(&mut lines).0 != "over" {}
+    while next_event(&mut lines).0 != "stopped" {}
     assert_eq!(dashboard.wait(), Some(0));
 }
 

@@ -5,8 +5,9 @@ use super::back_ends::Place;
 use super::browser::{Page, Screen};
 use super::dashboard::Dashboard;
 use super::serve::{long_project, pages, project};
+use super::suite_projects::installed;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Every screen.
 fn screens() -> Vec<Screen> {
@@ -67,19 +68,13 @@ fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
 }
 
 /// The text of a page without what scripts add to it.
-const TEXT: &str = "[...document.querySelectorAll('main h1, main h2, main td, main th, main p, main li')]\
+pub const TEXT: &str = "[...document.querySelectorAll('main h1, main h2, main td, main th, main p, main li')]\
     .map(e => e.textContent.trim()).filter(t => t).join('\\n')";
 
 /// axe-core, if it is installed.
 fn axe() -> Option<String> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")))?;
-    let file = "speedwell/test-tools/axe/node_modules/axe-core/axe.min.js";
-    let found = std::fs::read_to_string(cache.join(file)).ok();
-    if found.is_none() {
-        eprintln!("skipped: axe-core is not installed (scripts/install-test-tools)");
-    }
-    found
+    let file = installed("axe/node_modules/axe-core/axe.min.js");
+    file.and_then(|file| std::fs::read_to_string(file).ok())
 }
 
 /// Names, contrasts and structure by the rules of axe-core (WCAG 2.2 A and AA, and its best practices): both themes, both

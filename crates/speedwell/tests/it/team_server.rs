@@ -77,6 +77,27 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// Tells it to end, as an operator does.
+    pub fn terminate(&self) {
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for its status.
+    pub fn wait(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Another process that serves the same, at an address of its own.
+    pub fn beside(&self, home: &Project, place: &Place) -> Server {
+        let db = place.path();
+        let (child, address) = start(home, db.to_str().unwrap(), "0");
+        Server {
+            child,
+            address,
+            token: self.token.clone(),
+        }
+    }
+
     /// Serves the same again, at the same address.
     pub fn start_again(&mut self, home: &Project, place: &Place) {
         let port = self.address.rsplit(':').next().unwrap().to_owned();
@@ -119,6 +140,19 @@ impl Server {
         fields: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<TcpStream> {
+        let mut stream = self.begin(method, path, fields, body.len())?;
+        stream.write_all(body)?;
+        Ok(stream)
+    }
+
+    /// The same without its body, which has so many bytes.
+    pub fn begin(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        length: usize,
+    ) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
@@ -128,12 +162,8 @@ impl Server {
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
             head += &format!("{name}: {value}\r\n");
         }
-        head += &format!(
-            "Connection: close\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
+        head += &format!("Connection: close\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
         Ok(stream)
     }
 }

@@ -5,7 +5,6 @@ use crate::refusal::Refusal;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
-use speedwell_results::store::Trouble;
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,14 +81,7 @@ impl Problem {
 /// A store that is away or full is no fault of the request: 503 or 507, and nothing of it is kept.
 impl From<anyhow::Error> for Problem {
     fn from(error: anyhow::Error) -> Problem {
-        let status = match Trouble::of(&error) {
-            Trouble::Away => StatusCode::SERVICE_UNAVAILABLE,
-            Trouble::Full => StatusCode::INSUFFICIENT_STORAGE,
-            Trouble::Lasting => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let mut problem = Problem::from(Refusal::of(status, &error));
-        problem.retry_after_s = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
-        problem
+        Problem::from(Refusal::from(error))
     }
 }
 
@@ -98,6 +90,7 @@ impl From<Refusal> for Problem {
         let hints = refusal.hints.join("; ");
         Problem {
             hint: (!hints.is_empty()).then_some(hints),
+            retry_after_s: refusal.retry_after_s(),
             ..Problem::new(refusal.status, refusal.words)
         }
     }

@@ -2,6 +2,7 @@
 //! coming, instead of trying again and again whether the tables are free.
 
 use super::problem::Problem;
+use crate::refusal::Refusal;
 use crate::site::Site;
 use speedwell_results::store::Store;
 use std::collections::HashMap;
@@ -36,7 +37,8 @@ impl Writers {
         let mut store = match writer.take() {
             Some(store) => store,
             None => {
-                let store = Store::open(&path)?;
+                let store = Store::open(&path);
+                let store = store.map_err(|error| Refusal::unopened(&path, error))?;
                 store.wait_for_disk()?;
                 store
             }

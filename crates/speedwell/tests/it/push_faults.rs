@@ -1,0 +1,252 @@
+//! The way between a client and a server, cut at every byte; clients that are killed, whose disk is full, whose clock jumps, or
+//! that a server asks to come back tomorrow. Each story ends with a count: the session is there, once and whole.
+
+use super::back_ends::{Place, on_both};
+use super::project::{Answer, Project};
+use super::push::{core, lines, session, without_number};
+use super::small_disk::SmallDisk;
+use super::team_server::Server;
+use serde_json::json;
+use speedwell_model::Session;
+use speedwell_results::store::{Digest, SessionFilter, Store};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
+
+on_both! {
+    requests_that_are_cut_at_every_byte_make_one_session
+    a_client_that_is_killed_again_and_again_loses_nothing
+    a_clock_that_jumps_a_day_holds_nothing_up
+}
+
+/// `speedwell push` with these words.
+fn push(project: &Project, server: &Server, words: &[&str]) -> Answer {
+    let mut command = project.command(&[&["push"], words].concat());
+    let output = command.env("SPEEDWELL_TOKEN", &server.token).output();
+    Answer::from(output.unwrap())
+}
+
+#[track_caller]
+fn check_the_count(place: &Place, expected: &[Session]) {
+    let there = core(place);
+    let stored = there.count(&SessionFilter::default()).unwrap();
+    assert_eq!(stored, expected.len());
+    for session in expected {
+        assert_eq!(without_number(&there, &session.id), *session);
+    }
+    assert_eq!(there.arriving().unwrap(), [], "nothing is left in parts");
+}
+
+/// A whole request as it goes over the wire.
+fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "{method} /api/v1/core/sessions/{path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n",
+        server.address,
+        server.token,
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Sends the beginning of a request and hangs up; or all of it, of whose answer a few bytes are read.
+fn sent_and_cut(server: &Server, request: &[u8], at: usize) {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(&request[..at]).unwrap();
+    if at < request.len() {
+        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    } else {
+        let _ = stream.read(&mut [0; 9]);
+    }
+}
+
+/// At every 43rd byte; at others with `SPEEDWELL_CUTS=1`.
+fn requests_that_are_cut_at_every_byte_make_one_session(place: &Place) {
+    let step = std::env::var("SPEEDWELL_CUTS").map_or(43, |step| step.parse().unwrap());
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let told = session("0197-c07", 2);
+    let text = lines(&told);
+    let header = 1 + text.iter().position(|byte| *byte == b'\n').unwrap();
+    let end = json!({"lines": 3, "sha256": Digest::of(&text).to_string()}).to_string();
+    let requests = [
+        request(&server, "PUT", &told.id, &text[..header]),
+        request(&server, "PATCH", "0197-c07?at=1", &text[header..]),
+        request(&server, "POST", "0197-c07/finish", end.as_bytes()),
+    ];
+    let mut cuts = 0;
+    for (place_of, request) in requests.iter().enumerate() {
+        for at in (0..request.len()).step_by(step) {
+            sent_and_cut(&server, request, at);
+            cuts += 1;
+        }
+        // None of the beginnings did anything.
+        let so_far = server.ask("GET", "0197-c07/upload", b"");
+        match place_of {
+            0 => assert_eq!(so_far.status, 404, "{so_far:?}"),
+            _ => assert_eq!(so_far.body["lines"], [0, 1, 3][place_of], "{so_far:?}"),
+        }
+        // The whole, whose answer is lost; and once more.
+        for _ in 0..2 {
+            sent_and_cut(&server, request, request.len());
+        }
+    }
+    server
+        .ask("GET", "0197-c07/upload", b"")
+        .expect(200, "known");
+    eprintln!("{cuts} requests were cut, 6 answers lost, 1 session stored");
+    check_the_count(place, &[told]);
+}
+
+fn a_client_that_is_killed_again_and_again_loses_nothing(place: &Place) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let told: Vec<Session> = (0..6)
+        .map(|n| session(&format!("0197-d1e{n}"), 3))
+        .collect();
+    let text = told.iter().flat_map(lines).collect::<Vec<u8>>();
+    std::fs::write(project.path("all.jsonl"), text).unwrap();
+    project.run(&["import", "all.jsonl", "-q"]).expect_status(0);
+    let url = server.url();
+    let words = [
+        "push", "@1", "@2", "@3", "@4", "@5", "@6", "--to", &url, "-q",
+    ];
+    let outbox = || {
+        let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
+        store.outbox().unwrap()
+    };
+    let mut kills = 0;
+    for step in 0..12 {
+        let mut command = project.command(&words);
+        let mut child = command
+            .env("SPEEDWELL_TOKEN", &server.token)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Another session arrives; from there on, every moment is as good as any other.
+        let arrived = || core(place).count(&SessionFilter::default()).unwrap();
+        while arrived() < step / 2 && child.try_wait().unwrap().is_none() {}
+        for _ in 0..step * 10 {
+            std::thread::yield_now();
+        }
+        kills += usize::from(child.try_wait().unwrap().is_none());
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    push(&project, &server, &words[1..]).expect_status(0);
+    assert!(
+        outbox().iter().all(|item| item.sent_unix_ms.is_some()),
+        "{:?}",
+        outbox()
+    );
+    eprintln!("killed {kills} times while it sent");
+    check_the_count(place, &told);
+}
+
+/// What was written while the clock was a day ahead, or a day behind.
+fn a_clock_that_jumps_a_day_holds_nothing_up(place: &Place) {
+    const DAY_MS: i64 = 86_400_000;
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let told: Vec<Session> = (0..2).map(|n| session(&format!("0197-da{n}"), 3)).collect();
+    for (told, jump) in told.iter().zip([DAY_MS, -DAY_MS]) {
+        std::fs::write(project.path("one.jsonl"), lines(told)).unwrap();
+        let away = [
+            "one.jsonl",
+            "--to",
+            "http://127.0.0.1:1/core",
+            "--wait",
+            "1ms",
+        ];
+        push(&project, &server, &away).expect_status(2);
+        let local = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
+        let now = "CAST(strftime('%s', 'now') AS INTEGER) * 1000";
+        let moved = format!(
+            "UPDATE outbox SET url = '{}', added_unix_ms = {now} + {jump},
+                 next_unix_ms = {now} + {jump}, claimed_until_unix_ms = {now} + {jump}
+             WHERE state = 'waiting'",
+            server.url()
+        );
+        assert_eq!(local.execute(&moved, []).unwrap(), 1);
+        push(&project, &server, &[]).expect_status(0);
+    }
+    check_the_count(place, &told);
+}
+
+#[test]
+fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
+    let Some(disk) = SmallDisk::new(4) else {
+        return;
+    };
+    let place = Place::file();
+    let project = Project::new();
+    let server = Server::of(&project, &place);
+    let told = session("0197-f011", 3);
+    std::fs::write(project.path("one.jsonl"), lines(&told)).unwrap();
+    let url = server.url();
+    let db = disk.path("results.db");
+    let db = ["--db", db.to_str().unwrap()];
+    // Owed while the server could not be reached, in a store whose disk is full by then.
+    let away = [
+        "one.jsonl",
+        "--to",
+        "http://127.0.0.1:1/core",
+        "--wait",
+        "1ms",
+    ];
+    push(&project, &server, &[&away[..], &db].concat()).expect_status(2);
+    disk.fill();
+    let full = push(
+        &project,
+        &server,
+        &[&["@1", "--to", &url][..], &db].concat(),
+    );
+    full.expect_status(2).expect_stderr(&["the disk "]);
+    assert!(core(&place).count(&SessionFilter::default()).unwrap() <= 1);
+    disk.make_room();
+    let listed = push(&project, &server, &[&["--list"][..], &db].concat());
+    listed.expect_status(0).expect_stdout(&["waiting"]);
+    push(
+        &project,
+        &server,
+        &[&["@1", "--to", &url][..], &db].concat(),
+    )
+    .expect_status(0);
+    check_the_count(&place, &[told]);
+}
+
+/// A server that asks to be left alone for a day is not asked again and again.
+#[test]
+fn a_server_that_asks_to_be_left_alone_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/core", listener.local_addr().unwrap());
+    let asked = std::thread::spawn(move || {
+        let mut asked = 0;
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4096];
+            let read = stream.read(&mut head).unwrap();
+            if head[..read].starts_with(b"STOP") {
+                return asked;
+            }
+            asked += 1;
+            assert!(asked < 20, "asked again and again");
+            let _ = stream.write_all(
+                b"HTTP/1.1 503 Later\r\nRetry-After: 86400\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            );
+        }
+        asked
+    });
+    let project = Project::new();
+    std::fs::write(project.path("one.jsonl"), lines(&session("0197-1a7e", 2))).unwrap();
+    let words = ["push", "one.jsonl", "--to", &url, "--wait", "2s"];
+    project
+        .run(&words)
+        .expect_status(2)
+        .expect_stderr(&["could not be sent", "it stays in the outbox"]);
+    let mut last = TcpStream::connect(url[7..].trim_end_matches("/core")).unwrap();
+    last.write_all(b"STOP").unwrap();
+    assert_eq!(asked.join().unwrap(), 1);
+}

@@ -1,0 +1,386 @@
+//! A server among failures that are not its own: a disk that is full, a database that is stopped hard, a second server, the
+//! order to end, clients and viewers that vanish. Each story ends with a count: every session that was acknowledged is
+//! stored, once, and none in parts. What befalls the way between a client and a server is told in `push_faults.rs`.
+
+use super::back_ends::{Place, on_both};
+use super::dashboard::Dashboard;
+use super::project::Project;
+use super::push::{core, lines, session, without_number};
+use super::serve::next_event;
+use super::small_disk::SmallDisk;
+use super::team_server::{Answer, Server};
+use speedwell_model::Session;
+use speedwell_results::store::{Digest, SessionFilter};
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+on_both! {
+    two_servers_of_one_database_take_in_each_session_once
+    a_server_that_is_told_to_stop_loses_nothing
+    viewers_that_vanish_or_never_read_leave_nothing
+}
+
+/// Runs of each session.
+const RUNS: u32 = 4;
+
+fn numbered(number: usize) -> Session {
+    session(&format!("0197-{number:08x}"), RUNS)
+}
+
+/// The answer to a session that is sent as a whole; an error where the line breaks.
+fn sent(server: &Server, session: &Session) -> std::io::Result<Answer> {
+    let text = lines(session);
+    let path = format!(
+        "/api/v1/core/sessions/{}?sha256={}",
+        session.id,
+        Digest::of(&text)
+    );
+    server.try_ask("PUT", &path, &[], &text)
+}
+
+/// The count at the end.
+fn check_the_count(place: &Place, acknowledged: &[String], runs: u32) {
+    let there = core(place);
+    let stored = there.list(&SessionFilter::default()).unwrap();
+    let mut ids: Vec<&str> = stored.iter().map(|one| one.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), stored.len(), "one is there twice");
+    for id in acknowledged {
+        assert!(ids.binary_search(&id.as_str()).is_ok(), "{id} is lost");
+        let found = without_number(&there, id);
+        assert_eq!(found, session(id, runs), "{id}");
+    }
+    let in_parts = stored
+        .iter()
+        .filter(|one| one.runs != runs as usize)
+        .count();
+    assert_eq!(in_parts, 0);
+    eprintln!(
+        "{} acknowledged, {} stored, 0 twice, 0 in parts",
+        acknowledged.len(),
+        stored.len()
+    );
+}
+
+fn two_servers_of_one_database_take_in_each_session_once(place: &Place) {
+    const SESSIONS: usize = 24;
+    let project = Project::new();
+    let first = Server::of(&project, place);
+    let second = first.beside(&project, place);
+    let stored = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (client, server) in [&first, &second, &first, &second].into_iter().enumerate() {
+            let stored = &stored;
+            scope.spawn(move || {
+                for turn in 0..SESSIONS {
+                    // Each begins somewhere else, and all send all.
+                    let session = numbered((turn + client * SESSIONS / 4) % SESSIONS);
+                    loop {
+                        let answer = sent(server, &session).unwrap();
+                        match answer.status {
+                            201 => stored.fetch_add(1, Ordering::SeqCst),
+                            200 => 0,
+                            status => {
+                                assert_eq!(status, 503, "{answer:?}");
+                                continue;
+                            }
+                        };
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(stored.into_inner(), SESSIONS, "each was new to one of them");
+    // What one has taken in, the other shows.
+    for server in [&first, &second] {
+        let listed = server
+            .try_ask("GET", "/core/sessions.json", &[], b"")
+            .unwrap();
+        assert_eq!(listed.body["sessions"].as_array().unwrap().len(), SESSIONS);
+    }
+    let all: Vec<String> = (0..SESSIONS).map(|number| numbered(number).id).collect();
+    check_the_count(place, &all, RUNS);
+}
+
+fn a_server_that_is_told_to_stop_loses_nothing(place: &Place) {
+    let project = Project::new();
+    let mut server = Server::of(&project, place);
+    let (acknowledged, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let (server, acknowledged, is_over) = (&server, &acknowledged, &is_over);
+            scope.spawn(move || {
+                for number in client * 1000.. {
+                    let session = numbered(number);
+                    match sent(server, &session) {
+                        Ok(answer) if answer.status == 201 => {
+                            acknowledged.lock().unwrap().push(session.id);
+                        }
+                        Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+                        // It may end between a request and its answer, but only once it was told to.
+                        Err(error) => {
+                            assert!(is_over.load(Ordering::SeqCst), "{error}");
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+        while acknowledged.lock().unwrap().len() < 16 {
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::SeqCst);
+        server.terminate();
+    });
+    assert_eq!(server.wait(), Some(0));
+    check_the_count(place, &acknowledged.into_inner().unwrap(), RUNS);
+}
+
+#[test]
+fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
+    let Some(instance) = Place::instance() else {
+        return;
+    };
+    let place = Place::Instance(instance);
+    let Place::Instance(database) = &place else {
+        return;
+    };
+    let project = Project::new();
+    let server = Server::of(&project, &place);
+    let (acknowledged, refused) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (server, acknowledged, refused) = (&server, &acknowledged, &refused);
+            scope.spawn(move || {
+                for number in client * 1000..client * 1000 + 12 {
+                    let session = numbered(number);
+                    loop {
+                        let answer = sent(server, &session).unwrap();
+                        if [200, 201].contains(&answer.status) {
+                            break acknowledged.lock().unwrap().push(session.id);
+                        }
+                        assert_eq!(answer.status, 503, "{answer:?}");
+                        refused.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+        for stop in 1..=3 {
+            while acknowledged.lock().unwrap().len() < stop * 8 {
+                std::thread::yield_now();
+            }
+            database.stop();
+            database.start();
+        }
+    });
+    eprintln!("refused meanwhile: {}", refused.into_inner());
+    check_the_count(&place, &acknowledged.into_inner().unwrap(), RUNS);
+}
+
+/// Nobody gets a wrong answer from a server whose database is away, and it goes on by itself.
+#[test]
+fn a_server_whose_database_is_away_says_so_and_goes_on() {
+    let Some(instance) = Place::instance() else {
+        return;
+    };
+    let place = Place::Instance(instance);
+    let Place::Instance(database) = &place else {
+        return;
+    };
+    let project = Project::new();
+    let server = Server::of(&project, &place);
+    sent(&server, &numbered(1)).unwrap().expect(201, "stored");
+    let page = |path: &str| server.try_ask("GET", path, &[], b"").unwrap();
+    assert_eq!(page("/core/sessions.json").status, 200);
+    database.stop();
+    // It waits for a database for ten seconds; so these are asked at the same time.
+    std::thread::scope(|scope| {
+        let asked = ["/core/sessions", "/core/machines.json", "/health/ready"];
+        let pages = asked.map(|path| scope.spawn(move || (path, page(path).status)));
+        let pushed = scope.spawn(|| sent(&server, &numbered(2)).unwrap());
+        assert_eq!(page("/health").status, 200);
+        for asked in pages {
+            let (path, status) = asked.join().unwrap();
+            assert_eq!(status, 503, "{path}");
+        }
+        let pushed = pushed.join().unwrap();
+        assert_eq!(pushed.status, 503, "{pushed:?}");
+    });
+    database.start();
+    assert_eq!(page("/core/sessions.json").status, 200);
+    sent(&server, &numbered(2)).unwrap().expect(201, "stored");
+    check_the_count(&place, &[1, 2].map(|number| numbered(number).id), RUNS);
+}
+
+#[test]
+fn a_disk_that_is_full_is_said_and_what_is_there_can_be_read() {
+    let Some(disk) = SmallDisk::new(8) else {
+        return;
+    };
+    let place = Place::On(disk.path("results.db"));
+    the_disk_is_full(&place, &disk);
+}
+
+#[test]
+fn a_database_whose_disk_is_full_is_said_and_what_is_there_can_be_read() {
+    let Some(disk) = SmallDisk::new(24) else {
+        return;
+    };
+    let Some(instance) = Place::instance() else {
+        return;
+    };
+    let tables = disk.folder("tables");
+    let place = Place::Instance(instance.with_tables_in(&tables));
+    the_disk_is_full(&place, &disk);
+}
+
+/// Sessions that are sent to a server until its disk is full, and after that.
+fn the_disk_is_full(place: &Place, disk: &SmallDisk) {
+    const LARGE: u32 = 300;
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let large = |number: usize| session(&format!("0197-{number:08x}"), LARGE);
+    let mut acknowledged = Vec::new();
+    for number in 0..4 {
+        let answer = sent(&server, &large(number)).unwrap();
+        acknowledged.push(large(number).id);
+        answer.expect(201, "stored");
+    }
+    disk.fill();
+    // There is still room in pages that were begun.
+    let mut number = 4;
+    let refused = loop {
+        let answer = sent(&server, &large(number)).unwrap();
+        if answer.status != 201 {
+            break answer;
+        }
+        acknowledged.push(large(number).id);
+        number += 1;
+        assert!(number < 200, "the disk is never full");
+    };
+    assert_eq!(refused.status, 507, "{refused:?}");
+    refused.refused(507, "disk is full");
+    let listed = server
+        .try_ask("GET", "/core/sessions.json", &[], b"")
+        .unwrap();
+    assert_eq!(listed.status, 200, "{listed:?}");
+    let page = format!("/core/sessions/{}", acknowledged[0]);
+    let page = server.try_ask("GET", &page, &[], b"").unwrap();
+    assert_eq!(page.status, 200, "{page:?}");
+    check_the_count(place, &acknowledged, LARGE);
+
+    disk.make_room();
+    let answer = sent(&server, &large(number)).unwrap();
+    answer.expect(201, "stored");
+    acknowledged.push(large(number).id);
+    check_the_count(place, &acknowledged, LARGE);
+}
+
+/// Tables that are made by a program that is killed meanwhile are all there, or none is.
+#[test]
+fn tables_on_a_server_are_made_as_a_whole_or_not_at_all() {
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
+    let project = Project::new();
+    let Some(place) = Place::server() else {
+        return;
+    };
+    drop(place.open());
+    let all = place.number(tables);
+    assert!(all > 10, "{all}");
+    let (mut none, mut whole) = (0, 0);
+    for step in 0..10 {
+        let Some(place) = Place::server() else {
+            return;
+        };
+        let db = place.path();
+        let mut command = project.command(&["serve", "project", "add", "core", "--db"]);
+        let mut child = command
+            .arg(&db)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Its connection shows that it has begun; from there on, every moment is as good as any other.
+        let connected = "SELECT count(*) FROM pg_stat_activity
+            WHERE application_name = current_schema()::text";
+        while place.number(connected) == 0 && child.try_wait().unwrap().is_none() {}
+        for _ in 0..step * 2000 {
+            std::thread::yield_now();
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        // The server may still be busy with what it was told last.
+        while place.number(connected) > 0 {}
+        match place.number(tables) {
+            0 => none += 1,
+            found if found == all => whole += 1,
+            found => panic!("{found} tables of {all}"),
+        }
+        drop(place.open());
+        assert_eq!(place.number(tables), all);
+    }
+    eprintln!("killed 10 times: {none} times there was no table, {whole} times all {all}");
+}
+
+/// Files and sockets that a process has open.
+fn open_files(dashboard: &Dashboard) -> usize {
+    let folder = format!("/proc/{}/fd", dashboard.pid());
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// 50 at once; more with `SPEEDWELL_VIEWERS=500`.
+fn viewers_that_vanish_or_never_read_leave_nothing(place: &Place) {
+    let wanted = std::env::var("SPEEDWELL_VIEWERS");
+    let wanted: usize = wanted.map_or(50, |wanted| wanted.parse().unwrap());
+    let project = Project::new().storing_in(place);
+    project
+        .run(&["serve", "token", "add", "t", "--scope", "read"])
+        .expect_status(0);
+    let public = project.run(&["serve", "project", "add", "open", "--public"]);
+    public.expect_status(0);
+    // Connections of a proxy that is believed have no limit of their own.
+    let dashboard = Dashboard::with(&project, &super::access::PROXIED);
+    let watch =
+        || -> TcpStream { dashboard.send("GET", "/open/sessions/any/events", "perf.example") };
+    let first = |viewer: TcpStream| {
+        let mut read = BufReader::new(viewer);
+        assert_eq!(next_event(&mut (&mut read).lines()).0, "progress");
+        read.into_inner()
+    };
+    // Whoever never reads is there all the time.
+    let silent = watch();
+    drop(first(watch()));
+    let settled = |most: usize| {
+        let begun = Instant::now();
+        while open_files(&dashboard) > most {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{} files",
+                open_files(&dashboard)
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let before = open_files(&dashboard);
+    let mut most = 0;
+    for _ in 0..3 {
+        let viewers: Vec<TcpStream> = (0..wanted).map(|_| first(watch())).collect();
+        most = most.max(open_files(&dashboard));
+        drop(viewers);
+        // Connections to the store are opened when they are needed, and stay.
+        settled(before + wanted / 3);
+    }
+    assert!(most >= wanted, "{most} files, {before} before");
+    let page = dashboard.ask("GET", "/open/sessions", "perf.example");
+    page.expect(200, &["</html>"]);
+    drop(silent);
+    let after = open_files(&dashboard);
+    eprintln!("3 times {wanted} viewers: {before} files before, {most} meanwhile, {after} after");
+    dashboard.signal(rustix::process::Signal::TERM);
+    assert_eq!(dashboard.wait(), Some(0));
+}
