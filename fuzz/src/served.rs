@@ -9,7 +9,7 @@ use speedwell_serve::token::Token;
 use speedwell_serve::{Address, Listen, Options, Server, Stopper};
 use speedwell_web::{Lookups, Planned, Rules, Site, Source};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -107,27 +107,38 @@ fn fill(path: &Path, token: &Token) -> anyhow::Result<()> {
     })
 }
 
-/// The status of the answer to bytes that are sent as they are; nothing where the server hangs up without one.
+/// The status of the answer to a whole request that asks for the connection's end.
 ///
 /// # Panics
 /// The server made a mistake, or does not answer.
-pub fn status_of(bytes: &[u8]) -> Option<u16> {
+pub fn status_of(request: &[u8]) -> u16 {
+    status_if_any(request).expect("an answer")
+}
+
+/// The status of the answer to bytes in which a request may end early; nothing where the server hangs up without one.
+///
+/// # Panics
+/// The server made a mistake.
+pub fn status_if_any(bytes: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(served().address).expect("it listens");
     stream
         .set_read_timeout(Some(Duration::from_secs(5)))
         .expect("a time");
-    // It may have had enough before the end.
+    // It may have had enough before the end. The writing side stays open: a client who closes it counts as gone.
     let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
+    status_in(&answer)
+}
+
+fn status_in(answer: &[u8]) -> Option<u16> {
     let line = answer.strip_prefix(b"HTTP/1.1 ")?;
     let status = std::str::from_utf8(&line[..3]).ok()?.parse().ok()?;
     // What is away or full is no mistake, and neither happens here.
     assert!(
         status < 500 || status == 501 || status == 505,
         "{}",
-        String::from_utf8_lossy(&answer)
+        String::from_utf8_lossy(answer)
     );
     Some(status)
 }

@@ -1,7 +1,7 @@
 //! The name by which a server is asked: an answer is given to its own alone.
 #![no_main]
 
-use speedwell_fuzz::served::{served, status_of};
+use speedwell_fuzz::served::{served, status_if_any};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if bytes.iter().any(|byte| [b'\r', b'\n'].contains(byte)) {
@@ -9,7 +9,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     let port = served().address.port();
     let head = b"GET / HTTP/1.1\r\nConnection: close\r\nHost: ";
-    if status_of(&[&head[..], bytes, b"\r\n\r\n"].concat()) == Some(200) {
+    if status_if_any(&[&head[..], bytes, b"\r\n\r\n"].concat()) == Some(200) {
         let name = std::str::from_utf8(bytes)
             .expect("a name")
             .trim()

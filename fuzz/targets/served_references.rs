@@ -27,6 +27,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             "GET /{}/{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
             served.project, served.address
         );
-        assert!(status_of(request.as_bytes()).is_some());
+        status_of(request.as_bytes());
     }
 });

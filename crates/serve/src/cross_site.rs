@@ -60,7 +60,7 @@ fn origin(headers: &HeaderMap) -> Option<&str> {
     let first = values.next()?;
     match (first.to_str(), values.next()) {
         (Ok(origin), None) => Some(origin),
-        _ => Some("none of ours"),
+        _ => Some("invalid"),
     }
 }
 
