@@ -9,12 +9,12 @@ use crate::paired::Data;
 use crate::policy::{Limit, Policy};
 use speedwell_model::Estimate;
 use speedwell_stats::effect::hodges_lehmann;
-use speedwell_stats::rank::{mid_ranks, tie_term};
 use speedwell_stats::ratio::{RatioEstimate, fieller};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use speedwell_stats::test::{
     SignedRank, StratifiedRank, Tails, mann_whitney, signed_rank, stratified_rank, welch,
 };
+use speedwell_stats::test::{mid_ranks, tie_term};
 use speedwell_stats::{Interval, Observation, bootstrap};
 
 /// Draws of bootstraps of a ratio of means; the ends of a 95 % interval then rest on 50 values each.

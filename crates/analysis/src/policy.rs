@@ -308,22 +308,9 @@ mod tests {
             delta: 0.03,
         };
         Design {
-            order,
-            stopping,
-            baseline: "old".into(),
             seed: 9,
             runs_per_block,
-            threshold: None,
-            experiment: None,
-            definitions: Vec::new(),
-            conditions: Vec::new(),
-            reject: Default::default(),
-            counting: None,
-            steady: None,
-            layout: Default::default(),
-            bisection: None,
-            purpose: Default::default(),
-            work: Default::default(),
+            ..Design::new(order, stopping, "old")
         }
     }
 

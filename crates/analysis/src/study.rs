@@ -18,8 +18,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Case, Estimate, Session, Value};
 use speedwell_stats::describe::{mean, median, quantile, skewness};
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
-use speedwell_stats::fit::scaling;
 use speedwell_stats::test::mann_whitney::smallest_p;
+use speedwell_stats::usl::scaling;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,14 +3,14 @@
 
 use crate::tree::Tree;
 use speedwell_model::Program;
-use speedwell_process::{Ended, Outcome, Spec, run};
+use speedwell_process::{Clock, Ended, Outcome, Spec, run};
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
-use std::{env, thread};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The first executable file of that name in the folders of `search` (a `PATH`).
 pub(super) fn find(tree: &Tree, search: &OsStr, name: &str) -> Option<PathBuf> {
@@ -68,13 +68,13 @@ pub struct ProgramVersion {
 /// Starts the program, once, and asks for its version. Takes at most 5 seconds: then the program
 /// and all its children are killed, and counted as having said nothing.
 pub fn program_version(path: &Path) -> ProgramVersion {
-    version_within(path, LIMIT)
+    version_by(Clock::REAL, path)
 }
 
-fn version_within(path: &Path, limit: Duration) -> ProgramVersion {
+fn version_by(clock: Clock, path: &Path) -> ProgramVersion {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let question = question(&name);
-    let answer = ask(path, question.arguments, limit);
+    let answer = ask(clock, path, question.arguments);
     let answer = answer.filter(|answer| question.any_status || answer.success);
     match answer {
         Some(answer) if question.json => ProgramVersion::of_javascript(
@@ -161,9 +161,10 @@ struct Answer {
 
 /// Runs the program with its input closed, in a process group of its own. What it said before its end counts,
 /// however late we come to read it; a child that keeps its streams open after that is ended.
-fn ask(path: &Path, arguments: &[&str], limit: Duration) -> Option<Answer> {
+fn ask(clock: Clock, path: &Path, arguments: &[&str]) -> Option<Answer> {
     let spec = Spec {
-        limit,
+        limit: LIMIT,
+        clock,
         ..Spec::new(path).args(arguments.iter().copied())
     };
     let outcome = started(&spec)?;
@@ -183,13 +184,14 @@ fn ask(path: &Path, arguments: &[&str], limit: Duration) -> Option<Answer> {
 /// ours stands between fork and exec it holds a copy of the descriptor that wrote it, and the
 /// kernel refuses to execute a file that is open for writing.
 fn started(spec: &Spec) -> Option<Outcome> {
-    let deadline = Instant::now() + spec.limit;
+    let clock = spec.clock;
+    let deadline = clock.now() + spec.limit;
     loop {
         match run(spec, &mut ()) {
             Err(error)
-                if error.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < deadline =>
+                if error.kind() == ErrorKind::ExecutableFileBusy && clock.now() < deadline =>
             {
-                thread::sleep(Duration::from_millis(2));
+                clock.wait(Duration::from_millis(2));
             }
             result => return result.ok(),
         }
@@ -204,6 +206,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
+    use std::thread;
     use tempfile::TempDir;
 
     #[test]
@@ -256,7 +259,27 @@ mod tests {
 
     fn says(name: &str, script: &str) -> Option<String> {
         let (_folder, path) = fake_program(name, script);
-        program_version(&path).text
+        // However slow the machine is: nobody moves the clock.
+        version_by(Clock::movable(), &path).text
+    }
+
+    /// Asks for the version, while the test waits for something and then says that the time is up.
+    fn out_of_time(path: &Path, until: impl Fn() -> bool) -> ProgramVersion {
+        let clock = Clock::movable();
+        thread::scope(|scope| {
+            let asked = scope.spawn(|| version_by(clock, path));
+            wait_until(until);
+            clock.advance(LIMIT);
+            asked.join().unwrap()
+        })
+    }
+
+    fn wait_until(done: impl Fn() -> bool) {
+        let tries = (0..30_000).find(|_| {
+            thread::sleep(Duration::from_millis(2));
+            done()
+        });
+        assert!(tries.is_some(), "it never came");
     }
 
     #[test]
@@ -328,37 +351,22 @@ mod tests {
     #[test]
     fn a_program_that_starts_working_instead_is_killed_with_its_children() {
         let (_folder, path) = fake_program("server", "sleep 600 & echo $! > \"$0.pid\"; wait");
-        let begun = Instant::now();
-        // On a busy machine it may not have come as far as its child when its time is up.
-        let child = (0..8).find_map(|tries| {
-            let version = version_within(&path, Duration::from_millis(150 << tries));
-            assert_eq!(version, ProgramVersion::default());
-            let pid = fs::read_to_string(path.with_file_name("server.pid")).ok()?;
-            pid.trim().parse::<i32>().ok()
-        });
-        let child = child.expect("it never started its child");
-        assert!(begun.elapsed() < Duration::from_secs(120), "it lasts 600 s");
-
+        let child = path.with_file_name("server.pid");
+        let pid = || fs::read_to_string(&child).ok()?.trim().parse::<i32>().ok();
+        let version = out_of_time(&path, || pid().is_some());
+        assert_eq!(version, ProgramVersion::default());
+        let child = pid().expect("it started its child");
         // The kernel takes a moment, and the dead stay in its table until they are collected.
-        let is_alive = || {
+        wait_until(|| {
             fs::read_to_string(format!("/proc/{child}/stat"))
-                .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
-        };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while is_alive() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!is_alive(), "the child lives on");
+                .map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))
+        });
     }
 
     #[test]
     fn a_daemon_left_behind_does_not_hold_us_up() {
-        let begun = Instant::now();
+        // The pipe stays open for 600 s.
         let text = says("daemon", "echo 'daemon 3'; sleep 600 &");
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "the pipe stays open for 600 s"
-        );
         assert_eq!(text.as_deref(), Some("daemon 3"));
     }
 
@@ -373,8 +381,9 @@ mod tests {
 
     #[test]
     fn endless_words_are_cut_off() {
-        let (_folder, path) = fake_program("chatty", "yes chatty 1.0");
-        assert_eq!(version_within(&path, Duration::from_secs(2)).text, None);
+        let (_folder, path) = fake_program("chatty", "touch \"$0.here\"; yes chatty 1.0");
+        let here = path.with_file_name("chatty.here");
+        assert_eq!(out_of_time(&path, || here.exists()).text, None);
     }
 
     #[test]

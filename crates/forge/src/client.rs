@@ -4,6 +4,7 @@
 
 use crate::place::{Forge, Place};
 use serde_json::Value;
+use speedwell_clock::Clock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub struct Client {
     pub(crate) place: Place,
     token: Token,
     agent: Agent,
-    pause: fn(Duration),
+    clock: Clock,
 }
 
 impl Client {
@@ -114,14 +115,13 @@ impl Client {
             place,
             token,
             agent: config.into(),
-            pause: std::thread::sleep,
+            clock: Clock::REAL,
         }
     }
 
-    /// The same with another way to wait, for tests.
-    #[doc(hidden)]
-    pub fn with_pause(self, pause: fn(Duration)) -> Client {
-        Client { pause, ..self }
+    /// The same by another clock, which pauses between tries move.
+    pub fn with_clock(self, clock: Clock) -> Client {
+        Client { clock, ..self }
     }
 
     /// All entries of a list, page by page.
@@ -168,7 +168,7 @@ impl Client {
                 Err(error) => reason = error.to_string(),
             }
             if attempt < TRIES {
-                (self.pause)(wait.min(LONGEST_WAIT));
+                self.clock.pause(wait.min(LONGEST_WAIT));
                 wait *= 2;
             }
         }

@@ -1,6 +1,7 @@
 //! What one execution gave, and the rules by which it counts as failed.
 
 use super::{Description, Job, Linking, Setting, Source};
+use crate::compile::Failed;
 use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Usage};
 use speedwell_process::{Ended, Outcome, Spec, replay};
 use std::sync::Arc;
@@ -241,5 +242,25 @@ pub(super) fn not_described(
     Description {
         failure: Some(failure),
         ..Description::default()
+    }
+}
+
+impl Failed {
+    /// What is told of it: of a file that was to be described, or of a job that was to be performed.
+    pub fn failure(self, source: &Source, of: Option<(&Job, &Setting<'_>)>) -> Failure {
+        Failure {
+            step: if of.is_some() {
+                Step::Run
+            } else {
+                Step::Describe
+            },
+            benchmark: source.name.clone(),
+            case: of.map(|(job, _)| job.label.clone()),
+            variant: of.map(|(_, setting)| setting.variant.name.clone()),
+            slot: of.map(|(_, setting)| setting.slot),
+            cause: self.cause,
+            stderr_tail: self.output,
+            replay: self.replay,
+        }
     }
 }

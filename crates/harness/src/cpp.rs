@@ -9,7 +9,7 @@ use super::layout::{Linking, Objects, RunLayout};
 use super::protocol::{self, draft};
 use super::snippet::usual_program as usual_compiler;
 use super::{Attempt, Harness, program, sources};
-use speedwell_model::{Failure, Language, Step, Variant};
+use speedwell_model::{Language, Variant};
 use std::path::{Path, PathBuf};
 
 /// What every file is compiled with unless it or its variant says otherwise; later flags win.
@@ -37,7 +37,7 @@ impl Harness for Cpp {
                 protocol::describe(source, request, &spec, &plain, &draft(source, request))
             }
             Err(failed) => Description {
-                failure: Some(failure(source, failed, None)),
+                failure: Some(failed.failure(source, None)),
                 ..Description::default()
             },
         }
@@ -61,7 +61,7 @@ impl Harness for Cpp {
             }
             Err(failed) => Attempt {
                 interrupted: failed.interrupted,
-                failure: Some(failure(&job.source, failed, Some((job, setting)))),
+                failure: Some(failed.failure(&job.source, Some((job, setting)))),
                 ..Attempt::default()
             },
         }
@@ -144,22 +144,4 @@ fn flags_of(file: &Path) -> Vec<String> {
     lines
         .flat_map(|words| shell_words::split(words).unwrap_or_default())
         .collect()
-}
-
-/// A compilation that gave no program, with the compiler's own words.
-fn failure(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) -> Failure {
-    Failure {
-        step: if of.is_some() {
-            Step::Run
-        } else {
-            Step::Describe
-        },
-        benchmark: source.name.clone(),
-        case: of.map(|(job, _)| job.label.clone()),
-        variant: of.map(|(_, setting)| setting.variant.name.clone()),
-        slot: of.map(|(_, setting)| setting.slot),
-        cause: failed.cause,
-        stderr_tail: failed.output,
-        replay: failed.replay,
-    }
 }

@@ -4,7 +4,7 @@ use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
-    Case, Clock, Counting, Division, Failure, Language, Samples, Snippet, Value, Variant,
+    Case, Clock, Counting, Division, Event, Failure, Language, Samples, Snippet, Value, Variant,
 };
 use speedwell_process::CpuSet;
 use speedwell_suite::Definition;
@@ -367,3 +367,6 @@ pub struct Setting<'a> {
     /// The clock that is compared. A harness that is slow to find its clock of processor time looks for it if it is this one.
     pub clock: Clock,
 }
+
+/// What is told of the course of things before the first run, by several threads.
+pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);

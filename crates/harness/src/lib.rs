@@ -32,7 +32,8 @@ pub use attempt::{Attempt, Observation};
 pub use cache::{cache_folder, cache_warning};
 pub use harness::Harness;
 pub use job::{
-    Description, Job, Kind, Parameter, Request, Route, Setting, Source, SuiteCase, Trial, UsualTool,
+    Description, Job, Kind, Parameter, Request, Route, Setting, Source, SuiteCase, Tell, Trial,
+    UsualTool,
 };
 pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
@@ -42,11 +43,8 @@ pub use suites::{
 };
 pub use wire::Message;
 
-use speedwell_model::{Event, Variant};
+use speedwell_model::Variant;
 use std::path::PathBuf;
-
-/// What is told of the course of things before the first run, by several threads.
-pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
 
 /// The program that performs a file under a variant.
 pub fn program_of(source: &Source, variant: &Variant) -> PathBuf {

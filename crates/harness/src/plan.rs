@@ -360,7 +360,7 @@ fn push_block(
 pub(crate) mod tests {
     use super::*;
     use crate::{Kind, Route, Source};
-    use speedwell_model::{Clock, Layout, Rules, Runs, Samples};
+    use speedwell_model::{Clock, Runs, Samples};
 
     #[test]
     fn a_seed_means_the_same_order_for_ever() {
@@ -421,22 +421,9 @@ pub(crate) mod tests {
             jobs: jobs.collect(),
             variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
             design: Design {
-                order,
-                stopping: Stopping::Fixed { runs },
-                baseline: variants[0].into(),
                 seed: 7,
                 runs_per_block: 2,
-                threshold: None,
-                experiment: None,
-                definitions: Vec::new(),
-                conditions: Vec::new(),
-                reject: Rules::default(),
-                counting: None,
-                steady: None,
-                layout: Layout::default(),
-                bisection: None,
-                purpose: Default::default(),
-                work: Default::default(),
+                ..Design::new(order, Stopping::Fixed { runs }, variants[0])
             },
             sampling: Sampling {
                 runs: Runs::Fixed(runs),

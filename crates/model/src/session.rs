@@ -238,6 +238,30 @@ pub struct Design {
     pub work: BTreeMap<String, String>,
 }
 
+impl Design {
+    /// One run of each variant in a block, and nothing out of the ordinary.
+    pub fn new(order: Order, stopping: Stopping, baseline: impl Into<String>) -> Design {
+        Design {
+            order,
+            stopping,
+            baseline: baseline.into(),
+            seed: 0,
+            runs_per_block: 1,
+            threshold: None,
+            experiment: None,
+            definitions: Vec::new(),
+            conditions: Vec::new(),
+            reject: Rules::default(),
+            counting: None,
+            steady: None,
+            layout: Layout::default(),
+            bisection: None,
+            purpose: Purpose::default(),
+            work: BTreeMap::new(),
+        }
+    }
+}
+
 /// Why a session is measured. What is measured because of a value that was seen says nothing about how common such values
 /// are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

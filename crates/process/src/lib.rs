@@ -5,7 +5,6 @@
 //! and [`Outcome`] the outcome of it.
 
 mod attached;
-mod capture;
 mod channel;
 mod interrupt;
 mod kernel;
@@ -19,7 +18,6 @@ mod spec;
 mod stopwatch;
 
 pub use attached::{run_attached, spawn_detached};
-pub use capture::Capture;
 pub use channel::{Channel, Conversation, Next, Stream};
 pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};
 pub use listen::{run, unix_ms};
@@ -31,5 +29,6 @@ pub use process_tree::{
 pub use scheduling::{CpuSet, RealTime, TimeSlice};
 pub use scratch::{Scratch, user};
 pub use service::Service;
-pub use spec::{Ended, Outcome, Shutdown, ShutdownOutcome, Spec, replay, resolve};
+pub use spec::{Capture, Ended, Outcome, Shutdown, ShutdownOutcome, Spec, replay, resolve};
+pub use speedwell_clock::Clock;
 pub use stopwatch::{Stopwatch, Timed};

@@ -1,11 +1,11 @@
 //! One child from start to end: descriptors in place, own group, bound to our life; the loop that listens, and the
 //! decisions it takes. Start at [`run`].
 
-use crate::capture::Capture;
 use crate::channel::{self, Conversation, Ends, Next};
 use crate::kernel::{keep_addresses, reap};
 use crate::{
-    Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree, tree_of,
+    Capture, Ended, Outcome, Shutdown, ShutdownOutcome, Spec, Stream, interrupted, process_tree,
+    tree_of,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup2, fcntl_dupfd_cloexec, read, write};
@@ -13,6 +13,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
 use rustix::thread;
+use speedwell_clock::Clock;
 use speedwell_model::Usage;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -45,9 +46,8 @@ pub(super) fn run_until(
     let child = start(spec)?;
     let group = child.pid;
     started(group.as_raw_pid());
-    let mut listener = Listener::new(child, begin + spec.limit, conversation);
+    let mut listener = Listener::new(child, spec, conversation);
     let is_held = end.is_some();
-    listener.shutdown = spec.shutdown;
     listener.stop_source = match end {
         Some(pipe) => StopSource::Pipe(pipe),
         None => StopSource::User,
@@ -107,10 +107,12 @@ enum StopSource {
 struct Listener<'a> {
     child: Running,
     conversation: &'a mut dyn Conversation,
+    clock: Clock,
+    /// A moment of the clock.
     deadline: Instant,
     stop_source: StopSource,
     shutdown: Shutdown,
-    /// When it was asked to end.
+    /// When it was asked to end, in real time.
     end_requested: Option<Instant>,
     was_killed: bool,
     stopped: Option<Ended>,
@@ -124,14 +126,15 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(child: Running, deadline: Instant, conversation: &'a mut dyn Conversation) -> Self {
+    fn new(child: Running, spec: &Spec, conversation: &'a mut dyn Conversation) -> Self {
         let unsent = conversation.opening();
         Listener {
             child,
             conversation,
-            deadline,
+            clock: spec.clock,
+            deadline: spec.clock.now() + spec.limit,
             stop_source: StopSource::User,
-            shutdown: Shutdown::default(),
+            shutdown: spec.shutdown,
             end_requested: None,
             was_killed: false,
             stopped: None,
@@ -156,8 +159,8 @@ impl<'a> Listener<'a> {
                 self.wait(Duration::from_secs(10));
                 return Some(reason);
             }
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if self.wait(left.min(PULSE)) {
+            let left = self.clock.until(self.deadline);
+            if self.wait(self.clock.turn(left.min(PULSE))) {
                 return self.stopped;
             }
         }
@@ -192,10 +195,10 @@ impl<'a> Listener<'a> {
         if let Some(grace) = grace {
             self.stop_source = StopSource::Decided;
             self.stopped = Some(Ended::Interrupted);
-            self.deadline = Instant::now() + grace;
+            self.deadline = self.clock.now() + grace;
             self.send();
         }
-        let late = Instant::now() >= self.deadline;
+        let late = self.clock.now() >= self.deadline;
         late.then_some(match (self.stopped, self.lingering) {
             (Some(reason), _) => reason,
             (None, true) => Ended::Lingered,
@@ -285,7 +288,7 @@ impl<'a> Listener<'a> {
                 Next::Send(bytes) => self.unsent.extend(bytes),
                 Next::Linger(patience) => {
                     self.lingering = true;
-                    self.deadline = self.deadline.min(Instant::now() + patience);
+                    self.deadline = self.deadline.min(self.clock.now() + patience);
                 }
             }
         }

@@ -5,11 +5,12 @@
 
 use super::{Conversation, Outcome, Spec, channel};
 use crate::listen::run_until;
+use speedwell_clock::Clock;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A process that has lost its connections and lives for longer than this is not dying; a large one whose memory is
 /// written to a file takes its time.
@@ -20,6 +21,7 @@ const PULSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Service {
     pid: i32,
+    clock: Clock,
     /// Closing it is the order to end.
     order: Option<OwnedFd>,
     listener: Option<JoinHandle<io::Result<Outcome>>>,
@@ -43,6 +45,7 @@ impl Service {
         mut conversation: impl Conversation + Send + 'static,
     ) -> io::Result<Service> {
         let (end, order) = channel::pipe()?;
+        let clock = spec.clock;
         let (sender, started) = mpsc::channel();
         // The thread that starts the child must outlive it: the kernel ends a child with the thread
         // that started it (prctl(2), PR_SET_PDEATHSIG).
@@ -57,6 +60,7 @@ impl Service {
         match started.recv() {
             Ok(pid) => Ok(Service {
                 pid,
+                clock,
                 order: Some(order),
                 listener: Some(listener),
             }),
@@ -72,6 +76,11 @@ impl Service {
         self.pid
     }
 
+    /// The clock that its time limit goes by.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Whether it has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.listener.as_ref().is_none_or(JoinHandle::is_finished)
@@ -80,9 +89,9 @@ impl Service {
     /// Whether it has ended by itself, or is about to: a process that dies closes its connections before anybody can see
     /// that it has ended.
     pub fn is_dying(&self) -> bool {
-        let begin = Instant::now();
-        while !self.has_ended() && begin.elapsed() < DYING {
-            std::thread::sleep(PULSE);
+        let begin = self.clock.now();
+        while !self.has_ended() && self.clock.since(begin) < DYING {
+            self.clock.wait(PULSE);
         }
         self.has_ended()
     }

@@ -2,10 +2,12 @@
 //!
 //! Start at [`Spec`] and [`Outcome`].
 
-use crate::{Capture, Channel, CpuSet};
+use crate::{Channel, CpuSet};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
+use speedwell_clock::Clock;
 use speedwell_model::{Cause, Usage, quote};
+use std::collections::VecDeque;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -34,6 +36,8 @@ pub struct Spec {
     pub channel: Channel,
     /// How it is asked to end, where somebody decides that it has to.
     pub shutdown: Shutdown,
+    /// What its time limit and its grace go by; the time that it took is always real.
+    pub clock: Clock,
     /// Whether it sees no variables but its own, and addresses that are not drawn at random, so that nothing but its
     /// program decides what it does.
     pub is_fixed: bool,
@@ -70,6 +74,7 @@ impl Spec {
             limit: Duration::from_secs(60),
             channel: Channel::None,
             shutdown: Shutdown::default(),
+            clock: Clock::REAL,
             is_fixed: false,
         }
     }
@@ -214,4 +219,83 @@ pub fn resolve(program: &Path) -> anyhow::Result<PathBuf> {
         bail!("'{shown}' cannot be executed\nhint: chmod +x '{shown}'");
     }
     std::path::absolute(&found).with_context(|| format!("cannot resolve '{shown}'"))
+}
+
+/// Bytes kept of the beginning, and as many of the end.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// The captured beginning and end of a stream. A child may write gigabytes; we keep 128 KiB.
+#[derive(Debug, Default, Clone)]
+pub struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total_bytes: u64,
+}
+
+impl Capture {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let space = KEPT_BYTES - self.head.len().min(KEPT_BYTES);
+        let (head, rest) = bytes.split_at(space.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        // Only the last KEPT_BYTES of what is left can survive, however much came at once.
+        let rest = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(KEPT_BYTES);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    /// How much the child wrote in all.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Everything kept, with a remark where the middle is missing.
+    pub fn text(&self) -> String {
+        let kept = (self.head.len() + self.tail.len()) as u64;
+        let mut bytes = self.head.clone();
+        if kept < self.total_bytes {
+            let missing = self.total_bytes - kept;
+            bytes.extend_from_slice(format!("\n[... {missing} bytes left out ...]\n").as_bytes());
+        }
+        bytes.extend(&self.tail);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The last `lines` lines, without trailing blank ones.
+    pub fn last_lines(&self, lines: usize) -> String {
+        let text = self.text();
+        let all: Vec<&str> = text.trim_end().lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_keeps_its_beginning_and_its_end() {
+        let mut capture = Capture::default();
+        capture.push(b"first\n");
+        for _ in 0..1000 {
+            capture.push(&[b'x'; 4096]);
+        }
+        capture.push(b"\nlast\n");
+        let text = capture.text();
+        assert!(text.starts_with("first\n") && text.ends_with("last\n"));
+        assert!(text.contains("bytes left out"));
+        assert!(text.len() < 3 * KEPT_BYTES);
+        assert_eq!(capture.total_bytes(), 6 + 1000 * 4096 + 6);
+        assert_eq!(capture.last_lines(1), "last");
+    }
+
+    #[test]
+    fn a_short_stream_is_kept_whole() {
+        let mut capture = Capture::default();
+        capture.push(b"one\ntwo\n\n");
+        assert_eq!(capture.text(), "one\ntwo\n\n");
+        assert_eq!(capture.last_lines(5), "one\ntwo");
+    }
 }

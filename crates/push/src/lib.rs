@@ -20,9 +20,7 @@
 //! ```
 
 mod client;
-mod parts;
 mod place;
 
-pub use client::{Client, Failure, Sent, Token};
-pub use parts::Lines;
+pub use client::{Client, Failure, Lines, Sent, Token};
 pub use place::{Misplaced, Place};

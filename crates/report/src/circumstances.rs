@@ -318,26 +318,18 @@ mod tests {
     #[test]
     fn a_sequential_design_is_told_in_full() {
         let design = Design {
-            order: Order::Blocks,
-            stopping: Stopping::Sequential {
-                looks: vec![8, 14],
-                alpha: 0.05,
-                delta: 0.02,
-            },
-            baseline: "old".into(),
             seed: 7,
             runs_per_block: 2,
             threshold: Some(0.05),
-            experiment: None,
-            definitions: Vec::new(),
-            conditions: Vec::new(),
-            reject: Default::default(),
-            counting: None,
-            steady: None,
-            layout: Default::default(),
-            bisection: None,
-            purpose: Default::default(),
-            work: Default::default(),
+            ..Design::new(
+                Order::Blocks,
+                Stopping::Sequential {
+                    looks: vec![8, 14],
+                    alpha: 0.05,
+                    delta: 0.02,
+                },
+                "old",
+            )
         };
         let facts = of_design(&design);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -359,24 +351,7 @@ mod tests {
 
     #[test]
     fn the_plan_of_imported_results_is_not_made_up() {
-        let design = Design {
-            order: Order::Imported,
-            stopping: Stopping::Fixed { runs: 1 },
-            baseline: String::new(),
-            seed: 0,
-            runs_per_block: 1,
-            threshold: None,
-            experiment: None,
-            definitions: Vec::new(),
-            conditions: Vec::new(),
-            reject: Default::default(),
-            counting: None,
-            steady: None,
-            layout: Default::default(),
-            bisection: None,
-            purpose: Default::default(),
-            work: Default::default(),
-        };
+        let design = Design::new(Order::Imported, Stopping::Fixed { runs: 1 }, String::new());
         assert_eq!(of_design(&design), [fact("order of runs", "not known")]);
     }
 

@@ -41,7 +41,8 @@ pub enum NotReady {
     TooSlow(String),
 }
 
-/// Waits until `look` finds what it looks for. Gives that, and the time since `begin`, in nanoseconds.
+/// Waits until `look` finds what it looks for, at most for `limit` by the clock of the service. Gives what it found, and
+/// the real time since `begin`, in nanoseconds.
 ///
 /// # Errors
 /// See [`NotReady`].
@@ -51,6 +52,8 @@ pub fn wait_until_ready<T>(
     limit: Duration,
     mut look: impl FnMut() -> Result<T, Look>,
 ) -> Result<(T, u64), NotReady> {
+    let clock = service.clock();
+    let until = clock.now() + limit;
     loop {
         if process::interrupted() {
             return Err(NotReady::Interrupted);
@@ -63,10 +66,10 @@ pub fn wait_until_ready<T>(
             Err(Look::Never(why)) => return Err(NotReady::Never(why)),
             Err(Look::NotYet(why)) => why,
         };
-        if begin.elapsed() > limit {
+        if clock.now() > until {
             return Err(NotReady::TooSlow(why));
         }
-        std::thread::sleep(PULSE);
+        clock.wait(PULSE);
     }
 }
 
@@ -316,5 +319,55 @@ fn quoted(tail: &str) -> String {
         String::new()
     } else {
         format!("; it wrote:\n{tail}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_process::Clock;
+
+    fn started(command: &str, clock: Clock) -> Service {
+        Service::start(Spec {
+            clock,
+            ..shell(command)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_in_time_is_told_with_what_was_missing_last() {
+        let clock = Clock::movable();
+        let service = started("exec sleep 600", clock);
+        let mut looks = 0;
+        let found = wait_until_ready(&service, Instant::now(), 30 * PATIENCE, || {
+            clock.advance(10 * PATIENCE);
+            looks += 1;
+            Err::<(), Look>(Look::NotYet(format!("nothing at look {looks}")))
+        });
+        assert!(
+            matches!(&found, Err(NotReady::TooSlow(why)) if why == "nothing at look 4"),
+            "{looks} looks"
+        );
+    }
+
+    #[test]
+    fn one_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
+        let clock = Clock::movable();
+        let service = started("exit 3", clock);
+        let nothing = || Err::<(), Look>(Look::NotYet(String::new()));
+        let found = wait_until_ready(&service, Instant::now(), PATIENCE, nothing);
+        assert!(matches!(found, Err(NotReady::Ended)));
+
+        let service = started("exec sleep 600", clock);
+        let mut looks = 0;
+        let found = wait_until_ready(&service, Instant::now(), 30 * PATIENCE, || {
+            clock.advance(10 * PATIENCE);
+            looks += 1;
+            (looks == 3)
+                .then_some("here")
+                .ok_or_else(|| Look::NotYet(String::new()))
+        });
+        assert!(matches!(found, Ok(("here", _))), "{looks} looks");
     }
 }

@@ -20,8 +20,7 @@ mod load;
 mod new;
 mod operand;
 mod options;
-mod perform_parcel;
-mod perform_run;
+mod perform;
 mod profiles;
 mod progress;
 mod push;
@@ -86,14 +85,14 @@ enum Command {
     #[command(name = WORKER_COMMAND, hide = true)]
     LoadWorker,
     /// Performs one run of an experiment.
-    #[command(name = perform_run::COMMAND, hide = true)]
+    #[command(name = perform::COMMAND, hide = true)]
     PerformRun,
     /// Says what this machine is like, and what the time is.
     #[command(name = fleet::perform::COMMAND, hide = true)]
     PerformCheck,
     /// Measures parcels on the machine that it is started on.
-    #[command(name = perform_parcel::COMMAND, hide = true)]
-    PerformParcel(perform_parcel::ParcelArgs),
+    #[command(name = perform::PARCEL_COMMAND, hide = true)]
+    PerformParcel(perform::ParcelArgs),
     /// Puts the settings of a machine back when their tuner has ended.
     #[command(name = GUARD_COMMAND, hide = true)]
     TuneGuard {
@@ -173,8 +172,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Serve(args) => serve::run(&args.0),
         Command::As(args) => as_tool::run(*args.0),
         Command::LoadWorker => load::work(),
-        Command::PerformRun => perform_run::run(),
-        Command::PerformParcel(args) => perform_parcel::run(&args),
+        Command::PerformRun => perform::run(),
+        Command::PerformParcel(args) => perform::parcel(&args),
         Command::HarnessSh { shell } => {
             snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }

@@ -6,8 +6,8 @@
 use crate::describe::mean;
 use crate::distribution::normal;
 use crate::interval::Interval;
-use crate::rank::mid_ranks;
 use crate::test::mann_whitney::lower_tail_quantile;
+use crate::test::mid_ranks;
 
 /// A difference in location: candidate minus baseline, in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]

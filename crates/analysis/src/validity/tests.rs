@@ -3,8 +3,8 @@
 use crate::Settings;
 use crate::validity::*;
 use speedwell_model::{
-    Better, Case, Design, Environment, Layout, Metric, Order, Run, Sample, State, Stopping, Value,
-    Variant, Verdict,
+    Better, Case, Design, Environment, Metric, Order, Run, Sample, State, Stopping, Value, Variant,
+    Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,24 +21,11 @@ pub(super) fn published(variants: &[&str]) -> Session {
         state: State::Imported,
         tags: Vec::new(),
         command: vec!["import".into(), "f".into()],
-        design: Design {
-            order: Order::Imported,
-            stopping: Stopping::Fixed { runs: 1 },
-            baseline: variants[0].to_owned(),
-            seed: 0,
-            runs_per_block: 1,
-            threshold: None,
-            experiment: None,
-            definitions: Vec::new(),
-            conditions: Vec::new(),
-            reject: Default::default(),
-            counting: None,
-            steady: None,
-            layout: Layout::default(),
-            bisection: None,
-            purpose: Default::default(),
-            work: Default::default(),
-        },
+        design: Design::new(
+            Order::Imported,
+            Stopping::Fixed { runs: 1 },
+            variants[0].to_owned(),
+        ),
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [
             ("throughput", "1/s"),

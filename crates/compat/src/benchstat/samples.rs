@@ -3,8 +3,8 @@
 
 use crate::benchstat::units::{percentage, shortest};
 use speedwell_stats::distribution::normal;
-use speedwell_stats::rank::tie_term;
 use speedwell_stats::test::mann_whitney::{Method, lower_tail_with_ties, mann_whitney, smallest_p};
+use speedwell_stats::test::tie_term;
 
 /// Up to so many values a side the exact distribution is taken, without and with ties.
 const EXACT: (usize, usize) = (50, 25);

@@ -9,7 +9,7 @@ use crate::attempt::{invalid, start_reason};
 use crate::compile::Failed;
 use crate::snippet::timing::timing;
 use speedwell_model::{Cause, Length, Nodes, Samples, Snippet, SnippetTiming, SteadyRule};
-use speedwell_process::{Conversation, Next, Outcome, Service, Spec};
+use speedwell_process::{Clock, Conversation, Next, Outcome, Service, Spec};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,7 @@ pub struct Live {
     heard: Receiver<Message>,
     service: Option<Service>,
     limit: Duration,
+    clock: Clock,
 }
 
 /// Why nothing more is to be expected of a harness.
@@ -108,8 +109,9 @@ impl Live {
             pending: Some("ready"),
             unfinished: None,
             stop_at: None,
+            clock: spec.clock,
         };
-        let limit = spec.limit;
+        let (limit, clock) = (spec.limit, spec.clock);
         let service = Service::conversing(spec.clone(), conversation).map_err(|error| {
             let reason = start_reason(&spec, &error);
             Gone {
@@ -122,6 +124,7 @@ impl Live {
             heard,
             service: Some(service),
             limit,
+            clock,
         };
         let ready = live.answer("ready", START, &mut |_| {})?;
         Ok((live, ready))
@@ -195,12 +198,9 @@ impl Live {
     /// It did not end well: what happened in 'done', too.
     pub fn end(mut self) -> Result<Answer, Gone> {
         self.orders = None;
-        let begin = Instant::now();
+        let deadline = self.clock.now() + GOODBYE;
         let mut answer = Answer::default();
-        while let Ok(event) = self
-            .heard
-            .recv_timeout(GOODBYE.saturating_sub(begin.elapsed()))
-        {
+        while let Ok(event) = self.hear(deadline) {
             answer.events.push(event);
         }
         match self.outcome() {
@@ -222,6 +222,17 @@ impl Live {
         self.answer(ends, expected * PATIENCE.0 + PATIENCE.1, hear)
     }
 
+    /// The next event, at most until then.
+    fn hear(&self, deadline: Instant) -> Result<Message, RecvTimeoutError> {
+        loop {
+            let left = self.clock.until(deadline);
+            match self.heard.recv_timeout(self.clock.turn(left)) {
+                Err(RecvTimeoutError::Timeout) if self.clock.now() < deadline => {}
+                heard => return heard,
+            }
+        }
+    }
+
     /// Everything up to the event `ends`, or an error that stands in its place.
     fn answer(
         &mut self,
@@ -230,10 +241,9 @@ impl Live {
         hear: &mut dyn FnMut(&Message),
     ) -> Result<Answer, Gone> {
         let mut answer = Answer::default();
-        let deadline = Instant::now() + patience;
+        let deadline = self.clock.now() + patience;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left) {
+            match self.hear(deadline) {
                 Ok(event) => {
                     hear(&event);
                     let over = is_last(&event, ends);
@@ -331,6 +341,7 @@ struct Obedient {
     unfinished: Option<Message>,
     /// When the run under way is to be stopped, because a worker that completes nothing would hold it up for ever.
     stop_at: Option<Instant>,
+    clock: Clock,
 }
 
 impl Conversation for Obedient {
@@ -363,7 +374,8 @@ impl Conversation for Obedient {
         match self.next.recv() {
             Ok(order) => {
                 self.pending = Some(ends(&order.verb));
-                self.stop_at = usual_length(&order).map(|usual| Instant::now() + usual * 2 + SLACK);
+                self.stop_at =
+                    usual_length(&order).map(|usual| self.clock.now() + usual * 2 + SLACK);
                 Next::Send(order.to_string().into_bytes())
             }
             Err(_) => {
@@ -374,7 +386,7 @@ impl Conversation for Obedient {
     }
 
     fn waiting(&mut self) -> Option<Vec<u8>> {
-        self.stop_at.take_if(|at| Instant::now() >= *at)?;
+        self.stop_at.take_if(|at| self.clock.now() >= *at)?;
         Some(stop())
     }
 

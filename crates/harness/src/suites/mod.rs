@@ -23,7 +23,7 @@ use command::{Filling, PIPE, with_places};
 use list::{Asking, parameters, select};
 use place::{Collected, Place};
 use read::last_lines;
-use speedwell_model::{Case, Cause, Division, Failure, Step, Variant};
+use speedwell_model::{Case, Cause, Division, Variant};
 use speedwell_process::{Scratch, Spec, run};
 use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Harness for Suites {
             Ok(built) => built,
             Err(failed) => {
                 return Description {
-                    failure: Some(not_built(source, failed, None)),
+                    failure: Some(failed.failure(source, None)),
                     ..Description::default()
                 };
             }
@@ -71,7 +71,7 @@ impl Harness for Suites {
             Err(failed) => {
                 return Attempt {
                     interrupted: failed.interrupted,
-                    failure: Some(not_built(&job.source, failed, Some((job, setting)))),
+                    failure: Some(failed.failure(&job.source, Some((job, setting)))),
                     ..Attempt::default()
                 };
             }
@@ -127,7 +127,8 @@ pub fn build(source: &Source, variant: &Variant, tell: Tell<'_>) -> Result<()> {
     let Some(adapter) = source.adapter().filter(|own| own.keys.build.is_some()) else {
         return Ok(());
     };
-    let program = crate::program_of(source, variant);
+    let usual = || Suites.usual_program(&source.under(variant));
+    let program = variant.program.clone().unwrap_or_else(usual);
     let source = source.under(variant);
     let built = build::programs(adapter, &source.file, &program, variant, tell);
     built.map(drop).map_err(|failed| {
@@ -205,23 +206,6 @@ fn refused(adapter: &Adapter, word: &str) -> Failed {
         adapter.name
     );
     Failed::before_start(Cause::Invalid { reason })
-}
-
-fn not_built(source: &Source, failed: Failed, of: Option<(&Job, &Setting<'_>)>) -> Failure {
-    Failure {
-        step: if of.is_some() {
-            Step::Run
-        } else {
-            Step::Describe
-        },
-        benchmark: source.name.clone(),
-        case: of.map(|(job, _)| job.label.clone()),
-        variant: of.map(|(_, setting)| setting.variant.name.clone()),
-        slot: of.map(|(_, setting)| setting.slot),
-        cause: failed.cause,
-        stderr_tail: failed.output,
-        replay: failed.replay,
-    }
 }
 
 /// One case in a fresh process.

@@ -75,7 +75,7 @@ impl<'a> Core<'a> {
             load,
             clock,
             poll: if load.is_closed() {
-                Poll::with_limits()?
+                Poll::with_limits(clock)?
             } else {
                 Poll::with_timer(clock)?
             },

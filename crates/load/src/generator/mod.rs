@@ -76,12 +76,24 @@ impl StartError {
     }
 }
 
-/// See [`run`].
 /// Carries out a load from begin to end. `stop` ends it early: what is under way is then cancelled.
 ///
 /// # Errors
 /// It could not be begun.
 pub fn run(
+    load: &Load,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Progress),
+) -> Result<Measured, StartError> {
+    run_by(speedwell_clock::Clock::REAL, load, stop, watch)
+}
+
+/// [`run`] by a clock that a test may move: when requests are due, how long is waited for answers, when it ends.
+///
+/// # Errors
+/// See [`run`].
+pub fn run_by(
+    time: speedwell_clock::Clock,
     load: &Load,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&Progress),
@@ -97,7 +109,7 @@ pub fn run(
     let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
     let mut tracker = ProgressTracker::new(load.is_closed(), length_ns);
     let began = SystemTime::now();
-    let clock = Clock::start();
+    let clock = Clock::start(time);
     let end_ns = AtomicU64::new(NEVER);
     let finished = std::thread::scope(|scope| {
         let (ended, endings) = channel();
@@ -237,10 +249,11 @@ fn watch_threads(
     // Half an interval behind the threads, so that they are not met while they hand over.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
-        let wait_ns = next_ns.saturating_sub(clock.now_ns());
-        match endings.recv_timeout(Duration::from_nanos(wait_ns)) {
+        let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));
+        match endings.recv_timeout(clock.turn(wait)) {
             Ok(one) => finished.push(one),
             Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if clock.now_ns() < next_ns => {}
             Err(RecvTimeoutError::Timeout) => {
                 let at_ns = (clock.now_ns() / TICK_NS) * TICK_NS;
                 next_ns = at_ns + TICK_NS + TICK_NS / 2;

@@ -28,6 +28,7 @@ pub(super) struct Poll {
     /// Whether `epoll_pwait2` can be called. Kernels before 5.11 do not have it, and some sandboxes forbid what they
     /// do not know.
     waits_exactly: bool,
+    clock: Clock,
     /// What ends waits in place of time limits.
     alarm: Option<Alarm>,
 }
@@ -54,18 +55,19 @@ pub(super) struct Happened {
 
 impl Poll {
     /// Waits with time limits.
-    pub fn with_limits() -> io::Result<Poll> {
+    pub fn with_limits(clock: Clock) -> io::Result<Poll> {
         Ok(Poll {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(EVENTS),
             waits_exactly: true,
+            clock,
             alarm: None,
         })
     }
 
     /// Waits with a timer.
     pub fn with_timer(clock: Clock) -> io::Result<Poll> {
-        let mut poll = Poll::with_limits()?;
+        let mut poll = Poll::with_limits(clock)?;
         let timer = Timer::new(clock)?;
         // Each time that it goes off is one event, so it is never read.
         let flags = EventFlags::IN | EventFlags::ET;
@@ -96,7 +98,7 @@ impl Poll {
             let timeout_ns = if until_ns == NEVER {
                 NEVER
             } else {
-                until_ns.saturating_sub(now_ns)
+                self.clock.turn_ns(until_ns.saturating_sub(now_ns))
             };
             return Ok((self.wait_at_most(timeout_ns)?, 1));
         };

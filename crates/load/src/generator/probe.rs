@@ -72,7 +72,14 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     let (tls, source) = (generator::tls_of(&load)?, generator::source_of(&load)?);
     let (mailbox, end_ns) = (Mailbox::new(true), AtomicU64::new(NEVER));
     let recorder = Recorder::new(&load, NEVER);
-    let core = Core::new(&load, &source, tls, recorder, Clock::start(), Part::WHOLE);
+    let core = Core::new(
+        &load,
+        &source,
+        tls,
+        recorder,
+        Clock::start(speedwell_clock::Clock::REAL),
+        Part::WHOLE,
+    );
     let mut core = core.map_err(StartError::waiting)?;
     core.seen = Some(ConnectionFacts::default());
     let mut worker = Worker::new(

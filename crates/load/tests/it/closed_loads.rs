@@ -1,12 +1,16 @@
 //! Closed loads as they are carried out: how many requests, how long, and what the other side saw.
 
-use super::busy::{eventually, holds};
-use super::server::{Server, Then, carry_out, for_ms, good, rows};
+use super::busy::{eventually, holds, wait_until};
+use super::server::{
+    Server, Then, carry_out, carry_out_beside, carry_out_by, for_ms, good, good_by, rows,
+};
+use speedwell_clock::Clock;
 use speedwell_load::generator;
-use speedwell_load::load::{Address, Load, Part};
+use speedwell_load::load::{Address, Load, Part, Steady, Timeouts};
 use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::pace::{Closed, Pace, Think};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
@@ -77,10 +81,13 @@ fn parts_of_a_load_add_up_to_the_whole() {
 
 #[test]
 fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
-    let server = good();
-    let measured = carry_out(&for_ms(server.load(3, 0), 250));
+    let clock = Clock::movable();
+    let server = good_by(clock);
+    let measured = carry_out_by(clock, &for_ms(server.load(3, 0), 250));
     assert_eq!(measured.elapsed_ns, 250 * MS);
     let ok = measured.totals.outcomes.succeeded();
+    // One a millisecond, and no more than one for each client that was under way at the end.
+    assert!((250..=253).contains(&ok), "{ok}");
     assert_eq!(server.seen(), ok);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
     let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
@@ -89,12 +96,13 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
 
 #[test]
 fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
-    let server = good();
+    let clock = Clock::movable();
+    let server = good_by(clock);
     let load = Load {
         warmup_ns: 200 * MS,
         ..for_ms(server.load(3, 0), 250)
     };
-    let measured = carry_out(&load);
+    let measured = carry_out_by(clock, &load);
     let timeline = &measured.timeline;
     let (warmup, after) = timeline.ticks.split_at(timeline.warmup);
     let good = |ticks: &[Tick]| ticks.iter().map(|tick| tick.ok).sum::<u64>();
@@ -105,11 +113,12 @@ fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
 #[test]
 fn no_more_than_all_clients_are_under_way() {
     // Every answer comes after the load has ended.
-    let server = Server::start(|mut asked| {
-        std::thread::sleep(Duration::from_millis(400));
+    let clock = Clock::movable();
+    let server = Server::start(move |mut asked| {
+        clock.advance(Duration::from_millis(400));
         asked.answer("200 OK", "good")
     });
-    let measured = carry_out(&for_ms(server.load(3, 0), 200));
+    let measured = carry_out_by(clock, &for_ms(server.load(3, 0), 200));
     assert_eq!(rows(&measured), [("ok", 3)]);
     let under_way = measured.effective_concurrency().unwrap();
     assert!(under_way > 0.0 && under_way <= 3.0, "{under_way}");
@@ -118,11 +127,18 @@ fn no_more_than_all_clients_are_under_way() {
 #[test]
 fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
     let silent = || Server::start(|_| Then::Hold);
-    // Long enough for a thread that others hold up to send at all.
-    let server = silent();
+    let (clock, server) = (Clock::movable(), silent());
     let mut load = for_ms(server.load(3, 0), 1500);
     load.drain_ns = 50 * MS;
-    let measured = carry_out(&load);
+    load.rules.timeouts = Timeouts::default();
+    let measured = carry_out_beside(clock, &load, |has_ended| {
+        wait_until(|| server.seen() == 3);
+        wait_until(|| {
+            clock.advance(Duration::from_millis(100));
+            has_ended()
+        });
+    });
+    assert_eq!(measured.elapsed_ns, 1500 * MS);
     assert_eq!(rows(&measured), [("in-flight", 3)]);
     assert!(measured.totals.latency.service().count() == 0);
 
@@ -140,21 +156,19 @@ fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
 
 #[test]
 fn the_warm_up_is_kept_apart() {
-    // A thread that others hold up as it begins has little of its warm-up left.
-    eventually(1, || {
-        let server = good();
-        let load = Load {
-            warmup_ns: 130 * MS,
-            ..server.load(2, 500)
-        };
-        let measured = carry_out(&load);
-        measured.warmup.outcomes.balance().unwrap();
-        assert_eq!(rows(&measured), [("ok", 500)]);
-        let warm = measured.warmup.outcomes.attempts();
-        assert_eq!(server.seen(), 500 + warm);
-        assert_eq!(measured.totals.latency.service().count(), 500);
-        holds(warm > 10, || format!("{warm} requests warmed up"))
-    });
+    let clock = Clock::movable();
+    let server = good_by(clock);
+    let load = Load {
+        warmup_ns: 130 * MS,
+        ..server.load(2, 500)
+    };
+    let measured = carry_out_by(clock, &load);
+    measured.warmup.outcomes.balance().unwrap();
+    assert_eq!(rows(&measured), [("ok", 500)]);
+    let warm = measured.warmup.outcomes.attempts();
+    assert_eq!(server.seen(), 500 + warm);
+    assert_eq!(measured.totals.latency.service().count(), 500);
+    assert!((130..=132).contains(&warm), "{warm} requests warmed up");
 }
 
 #[test]
@@ -175,37 +189,42 @@ fn clients_think_between_requests() {
 
 #[test]
 fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
-    let steady = |handler: fn(super::server::Asked) -> Then, ms| {
-        let server = Server::start(handler);
-        let load = Load {
-            steady: Some(speedwell_load::load::Steady { within: 0.2 }),
-            ..for_ms(server.load(2, 0), ms)
-        };
-        carry_out(&load)
-    };
-    // On a busy machine a second may hardly ever be like the one before it.
-    eventually(1, || {
-        let even = steady(
-            |mut asked| {
-                std::thread::sleep(Duration::from_millis(4));
-                asked.answer("200 OK", "good")
-            },
-            20_000,
-        );
-        let seconds = even.elapsed_ns as f64 / 1e9;
-        assert!(seconds >= 2.0, "{seconds}");
-        assert!(even.ok_in_time + 2 >= even.totals.outcomes.succeeded());
-        holds(seconds < 15.0, || format!("{seconds} s"))
-    });
+    let even = until_steady(20_000, |_| 0.004);
+    let seconds = even.elapsed_ns as f64 / 1e9;
+    assert!((2.0..3.0).contains(&seconds), "{seconds}");
+    assert!(even.ok_in_time + 2 >= even.totals.outcomes.succeeded());
     // Each answer takes 1 % longer than the one before, so that a second brings half as many as the last one: that
-    // is far from steady, whatever else the machine does.
-    let slowing = steady(
-        |mut asked| {
-            let pause_s = 0.0005 * 1.01_f64.powi(asked.number.min(700) as i32);
-            std::thread::sleep(Duration::from_secs_f64(pause_s));
-            asked.answer("200 OK", "good")
-        },
-        2_500,
-    );
-    assert_eq!(slowing.elapsed_ns, 2_500_000_000);
+    // is far from steady.
+    let slowing = until_steady(2_500, |number| {
+        0.0005 * 1.01_f64.powi(number.min(700) as i32)
+    });
+    assert_eq!(slowing.elapsed_ns, 2_500 * MS);
+}
+
+/// A load of so many milliseconds that ends when it is steady, to a server whose answers take so many seconds. Time goes on
+/// no faster than its intervals are told.
+fn until_steady(ms: u64, seconds: fn(u64) -> f64) -> Measured {
+    let clock = Clock::movable();
+    let (begin, watched) = (clock.now(), Arc::new(AtomicU64::new(0)));
+    let seen_until = watched.clone();
+    let server = Server::start(move |mut asked| {
+        clock.advance(Duration::from_secs_f64(seconds(asked.number)));
+        wait_until(|| {
+            let behind = Duration::from_nanos(seen_until.load(Ordering::SeqCst) + 160 * MS);
+            clock.since(begin) < behind
+        });
+        asked.answer("200 OK", "good")
+    });
+    let load = Load {
+        steady: Some(Steady { within: 0.2 }),
+        ..for_ms(server.load(1, 0), ms)
+    };
+    let measured = generator::run_by(clock, &load, &AtomicBool::new(false), &mut |progress| {
+        watched.store(progress.at_ns, Ordering::SeqCst);
+    });
+    // What is still waited for in the server may go on.
+    watched.store(u64::MAX / 2, Ordering::SeqCst);
+    let measured = measured.unwrap();
+    measured.totals.outcomes.balance().unwrap();
+    measured
 }

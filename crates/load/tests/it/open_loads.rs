@@ -1,11 +1,13 @@
 //! Open loads as they are carried out: a rate that is kept, stalls that are told, connections that grow.
 
-use super::busy::{eventually, holds};
-use super::server::{Server, carry_out, for_ms, good, rows};
+use super::busy::{eventually, holds, wait_until};
+use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
+use speedwell_clock::Clock;
 use speedwell_load::latency::{Achieved, OpenVerdict};
 use speedwell_load::load::Load;
-use speedwell_load::measured::Latency;
+use speedwell_load::measured::{Latency, Measured};
 use speedwell_load::pace::{Pace, Rate, Schedule, Spacing, Stage};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -20,11 +22,23 @@ fn at_rate(load: Load, rate: f64, spacing: Spacing) -> Load {
     }
 }
 
+/// Carries a load out by a clock that is moved by a millisecond, `before` each of which the test may wait for something, until
+/// the load has ended.
+fn moved_by(clock: Clock, load: &Load, mut before: impl FnMut(u64)) -> Measured {
+    carry_out_beside(clock, load, |has_ended| {
+        for ms in (0..).take_while(|_| !has_ended()) {
+            before(ms);
+            clock.advance(Duration::from_millis(1));
+            clock.wait(Duration::from_micros(50));
+        }
+    })
+}
+
 #[test]
 fn a_constant_rate_is_kept_and_the_last_request_is_as_punctual_as_the_first() {
     let server = good();
     let load = at_rate(for_ms(server.load(4, 0), 1000), 2000.0, Spacing::Even);
-    let measured = carry_out(&load);
+    let measured = moved_by(Clock::movable(), &load, |_| ());
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.attempts(), 2000);
     assert_eq!(server.seen(), outcomes.succeeded());
@@ -39,7 +53,7 @@ fn random_arrivals_come_as_often_as_asked_for() {
         2000.0,
         Spacing::Poisson { seed: 3 },
     );
-    let measured = carry_out(&load);
+    let measured = moved_by(Clock::movable(), &load, |_| ());
     // 1000 expected, with a standard deviation of 32.
     let attempts = measured.totals.outcomes.attempts();
     assert!((872..=1128).contains(&attempts), "{attempts}");
@@ -122,33 +136,43 @@ fn load_through_a_stall() -> Result<(), String> {
     holds(own_lag < response / 2.0, || format!("{verdict:?}"))
 }
 
+/// A server whose answers take 50 ms of a clock; how many requests it has begun to serve, and how many it has answered.
+fn slow(clock: Clock) -> (Server, [Arc<AtomicU64>; 2]) {
+    let counts: [Arc<AtomicU64>; 2] = Default::default();
+    let [begun, answered] = counts.clone();
+    let server = Server::start(move |mut asked| {
+        let until = clock.now() + Duration::from_millis(50);
+        begun.fetch_add(1, Ordering::SeqCst);
+        wait_until(|| clock.now() >= until);
+        let then = asked.answer("200 OK", "good");
+        answered.fetch_add(1, Ordering::SeqCst);
+        then
+    });
+    (server, counts)
+}
+
 #[test]
 fn connections_grow_with_the_load_up_to_the_limit() {
-    let slow = || {
-        Server::start(|mut asked| {
-            std::thread::sleep(Duration::from_millis(50));
-            asked.answer("200 OK", "good")
-        })
-    };
-    // 200/s of 50 ms each are ten at once, and more where others hold the server or the generator up.
-    eventually(2, || {
-        let server = slow();
-        let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
-        let measured = carry_out(&load);
-        // A generator that is held up at the end leaves its last request unsent.
-        let found = rows(&measured);
-        holds(found == [("ok", 100)], || format!("{found:?}"))?;
-        let most = measured.most_connections;
-        assert!(most >= 10, "{most}");
-        holds(most <= 40 && !measured.reached_most_connections, || {
-            format!("{most} connections")
-        })
+    // 200/s of 50 ms each are ten at once.
+    let clock = Clock::movable();
+    let (server, [begun, answered]) = slow(clock);
+    let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
+    let measured = moved_by(clock, &load, |ms| {
+        // Time goes on when what is due has arrived, and what is served has been answered.
+        let due = (ms / 5 + 1).min(100);
+        wait_until(|| begun.load(Ordering::SeqCst) >= due);
+        wait_until(|| answered.load(Ordering::SeqCst) >= due.saturating_sub(10));
     });
+    assert_eq!(rows(&measured), [("ok", 100)]);
+    let most = measured.most_connections;
+    assert!((10..=20).contains(&most), "{most} connections");
+    assert!(!measured.reached_most_connections);
 
-    let server = slow();
+    let clock = Clock::movable();
+    let (server, _) = slow(clock);
     let mut load = at_rate(for_ms(server.load(1, 0), 500), 200.0, Spacing::Even);
     load.most_connections = 2;
-    let measured = carry_out(&load);
+    let measured = moved_by(clock, &load, |_| ());
     assert!(measured.reached_most_connections);
     assert_eq!(measured.most_connections, 2);
     let outcomes = &measured.totals.outcomes;

@@ -1,6 +1,7 @@
 //! A server on real sockets whose every answer a test decides, and loads to send to it.
 
 use rustix::net::sockopt::set_socket_linger;
+use speedwell_clock::Clock;
 use speedwell_load::generator;
 use speedwell_load::load::{
     Address, Batching, ConnectionRules, Http, Kind, Kinds, Load, Part, Success, Target, Timeouts,
@@ -217,6 +218,14 @@ pub fn good() -> Server {
     Server::start(|mut asked| asked.answer("200 OK", "good"))
 }
 
+/// One whose answers take a millisecond each of a clock that nothing else moves.
+pub fn good_by(clock: Clock) -> Server {
+    Server::start(move |mut asked| {
+        clock.advance(Duration::from_millis(1));
+        asked.answer("200 OK", "good")
+    })
+}
+
 /// The same load for a time.
 pub fn for_ms(load: Load, ms: u64) -> Load {
     Load {
@@ -231,9 +240,40 @@ pub fn for_ms(load: Load, ms: u64) -> Load {
 /// Carries a load out and checks that its counts balance.
 #[track_caller]
 pub fn carry_out(load: &Load) -> Measured {
-    let measured = generator::run(load, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    carry_out_by(Clock::REAL, load)
+}
+
+/// The same by a clock that the server, or another thread of the test, moves.
+#[track_caller]
+pub fn carry_out_by(clock: Clock, load: &Load) -> Measured {
+    let measured = generator::run_by(clock, load, &AtomicBool::new(false), &mut |_| {}).unwrap();
     measured.totals.outcomes.balance().unwrap();
     measured
+}
+
+/// The same while the test moves the clock; it is told whether the load has ended.
+#[track_caller]
+pub fn carry_out_beside(
+    clock: Clock,
+    load: &Load,
+    beside: impl FnOnce(&dyn Fn() -> bool),
+) -> Measured {
+    /// A test that gives up must not wait for a load that never ends.
+    struct EndOfTime(Clock);
+    impl Drop for EndOfTime {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.advance(Duration::from_secs(24 * 3600));
+            }
+        }
+    }
+    std::thread::scope(|scope| {
+        let all = scope.spawn(|| carry_out_by(clock, load));
+        let end = EndOfTime(clock);
+        beside(&|| all.is_finished());
+        drop(end);
+        all.join().unwrap()
+    })
 }
 
 /// The lines of the counts that are not zero.

@@ -1,9 +1,12 @@
 //! HTTP/2 servers on real sockets that refuse, reset, go away or break the rules: every request is in
 //! the counts once.
 
-use super::server::{carry_out, rows};
+use super::busy::wait_until;
+use super::server::{carry_out, carry_out_beside, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
+use speedwell_clock::Clock;
 use speedwell_load::load::{Http, Load, Timeouts};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const REQUESTS: u64 = 40;
@@ -157,12 +160,16 @@ fn a_stream_that_takes_too_long_ends_alone() {
         _ => stream.answer(),
     });
     let mut load = server.load(2, 2, 8);
-    // So long that the server keeps to it with the others even where it is held up.
     load.rules.timeouts = Timeouts {
         total_ns: Some(2000 * MS),
         ..Timeouts::default()
     };
-    let measured = carry_out(&load);
+    let clock = Clock::movable();
+    let measured = carry_out_beside(clock, &load, |_| {
+        // All that are answered have been when the last one is there.
+        wait_until(|| server.requests.load(Ordering::SeqCst) == 8);
+        clock.advance(Duration::from_secs(2));
+    });
     assert_eq!(rows(&measured), [("ok", 6), ("timeout.total", 2)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 1);
 }

@@ -1,5 +1,7 @@
 //! What is said of cases that several machines measured: which it was, how far they differ, and what is to be expected of others
 //! like them. Start at [`remark`], [`add_columns`] and [`forest`]; what is known is decided in `analysis/machines.rs`.
+//!
+//! A circle of files: `rows.rs` adds the columns of here to its table, and they are made of its lines.
 
 use super::rows::Line;
 use crate::charts::{band, forest_row};

@@ -7,8 +7,8 @@
 
 use anyhow::{Result, bail, ensure};
 use speedwell_model::{
-    Case, Cause, Design, Environment, Failure, Layout, Metric, Order, Run, Sample, Session, State,
-    Step, Stopping, Value, Variant,
+    Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
+    Stopping, Value, Variant,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -192,26 +192,13 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         state: State::Imported,
         tags: Vec::new(),
         command: vec!["import".to_owned(), label.to_owned()],
-        design: Design {
-            order: Order::Imported,
-            stopping: Stopping::Fixed {
+        design: Design::new(
+            Order::Imported,
+            Stopping::Fixed {
                 runs: most_runs.unwrap_or(1),
             },
-            baseline: baseline.unwrap_or_default(),
-            seed: 0,
-            runs_per_block: 1,
-            threshold: None,
-            experiment: None,
-            definitions: Vec::new(),
-            conditions: Vec::new(),
-            reject: Default::default(),
-            counting: None,
-            steady: None,
-            layout: Layout::default(),
-            bisection: None,
-            purpose: Default::default(),
-            work: Default::default(),
-        },
+            baseline.unwrap_or_default(),
+        ),
         variants,
         metrics: Vec::new(),
         environment: Environment::default(),

@@ -7,7 +7,7 @@ use super::{Done, Fallible, counters, figures, stage_failure, target};
 use regex::Regex;
 use speedwell_model::assignment::{Assignment, Figure, Origin};
 use speedwell_model::performed::{Measure, Stage, StageFailure};
-use speedwell_process::{self as process, CpuSet, Ended, Outcome, Spec, Stream};
+use speedwell_process::{self as process, Clock, CpuSet, Ended, Outcome, Spec, Stream};
 use std::time::{Instant, SystemTime};
 
 /// Lines of stderr that are kept of a command that failed.
@@ -42,6 +42,7 @@ pub fn live(assignment: &Assignment, pin: Option<CpuSet>, done: &mut Done) -> Fa
         output: &output,
         directory: &assignment.target.directory,
         since,
+        clock: Clock::REAL,
         ask: &|_| Err("a command answers no requests".to_owned()),
     };
     for at_exit in [false, true] {

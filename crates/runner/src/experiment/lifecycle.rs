@@ -17,7 +17,7 @@ use crate::verify;
 use speedwell_load::load::Address;
 use speedwell_model::assignment::{Assignment, Service as Serving};
 use speedwell_model::performed::{Stage, StageFailure};
-use speedwell_process::{self as process, CpuSet, Service, Spec, tree_of};
+use speedwell_process::{self as process, Clock, CpuSet, Service, Spec, tree_of};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
@@ -211,6 +211,7 @@ impl<'a> ServerLifecycle<'a> {
             output: &self.output,
             directory: &self.assignment.target.directory,
             since: self.started,
+            clock: self.service.clock(),
             ask: &ask,
         };
         proof::check(&self.assignment.proofs, at_exit, &evidence)
@@ -273,6 +274,7 @@ impl<'a> ServerLifecycle<'a> {
             output: &output,
             directory: &assignment.target.directory,
             since: started,
+            clock: Clock::REAL,
             ask: &|_| Err(format!("'{url}' has ended")),
         };
         proof::check(&assignment.proofs, true, &evidence).map_err(|why| StageFailure {

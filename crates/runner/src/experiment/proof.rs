@@ -4,7 +4,7 @@ use super::{Fallible, stage_failure};
 use regex::Regex;
 use speedwell_model::assignment::{Place, Proof};
 use speedwell_model::performed::Stage;
-use speedwell_process::{Conversation, Next, Stream};
+use speedwell_process::{Clock, Conversation, Next, Stream};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +24,8 @@ pub struct Evidence<'a> {
     pub directory: &'a Path,
     /// When it was started: older files prove nothing.
     pub since: SystemTime,
+    /// What is waited for goes by this clock.
+    pub clock: Clock,
     /// The answer to a request for a path.
     pub ask: &'a dyn Fn(&str) -> Result<String, String>,
 }
@@ -38,7 +40,7 @@ pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<(
     } else {
         Stage::Proof
     };
-    let begin = Instant::now();
+    let until = evidence.clock.now() + PATIENCE;
     for proof in proofs.iter().filter(|proof| proof.at_exit == at_exit) {
         let pattern = Regex::new(&proof.pattern)
             .map_err(|error| stage_failure(stage, format!("'{}': {error}", proof.pattern)))?;
@@ -51,11 +53,11 @@ pub fn check(proofs: &[Proof], at_exit: bool, evidence: &Evidence) -> Fallible<(
                     name_of(&proof.place)
                 ),
             };
-            if at_exit || begin.elapsed() > PATIENCE {
+            if at_exit || evidence.clock.now() > until {
                 let reason = format!("{why} '{}': the variant did not take effect", proof.pattern);
                 return Err(stage_failure(stage, reason));
             }
-            std::thread::sleep(PULSE);
+            evidence.clock.wait(PULSE);
         }
     }
     Ok(())
@@ -174,5 +176,38 @@ mod tests {
         output.wrote(Stream::Stderr, b"mark:throw\n");
         assert_eq!(output.mark("throw"), Some(first), "the first counts");
         assert_eq!(output.text(Stream::Stdout), "k:throw\n");
+    }
+
+    #[test]
+    fn a_proof_is_waited_for_until_patience_ends_and_one_at_the_exit_is_not() {
+        let proof = |at_exit| Proof {
+            place: Place::Http("/version".to_owned()),
+            pattern: "^v2$".to_owned(),
+            at_exit,
+        };
+        let (output, clock) = (Output::default(), Clock::movable());
+        // Each answer takes a quarter of the patience.
+        let asked = std::cell::Cell::new(0);
+        let checked = |at_exit, good_at| {
+            asked.set(0);
+            let ask = |_: &str| {
+                clock.advance(PATIENCE / 4);
+                asked.set(asked.get() + 1);
+                Ok(if asked.get() == good_at { "v2" } else { "v1" }.to_owned())
+            };
+            let evidence = Evidence {
+                output: &output,
+                directory: Path::new("/"),
+                since: SystemTime::now(),
+                clock,
+                ask: &ask,
+            };
+            check(&[proof(at_exit)], at_exit, &evidence).map_err(|why| why.reason)
+        };
+        assert_eq!(checked(false, 4), Ok(()));
+        let reason = checked(false, 100).unwrap_err();
+        assert!(reason.contains("did not take effect"), "{reason}");
+        assert_eq!(asked.get(), 5, "the last look is behind its end");
+        assert!(checked(true, 2).is_err() && asked.get() == 1);
     }
 }

@@ -11,7 +11,7 @@ use speedwell_process::{Scratch, Service, Spec, tree_of};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long perf may take to begin or to end: it reads the maps of every process, on a machine under load.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,9 +72,10 @@ impl Attached {
     pub fn stop(mut self) -> Result<Recording> {
         // That the pipe is closed means that perf ended with the program, and its recording is there.
         let _ = self.order("stop\n");
-        let begin = Instant::now();
-        while !self.service.has_ended() && begin.elapsed() < PATIENCE {
-            std::thread::sleep(PAUSE);
+        let clock = self.service.clock();
+        let until = clock.now() + PATIENCE;
+        while !self.service.has_ended() && clock.now() < until {
+            clock.wait(PAUSE);
         }
         let outcome = self.service.stop().context("cannot wait for perf")?;
         Ok(Recording {
@@ -93,7 +94,8 @@ impl Attached {
 
     /// Waits until perf has done what it was told; it answers `ack`.
     fn await_answer(&self, mut answers: File) -> Result<()> {
-        let begin = Instant::now();
+        let clock = self.service.clock();
+        let until = clock.now() + PATIENCE;
         let mut heard = [0; 16];
         loop {
             if answers.read(&mut heard).is_ok_and(|length| length > 0) {
@@ -102,10 +104,10 @@ impl Attached {
             if self.service.has_ended() {
                 bail!("perf does not record this process\nhint: does it belong to another user?");
             }
-            if begin.elapsed() > PATIENCE {
+            if clock.now() > until {
                 bail!("perf does not begin to record");
             }
-            std::thread::sleep(PAUSE);
+            clock.wait(PAUSE);
         }
     }
 }

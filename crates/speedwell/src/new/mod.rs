@@ -4,16 +4,14 @@
 //! kind of file has a module that gives its text, and `written.rs` puts texts into files. With `--schema` it prints what
 //! editors need to know about definition files.
 
-mod adapter;
 mod overhead;
 mod servers;
 mod suite;
 mod written;
 
-pub use adapter::AdapterArgs;
 pub use overhead::OverheadArgs;
 pub use servers::{ServersArgs, TopologyArgs};
-pub use suite::SuiteArgs;
+pub use suite::{AdapterArgs, SuiteArgs};
 pub use written::Written;
 
 use super::status;
@@ -61,8 +59,8 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
             !args.place.no_look,
         ),
         What::Servers(args) => (servers::files(args)?, args.place.force, !args.place.no_look),
-        What::Suite(args) => (suite::files(args)?, args.force, false),
-        What::Adapter(args) => (adapter::files(args)?, args.force, args.looks()),
+        What::Suite(args) => (suite::folder(args)?, args.force, false),
+        What::Adapter(args) => (suite::adapter(args)?, args.force, args.looks()),
     };
     write(&written, force)?;
     for (path, _) in &written.files {

@@ -1,7 +1,8 @@
-//! `speedwell new suite`: a folder with a benchmark in every language that is there.
+//! `speedwell new suite`: a folder with a benchmark in every language that is there; and `speedwell new adapter`: a table that
+//! describes a suite of others that nobody has described yet.
 
-use super::written::Written;
-use anyhow::{Result, bail};
+use super::written::{Written, fill};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 ///
 /// # Errors
 /// There is no language that benchmarks can be written in.
-pub fn files(args: &SuiteArgs) -> Result<Written> {
+pub fn folder(args: &SuiteArgs) -> Result<Written> {
     let found = LANGUAGES
         .iter()
         .filter(|(programs, ..)| programs.iter().any(|name| is_there(name)));
@@ -60,4 +61,63 @@ pub fn files(args: &SuiteArgs) -> Result<Written> {
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Write a table `[suite.NAME]` for benchmarks of a tool of your own, explained in comments, and try it
+///
+/// The table says how the tool lists its cases, executes one, and writes results (docs/guide/suites.md). With TARGET it is
+/// tried at once, and what does not fit is said.
+#[derive(Debug, Clone, Args)]
+pub struct AdapterArgs {
+    /// What the suite is called
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// A benchmark program of it
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+    /// The file [default: NAME.toml]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub force: bool,
+    /// Only write: do not try it
+    #[arg(long)]
+    pub no_look: bool,
+}
+
+impl AdapterArgs {
+    /// Whether it is tried.
+    pub fn looks(&self) -> bool {
+        self.target.is_some() && !self.no_look
+    }
+}
+
+/// The file of an adapter.
+///
+/// # Errors
+/// A name that no key of TOML can be.
+pub fn adapter(args: &AdapterArgs) -> Result<Written> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    ensure!(
+        !args.name.is_empty() && args.name.chars().all(is_plain),
+        "the name of a suite is made of letters, digits and hyphens, and '{}' is not",
+        args.name
+    );
+    let usual = || PathBuf::from(format!("{}.toml", args.name));
+    let file = args.output.clone().unwrap_or_else(usual);
+    let target = args.target.as_deref().unwrap_or("./bench-tool");
+    let shown = file.to_string_lossy();
+    let values = [
+        ("NAME", args.name.as_str()),
+        ("FILE", &shown),
+        ("TARGET", target),
+    ];
+    let text = fill(include_str!("templates/adapter.toml"), &values);
+    Ok(Written {
+        files: vec![(file.clone(), text)],
+        beside: Some(file.clone()),
+        target: PathBuf::from(format!("{}:{target}", args.name)),
+        shortened: &[],
+    })
 }

@@ -23,7 +23,7 @@ pub fn wait_until(done: impl Fn() -> bool) {
     let begin = Instant::now();
     while !done() {
         assert!(begin.elapsed() < Duration::from_secs(30), "it never came");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Children that misbehave: each leaves a clear record and nothing else.
 
+use super::busy::wait_until;
 use rustix::time::{ClockId, clock_gettime};
-use speedwell_process::{Channel, Conversation, Ended, Next, Spec, run};
+use speedwell_process::{Channel, Clock, Conversation, Ended, Next, Service, Spec, Stream, run};
 use std::time::{Duration, Instant};
 
 fn shell(script: &str) -> Spec {
@@ -39,11 +40,78 @@ fn a_program_that_is_not_there_is_an_error_at_once() {
 
 #[test]
 fn a_child_that_never_ends_is_ended_at_its_limit() {
-    let mut spec = shell("trap '' TERM; while :; do sleep 0.05; done");
-    spec.limit = Duration::from_millis(300);
-    let begin = Instant::now();
-    assert_eq!(ended(&spec), Ended::Timeout);
-    assert!(begin.elapsed() < Duration::from_secs(60));
+    let mut spec = shell("trap '' TERM; echo here; while :; do sleep 0.05; done");
+    spec.clock = Clock::movable();
+    let mut child = OutOfTime::by(spec.clock, spec.limit);
+    assert_eq!(run(&spec, &mut child).unwrap().ended, Ended::Timeout);
+}
+
+/// Moves the clock by so much when the child has said something.
+struct OutOfTime {
+    clock: Clock,
+    by: Duration,
+    has_spoken: bool,
+}
+
+impl OutOfTime {
+    fn by(clock: Clock, by: Duration) -> OutOfTime {
+        OutOfTime {
+            clock,
+            by,
+            has_spoken: false,
+        }
+    }
+}
+
+impl Conversation for OutOfTime {
+    fn received(&mut self, _: &[u8]) -> Next {
+        self.has_spoken = true;
+        // It has reported, and now has so long to end.
+        Next::Linger(self.by)
+    }
+    fn wrote(&mut self, _: Stream, _: &[u8]) {
+        self.has_spoken = true;
+    }
+    fn waiting(&mut self) -> Option<Vec<u8>> {
+        if self.has_spoken {
+            self.clock.advance(self.by);
+        }
+        None
+    }
+}
+
+#[test]
+fn a_child_that_has_reported_and_does_not_end_is_ended_when_its_grace_is_over() {
+    let mut spec = shell("echo report >&3; while :; do sleep 0.05; done");
+    spec.channel = Channel::Pipe("LINE_FD");
+    spec.clock = Clock::movable();
+    spec.limit = Duration::from_secs(7200);
+    let mut child = OutOfTime::by(spec.clock, Duration::from_secs(3600));
+    assert_eq!(run(&spec, &mut child).unwrap().ended, Ended::Lingered);
+}
+
+#[test]
+fn a_service_that_does_not_end_when_asked_to_is_killed_when_its_grace_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ready, asked) = (folder.path().join("ready"), folder.path().join("asked"));
+    let mut spec = shell(&format!(
+        "trap 'touch {}' TERM; touch {}; while :; do sleep 0.05; done",
+        asked.display(),
+        ready.display()
+    ));
+    spec.clock = Clock::movable();
+    spec.shutdown.grace = Duration::from_secs(3600);
+    let clock = spec.clock;
+    let service = Service::start(spec).unwrap();
+    wait_until(|| ready.exists());
+    let outcome = std::thread::scope(|scope| {
+        let stopping = scope.spawn(|| service.stop().unwrap());
+        wait_until(|| asked.exists());
+        assert!(!stopping.is_finished(), "it has an hour");
+        clock.advance(Duration::from_secs(3600));
+        stopping.join().unwrap()
+    });
+    assert!(outcome.shutdown.unwrap().was_killed, "{outcome:?}");
 }
 
 #[test]

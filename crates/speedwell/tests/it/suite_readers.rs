@@ -2,10 +2,10 @@
 
 use super::project::repository;
 use regex::Regex;
-use speedwell_results::foreign::suites::json_path::Paths;
+use speedwell_results::foreign::suites::described::{Paths, read_lines};
 use speedwell_results::foreign::suites::{
-    Reported, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest, lines,
-    pytest_benchmark, vitest,
+    Reported, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest, pytest_benchmark,
+    vitest,
 };
 use speedwell_results::formats::pyperf;
 use std::hint::black_box;
@@ -50,7 +50,7 @@ const OTHERS: [(&str, Read); 3] = [
     ("suites/mine.txt", |bytes| {
         // Compiling the pattern is part of reading.
         let pattern = Regex::new(r"^(?P<name>\S+): (?P<value>[0-9.,e]+) (?P<unit>\S+)$")?;
-        lines::read(bytes, &pattern, "ns", None)
+        read_lines(bytes, &pattern, "ns", None)
     }),
     ("google-benchmark/in_kitchen_a.json", google_benchmark::read),
 ];

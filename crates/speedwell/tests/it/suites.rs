@@ -3,7 +3,7 @@
 use super::project::{Answer, Project};
 use super::repository::Repository;
 use speedwell_model::Sample;
-use speedwell_results::foreign::suites::json_path::Paths;
+use speedwell_results::foreign::suites::described::Paths;
 use speedwell_results::foreign::suites::{Reported, criterion, divan, go_bench, libtest};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 pub use crate::effect::{Magnitude, Shift, cliffs_delta, hodges_lehmann};
 
 use crate::distribution::normal;
-use crate::rank::{mid_ranks, tie_term};
+use crate::test::{mid_ranks, tie_term};
 
 /// scipy takes the exact distribution only while a side has at most this many values.
 const LARGEST_EXACT_SIDE: usize = 8;

@@ -3,8 +3,8 @@
 //! Decides where the evidence of a change is largest, with machines as strata. It must not know limits or other stretches.
 //! Start at [`Scan::best`].
 
-use super::evidence::{EXACT_SIDE, deviate};
 use super::series::Series;
+use super::{EXACT_SIDE, deviate};
 use std::ops::{Range, RangeInclusive};
 
 /// A border has at least so many points on either side.

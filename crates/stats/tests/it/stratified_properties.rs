@@ -89,7 +89,7 @@ fn five_blocks_give_the_figures_of_an_independent_program() {
 /// Share of label arrangements at least as extreme as the observed one, by trying all of them.
 fn enumerated_p(observations: &[Observation]) -> f64 {
     let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
-    let ranks = speedwell_stats::rank::mid_ranks(&values);
+    let ranks = speedwell_stats::test::mid_ranks(&values);
     let last = observations.iter().map(|o| o.block).max().unwrap();
     let (mut sums, mut observed) = (vec![0.0], 0.0);
     for block in 0..=last {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
 use speedwell_model::{Better, Case, Cause};
 use speedwell_results::foreign::suites::{
-    Reported, catch2, criterion, divan, go_bench, google_benchmark, jmh, json_path, libtest, lines,
+    Reported, catch2, criterion, described, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
 use speedwell_results::foreign::utf8;
@@ -45,7 +45,7 @@ pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
     });
     match keys.read {
         Read::Json => {
-            let paths = json_path::Paths {
+            let paths = described::Paths {
                 results: &keys.results,
                 name: keys.name.as_deref(),
                 samples: keys.samples.as_deref().unwrap_or_default(),
@@ -56,7 +56,7 @@ pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
         }
         Read::Lines => {
             let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
-            lines::read(bytes, &pattern, unit, better)
+            described::read_lines(bytes, &pattern, unit, better)
         }
         Read::GoogleBenchmark => google_benchmark::read(bytes),
         Read::GoBench => go_bench::read(bytes),

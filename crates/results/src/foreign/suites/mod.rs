@@ -5,13 +5,12 @@
 
 pub mod catch2;
 pub mod criterion;
+pub mod described;
 pub mod divan;
 pub mod go_bench;
 pub mod google_benchmark;
 pub mod jmh;
-pub mod json_path;
 pub mod libtest;
-pub mod lines;
 pub mod pytest_benchmark;
 pub mod vitest;
 

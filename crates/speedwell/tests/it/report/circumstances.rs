@@ -1,8 +1,8 @@
 //! Failures, a session, a machine and two programs, made by hand.
 
 use speedwell_model::{
-    Cause, Design, Environment, Failure, Layout, Metric, Order, Program, Session, State, Step,
-    Stopping, Variant,
+    Cause, Design, Environment, Failure, Metric, Order, Program, Session, State, Step, Stopping,
+    Variant,
 };
 
 /// A crash twice, one without a word on stderr, and a benchmark that cannot run here.
@@ -56,26 +56,17 @@ pub fn session() -> Session {
             .map(String::from)
             .to_vec(),
         design: Design {
-            order: Order::Blocks,
-            stopping: Stopping::Sequential {
-                looks: vec![8, 14, 20, 26, 32],
-                alpha: 0.05,
-                delta: 0.02,
-            },
-            baseline: "old".into(),
             seed: 4_711,
             runs_per_block: 2,
-            threshold: None,
-            experiment: None,
-            definitions: Vec::new(),
-            conditions: Vec::new(),
-            reject: Default::default(),
-            counting: None,
-            steady: None,
-            layout: Layout::default(),
-            bisection: None,
-            purpose: Default::default(),
-            work: Default::default(),
+            ..Design::new(
+                Order::Blocks,
+                Stopping::Sequential {
+                    looks: vec![8, 14, 20, 26, 32],
+                    alpha: 0.05,
+                    delta: 0.02,
+                },
+                "old",
+            )
         },
         variants: vec![variant("old"), variant("new")],
         metrics: vec![Metric::throughput()],

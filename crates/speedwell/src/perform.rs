@@ -1,18 +1,21 @@
-//! The hidden command that performs one run of an experiment, in a process of its own.
+//! Hidden commands that perform in a process of their own: one run of an experiment, and what a machine of a fleet is given.
 //!
 //! `runner/experiment` decides what is done. The order comes over the private line (docs/reference/protocol.md, "Transport"), and so goes the answer;
-//! the other half is `harness/experiment/mod.rs`. Start at [`run`].
+//! the other half is `harness/experiment/mod.rs`. Start at [`run`] and [`parcel`].
 
 use super::Status;
 use anyhow::Context;
+use clap::Args;
 use speedwell_harness::Message;
+use speedwell_measure::fleet::{receive, worker};
 use speedwell_model::assignment::Assignment;
 use speedwell_process as process;
 use speedwell_runner::experiment::perform;
 use speedwell_runner::load::private_line;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 
-/// The name of the command.
+/// The name of the command that performs one run.
 pub const COMMAND: &str = speedwell_harness::experiment::COMMAND;
 
 /// Waits for an order, carries it out, tells what came of it.
@@ -45,5 +48,34 @@ pub fn run() -> anyhow::Result<Status> {
     }
     events.write_all(answer.to_string().as_bytes())?;
     events.write_all(Message::new("end").to_string().as_bytes())?;
+    Ok(Status::DONE)
+}
+
+/// The name of the command that takes what is sent, and measures parcels of a session.
+pub const PARCEL_COMMAND: &str = "perform-parcel";
+
+/// What is to be done.
+#[derive(Debug, Args)]
+pub struct ParcelArgs {
+    /// Take what comes over the input into this folder.
+    #[arg(long)]
+    receive: bool,
+    /// The folder of the fleet, or of a session.
+    folder: PathBuf,
+    /// Numbers of tasks, or '-' for those that come over the input.
+    #[arg(value_name = "TASK", allow_hyphen_values = true)]
+    tasks: Vec<String>,
+}
+
+/// Takes what is sent, or measures.
+///
+/// # Errors
+/// The line is cut, or the folder cannot be used.
+pub fn parcel(args: &ParcelArgs) -> anyhow::Result<Status> {
+    if args.receive {
+        receive(&args.folder)?;
+    } else {
+        worker::perform(&args.folder, &args.tasks)?;
+    }
     Ok(Status::DONE)
 }

@@ -1,0 +1,140 @@
+//! Time for everything that only waits: time limits, grace periods, pauses. In a test it may be moved by hand.
+//!
+//! What measures reads the machine's clock itself. A [`Clock`] is for decisions such as "this took too long" and "try
+//! again later". It is a word to copy; a real one costs a branch beside reading the time. Start at [`Clock::now`].
+//!
+//! Processes and sockets take real time whatever a clock says. A loop that waits for them asks [`Clock::turn`] how long
+//! it may wait before it looks at the clock again, and [`Clock::now`] whether its own time is up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How soon a wait for something real looks again at a clock that may have been moved meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// The time that waiting goes by. The default is the real one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Clock(Option<&'static Moved>);
+
+/// A time that stands still until somebody moves it.
+#[derive(Debug)]
+struct Moved {
+    begin: Instant,
+    passed_ns: AtomicU64,
+}
+
+impl Clock {
+    /// The monotonic clock of the machine.
+    pub const REAL: Clock = Clock(None);
+
+    /// A clock that stands still until [`Clock::advance`] or [`Clock::pause`] moves it. It is for tests, and its few bytes
+    /// are never given back, so that it can be copied into threads like a real one.
+    pub fn movable() -> Clock {
+        Clock(Some(Box::leak(Box::new(Moved {
+            begin: Instant::now(),
+            passed_ns: AtomicU64::new(0),
+        }))))
+    }
+
+    /// Whether it is moved by hand.
+    #[inline]
+    pub fn is_movable(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Now.
+    #[inline]
+    pub fn now(self) -> Instant {
+        match self.0 {
+            None => Instant::now(),
+            Some(moved) => {
+                moved.begin + Duration::from_nanos(moved.passed_ns.load(Ordering::SeqCst))
+            }
+        }
+    }
+
+    /// The time since an earlier moment of this clock, or nothing if it lies ahead.
+    #[inline]
+    pub fn since(self, moment: Instant) -> Duration {
+        self.now().saturating_duration_since(moment)
+    }
+
+    /// The time until a later moment of this clock, or nothing if it has come.
+    pub fn until(self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.now())
+    }
+
+    /// Moves a movable clock, for everybody who has a copy of it. A real one goes by itself.
+    pub fn advance(self, by: Duration) {
+        if let Some(moved) = self.0 {
+            let by_ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            moved.passed_ns.fetch_add(by_ns, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets time pass while nothing is waited for, as before another try. A movable clock is moved by so much, at once.
+    pub fn pause(self, time: Duration) {
+        match self.0 {
+            None => std::thread::sleep(time),
+            Some(_) => self.advance(time),
+        }
+    }
+
+    /// How long a wait for something real, a process or a socket, may last at once, if it is to last for `longest` of this
+    /// clock's time: a movable clock may be moved meanwhile, and is looked at again soon.
+    #[inline]
+    pub fn turn(self, longest: Duration) -> Duration {
+        match self.0 {
+            None => longest,
+            Some(_) => longest.min(LOOK_EVERY),
+        }
+    }
+
+    /// Waits a moment, in real time, between two looks at something real.
+    pub fn wait(self, pulse: Duration) {
+        std::thread::sleep(self.turn(pulse));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_movable_clock_stands_still_until_it_is_moved_and_all_copies_go_with_it() {
+        let clock = Clock::movable();
+        let (begin, copy) = (clock.now(), clock);
+        assert_eq!(copy.since(begin), Duration::ZERO);
+        std::thread::spawn(move || copy.advance(HOUR))
+            .join()
+            .unwrap();
+        assert_eq!(clock.since(begin), HOUR);
+        assert_eq!(clock.until(begin + 3 * HOUR), 2 * HOUR);
+        assert_eq!(clock.until(begin), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_pause_moves_it_and_a_wait_for_something_real_does_not() {
+        let clock = Clock::movable();
+        let begin = clock.now();
+        clock.pause(HOUR);
+        assert_eq!(clock.since(begin), HOUR);
+        clock.wait(HOUR);
+        assert_eq!(clock.since(begin), HOUR);
+        assert_eq!(clock.turn(Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_real_clock_goes_by_itself_and_cannot_be_moved() {
+        let clock = Clock::default();
+        let begin = clock.now();
+        clock.advance(HOUR);
+        clock.pause(Duration::from_millis(1));
+        let passed = clock.since(begin);
+        assert!(passed >= Duration::from_millis(1) && passed < HOUR);
+        assert_eq!(clock.turn(HOUR), HOUR);
+        assert!(!clock.is_movable() && Clock::movable().is_movable());
+    }
+}
