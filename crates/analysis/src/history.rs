@@ -1,7 +1,7 @@
 //! All series of a project along one line, for those who report them.
 
 use crate::circumstances::Difference;
-use crate::trend::{SAME_BORDER, Trend, TrendPoint, verdict_of_change};
+use crate::trend::{Level, SAME_BORDER, Trend, TrendPoint, verdict_of_change};
 use speedwell_model::{Change, ChangeState, Landmark, Machine, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -198,6 +198,65 @@ fn common_among<'a>(
 }
 
 impl SeriesTrend {
+    /// The part of it that consists of some of its points. Levels and changes are those of the whole, as far as they have a
+    /// point there; nothing is searched anew, so that a part says nothing that the whole does not. `None` where no point is
+    /// left.
+    pub fn part(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {
+        let kept: Vec<usize> = (self.trend.points.iter().enumerate())
+            .filter(|(_, point)| is_wanted(point))
+            .map(|(index, _)| index)
+            .collect();
+        if kept.len() == self.trend.points.len() {
+            return Some(self.clone());
+        }
+        let place = |index: usize| kept.binary_search(&index).ok();
+        let points: Vec<TrendPoint> = (kept.iter())
+            .map(|index| self.trend.points[*index].clone())
+            .collect();
+        let (begin, end) = (points.first()?.position, points.last()?.position);
+        let is_inside = |change: &Change| {
+            let place = self.trend.position(&change.after);
+            place.is_some_and(|place| (begin..=end).contains(&place))
+        };
+        let changes = self.trend.changes.iter().zip(&self.causes);
+        let (changes, causes) = changes
+            .filter(|(change, _)| is_inside(change))
+            .map(|(change, causes)| (change.clone(), causes.clone()))
+            .unzip();
+        let near = |landmark: &&Landmark| (begin..=end).contains(&landmark.position);
+        Some(SeriesTrend {
+            number: self.number,
+            key: self.key.clone(),
+            trend: Trend {
+                levels: levels_among(&self.trend.levels, &kept),
+                changes,
+                machine_swap: self.trend.machine_swap.and_then(place),
+                new_work: self
+                    .trend
+                    .new_work
+                    .iter()
+                    .copied()
+                    .filter_map(place)
+                    .collect(),
+                first_beyond: self
+                    .trend
+                    .first_beyond
+                    .filter(|_| place(self.trend.points.len() - 1).is_some()),
+                points,
+                ..self.trend.clone()
+            },
+            causes,
+            circumstances: (self.circumstances.iter())
+                .filter_map(|(index, found)| Some((place(*index)?, found.clone())))
+                .collect(),
+            failures: self.failures.iter().filter(near).cloned().collect(),
+            continuation: (self.continuation.iter())
+                .filter(|point| point.position >= begin && is_wanted(point))
+                .cloned()
+                .collect(),
+        })
+    }
+
     /// Whether another series may be this one under another name.
     fn goes_on_as(&self, other: &SeriesTrend) -> bool {
         let (last, first) = (self.trend.levels.last(), other.trend.levels.first());
@@ -212,6 +271,20 @@ impl SeriesTrend {
     pub fn verdict(&self, change: &Change, threshold: f64) -> Verdict {
         verdict_of_change(&change.ratio, self.key.metric.better, threshold)
     }
+}
+
+/// Levels as far as they have one of the points of these indices, by their places among them.
+fn levels_among(levels: &[Level], kept: &[usize]) -> Vec<Level> {
+    let part = |level: &Level| {
+        let first = kept.partition_point(|index| *index < level.first);
+        let last = kept.partition_point(|index| *index <= level.last);
+        (first < last).then(|| Level {
+            first,
+            last: last - 1,
+            ..level.clone()
+        })
+    };
+    levels.iter().filter_map(part).collect()
 }
 
 impl Trend {
@@ -313,6 +386,28 @@ mod tests {
             (low - 1.05).abs() < 0.01 && (high - 1.08).abs() < 0.01,
             "{common:?}"
         );
+    }
+
+    #[test]
+    fn a_part_of_a_course_says_what_the_whole_says_there() {
+        let history = history(&[1.3]);
+        let whole = &history.series[0];
+        assert_eq!(whole.trend.changes.len(), 1);
+        let late = whole.part(|point| point.position >= 15).unwrap();
+        assert_eq!(late.trend.points.len(), 25);
+        assert_eq!(late.trend.changes, whole.trend.changes);
+        assert_eq!(late.causes.len(), 1);
+        let ends: Vec<(usize, usize)> = (late.trend.levels.iter())
+            .map(|level| (level.first, level.last))
+            .collect();
+        assert_eq!(ends, [(0, 4), (5, 24)]);
+        assert_eq!(late.trend.levels[1].value, whole.trend.levels[1].value);
+        let early = whole.part(|point| point.position < 15).unwrap();
+        assert_eq!(
+            (early.trend.changes.len(), early.trend.levels.len()),
+            (0, 1)
+        );
+        assert_eq!(whole.part(|point| point.machine == 99), None);
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct HistoryRequest {
     pub threshold: f64,
     /// At most so many sessions get the points that they lack; all by default.
     pub most_missing: Option<usize>,
+    /// At most so many points of each series are read, the newest; all by default. Of a series with more, changes are found
+    /// and not kept, since those before are not seen.
+    pub most_points: Option<usize>,
     /// A change of the benchmark itself begins nothing new.
     pub same_work: bool,
     /// Also what else can be said of the whole course: changes of circumstances, names of revisions, failures, and how the
@@ -86,6 +89,15 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         );
     }
     history.gone = reading.gone;
+    if let (Some(most), 1..) = (request.most_points, reading.cut) {
+        history.notes.push(format!(
+            "Of {} only the newest {most} points are looked at here; 'speedwell history trend' looks at all.",
+            match reading.cut {
+                1 => "one series".to_owned(),
+                some => format!("{some} series"),
+            }
+        ));
+    }
     for point in history
         .series
         .iter()
@@ -404,6 +416,8 @@ struct Reading<'a> {
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     circumstances: HashMap<i64, Facts>,
     gone: usize,
+    /// How many series have more points than were read.
+    cut: usize,
 }
 
 /// The branch that the line left.
@@ -436,6 +450,7 @@ impl<'a> Reading<'a> {
             revisions: HashMap::new(),
             circumstances: HashMap::new(),
             gone: 0,
+            cut: 0,
         }
     }
 
@@ -450,7 +465,9 @@ impl<'a> Reading<'a> {
             return Ok(None);
         };
         let mut key = key;
+        let cut = self.cut;
         let mut points = self.points(store, members)?;
+        let is_whole = self.cut == cut;
         if let Some(variant) = &self.request.relative {
             relate(&mut points, &references(store, members, variant)?);
             key.metric.unit = String::new();
@@ -465,7 +482,7 @@ impl<'a> Reading<'a> {
             }
         }
         let mut trend = trend(points, &known, self.request.same_work);
-        if self.request.relative.is_none() && trend.changes != known {
+        if self.request.relative.is_none() && is_whole && trend.changes != known {
             for series in members.iter().filter(|series| series.number != number) {
                 store.keep_changes(series.number, &self.line, &[])?;
             }
@@ -545,7 +562,10 @@ impl<'a> Reading<'a> {
     fn points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
         let mut points = Vec::new();
         for series in members {
-            for stored in store.points(series.number)? {
+            let most = self.request.most_points.unwrap_or(usize::MAX);
+            let stored = store.newest_points(series.number, most)?;
+            self.cut += usize::from(stored.len() == most);
+            for stored in stored {
                 let place = match stored.revision {
                     Some(number) => self.place(store, number)?,
                     None => None,

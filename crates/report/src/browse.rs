@@ -75,13 +75,9 @@ pub fn projects(projects: &[ProjectLine]) -> Document {
             None => Cell::default(),
         },
     );
-    columns.add(
-        Column::figure("sessions", "sessions"),
-        |project| match project.sessions {
-            Some(all) => counted(all),
-            None => Cell::text("more than 1,000"),
-        },
-    );
+    columns.add(Column::figure("sessions", "sessions"), |project| {
+        up_to_a_thousand(project.sessions)
+    });
     columns.add(Column::figure("week", "in seven days"), |project| {
         counted(sessions_of_week(project))
     });
@@ -115,6 +111,11 @@ fn week_chart(project: &ProjectLine) -> BarChart {
     }
 }
 
+/// A number of sessions that is not counted to its end.
+fn up_to_a_thousand(sessions: Option<usize>) -> Cell {
+    sessions.map_or_else(|| Cell::text("more than 1,000"), counted)
+}
+
 fn counted(number: usize) -> Cell {
     Cell::value(number).shown(spell(number as f64, 0))
 }
@@ -144,7 +145,7 @@ pub fn benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         counted(benchmark.cases)
     });
     columns.add(Column::figure("sessions", "sessions"), |benchmark| {
-        counted(benchmark.sessions)
+        up_to_a_thousand(benchmark.sessions)
     });
     columns.add(Column::figure("newest", "newest session"), |benchmark| {
         Cell::value(benchmark.newest).shown(format!("@{}", benchmark.newest))
@@ -185,9 +186,12 @@ pub fn cases_of(benchmark: &str, cases: &[StoredCase]) -> Document {
         |case: &StoredCase| Cell::words(&case.id),
     );
     columns.add(Column::figure("sessions", "sessions"), |case| {
-        counted(case.sessions)
+        up_to_a_thousand(case.sessions)
     });
-    columns.add(Column::figure("runs", "runs"), |case| counted(case.runs));
+    columns.add(Column::figure("runs", "runs"), |case| match case.sessions {
+        Some(_) => counted(case.runs),
+        None => Cell::value(case.runs).shown(format!("more than {}", spell(case.runs as f64, 0))),
+    });
     columns.add(Column::figure("newest", "newest session"), |case| {
         Cell::value(case.newest).shown(format!("@{}", case.newest))
     });

@@ -337,9 +337,32 @@ pub fn moment(unix_ms: i64) -> String {
         .unwrap_or_default()
 }
 
+/// The time that a text such as `2026-03-01` or `2026-03-01T12:30` names (UTC), in milliseconds since the Unix epoch; of a
+/// day its beginning, or with `is_end` its end.
+pub fn time_of(text: &str, is_end: bool) -> Option<i64> {
+    let time: jiff::civil::DateTime = text.trim().parse().ok()?;
+    let begin = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    let begin = begin.timestamp().as_millisecond();
+    let is_day = text.trim().len() <= "2026-03-01".len();
+    Some(match (is_end, is_day) {
+        (true, true) => begin + 86_399_999,
+        _ => begin,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_goes_from_its_beginning_to_its_end() {
+        assert_eq!(time_of("1970-01-02", false), Some(86_400_000));
+        assert_eq!(time_of("1970-01-02", true), Some(172_799_999));
+        assert_eq!(time_of("1970-01-01T00:01", true), Some(60_000));
+        for wrong in ["", "yesterday", "2026-13-01", "12"] {
+            assert_eq!(time_of(wrong, false), None, "{wrong}");
+        }
+    }
 
     fn estimate(value: f64, low: f64, high: f64) -> Estimate {
         Estimate { value, low, high }

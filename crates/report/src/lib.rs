@@ -68,14 +68,14 @@ pub use exported::{Exported, data_js, otava};
 pub use failures::failures;
 pub use figure::{
     Uncertainty, change, change_interval, change_with_interval, count, duration, moment, quantity,
-    share,
+    share, time_of,
 };
 pub use files::{Written, check_writable};
 pub use fleet::{FleetFacts, FleetLine, fleet_machines};
 pub use format::html;
 pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
-pub use live::{LiveCase, LiveState, live};
+pub use live::{LiveCase, LiveState, live, live_loads};
 pub use outbox::{outbox, outbox_check};
 pub use output::{Output, Verbosity, print};
 pub use plan::{CaseLine, Trial, cases, trial};

@@ -2,10 +2,12 @@
 //!
 //! Decides on words. Which cases may have a verdict already is decided by whoever asks. Start at [`live`].
 
-use crate::document::{Block, Document};
-use crate::figure::{count, duration, share};
+use crate::document::{Block, Chart, Document};
+use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
 use crate::table::{Cell, Column, Columns, Kind};
 use serde_json::json;
+use speedwell_plot::{Bar, BarCategory, BarChart};
+use speedwell_results::store::{LiveLoad, LoadProgress};
 
 /// How far a session is.
 #[derive(Debug, Clone, Default)]
@@ -110,6 +112,105 @@ pub fn live(state: &LiveState) -> Document {
     document
 }
 
+/// Loads that are being carried out, each with its course of the last minute.
+pub fn live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
+    let mut document = Document::new("loads");
+    for load in loads {
+        let progress = &load.progress;
+        document.push_heading(2, load_title(load));
+        document.push(Block::Headline(load_headline(progress)));
+        let silent = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
+        document.push(Block::Paragraph(format!(
+            "Begun {} ago; heard of {} ago.",
+            duration(now_unix_ms.saturating_sub(load.begun_unix_ms).max(0) as u64),
+            duration(silent)
+        )));
+        let time = |ns: Option<u64>| {
+            ns.map_or_else(
+                || "-".to_owned(),
+                |ns| quantity(ns as f64, "ns", Uncertainty::Unknown),
+            )
+        };
+        document.push(Block::Facts(vec![
+            (
+                "Requests".into(),
+                count(progress.attempted as usize, "request", "requests"),
+            ),
+            (
+                "Errors".into(),
+                count(progress.errors as usize, "error", "errors"),
+            ),
+            ("p50, just now".into(), time(progress.p50_ns)),
+            ("p99, just now".into(), time(progress.p99_ns)),
+        ]));
+        if progress.rates.len() > 1 {
+            let rates = progress.rates.iter().enumerate();
+            let bars = rates.map(|(at, rate)| BarCategory {
+                label: format!("{}", progress.rates.len() - at),
+                bars: vec![Bar {
+                    name: "answers a second".into(),
+                    value: *rate,
+                    ..Bar::default()
+                }],
+            });
+            let chart = BarChart {
+                title: "Good answers a second, by seconds ago".into(),
+                categories: bars.collect(),
+                ..BarChart::default()
+            };
+            document.push_charts([Chart::new(
+                "Good answers a second".to_owned(),
+                speedwell_plot::Chart::Bar(chart),
+            )]);
+        }
+    }
+    document.attach(
+        "loads",
+        json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()),
+    );
+    document
+}
+
+fn load_title(load: &LiveLoad) -> String {
+    let mut words = load.progress.command.iter();
+    // Wherever the program lies.
+    words.next();
+    let words: Vec<&str> = words.map(String::as_str).collect();
+    format!("speedwell {}", words.join(" "))
+}
+
+/// `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
+fn load_headline(progress: &LoadProgress) -> String {
+    let rate = progress.rates.last().map_or_else(String::new, |rate| {
+        format!("; {}", quantity(*rate, "1/s", Uncertainty::Unknown))
+    });
+    let load = match progress.load {
+        0 | 1 => String::new(),
+        some => format!("load {some}: "),
+    };
+    let done = match (progress.planned_ms, progress.planned_requests) {
+        _ if progress.is_warmup => "warming up".to_owned(),
+        (Some(planned), _) if planned > 0 => {
+            let elapsed = progress.elapsed_ms.min(planned);
+            format!(
+                "{} of {} ({}), {} left",
+                duration(elapsed),
+                duration(planned),
+                share(elapsed as f64 / planned as f64),
+                duration(planned - elapsed)
+            )
+        }
+        (_, Some(planned)) if planned > 0 => format!(
+            "{} of {} ({})",
+            spell(progress.attempted as f64, 0),
+            count(planned as usize, "request", "requests"),
+            share(progress.attempted as f64 / planned as f64)
+        ),
+        _ => format!("{} so far", duration(progress.elapsed_ms)),
+    };
+    format!("{load}{done}{rate}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +238,27 @@ mod tests {
         );
         let begun = LiveState { done: 0, ..state() };
         assert_eq!(begun.remaining_ms(), None);
+    }
+
+    #[test]
+    fn a_load_says_how_far_it_is_and_how_long_it_takes() {
+        let progress = LoadProgress {
+            load: 2,
+            elapsed_ms: 12_000,
+            planned_ms: Some(30_000),
+            rates: vec![9_000.0, 10_000.0],
+            ..LoadProgress::default()
+        };
+        assert_eq!(
+            load_headline(&progress),
+            "load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s"
+        );
+        let counted = LoadProgress {
+            planned_requests: Some(2_000),
+            attempted: 500,
+            ..LoadProgress::default()
+        };
+        assert_eq!(load_headline(&counted), "500 of 2,000 requests (25 %)");
     }
 
     #[test]

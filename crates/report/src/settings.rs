@@ -16,6 +16,8 @@ pub struct ServedProject {
     pub sessions: usize,
     /// The size of its file, if it is one.
     pub bytes: Option<u64>,
+    /// Where the server comments on pull requests.
+    pub forge: Option<String>,
 }
 
 /// What a server is set to.
@@ -47,8 +49,8 @@ pub fn settings(settings: &Settings<'_>) -> Document {
         settings.store
     )));
     document.push(Block::Paragraph(format!(
-        "Speedwell {}. Tokens are made and revoked by 'speedwell serve token', projects by 'speedwell serve project', on the \
-         machine of the server.",
+        "Speedwell {}. Tokens are made and revoked by 'speedwell serve token', projects by 'speedwell serve project', and \
+         comments on pull requests by 'speedwell serve forge', on the machine of the server.",
         settings.version
     )));
     document.push_heading(2, "Projects");
@@ -83,6 +85,11 @@ pub fn projects_served(projects: &[ServedProject]) -> Document {
             Cell::value(bytes).shown(format!("{:.1} MB", bytes as f64 / 1e6))
         })
     });
+    if projects.iter().any(|project| project.forge.is_some()) {
+        columns.add(Column::words("forge", "comments on"), |project| {
+            Cell::words(project.forge.as_deref().unwrap_or_default())
+        });
+    }
     document.push(Block::Table(columns.table("projects", projects)));
     document
 }

@@ -6,11 +6,13 @@
 use crate::error::Error;
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Work that waits, unless given otherwise.
 pub const QUEUE: usize = 64;
@@ -91,6 +93,131 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// As [`Pool::run`], for what may take long: whoever asks is told so after some time of work, which goes on, so that what
+    /// it keeps is there when it is asked for again. Waiting for a thread does not count.
+    ///
+    /// # Errors
+    /// As for [`Pool::run`]; 503 when the time is over.
+    pub async fn run_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (begins, begun) = oneshot::channel();
+        let running = self.run(move || {
+            // Whoever asked may have gone.
+            let _ = begins.send(());
+            work()
+        });
+        let too_long = async {
+            match begun.await {
+                Ok(()) => tokio::time::sleep(limit).await,
+                // It was refused, which is the answer.
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = running => done,
+            () = too_long => {
+                let what = format!("this takes longer than {} s", limit.as_secs());
+                let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what);
+                Err(refusal.hint("it goes on, and is there once it is done").retry_after(5))
+            }
+        }
+    }
+}
+
+/// Shares of a pool: whoever asks has but so many at once, and waits for his own, not for those of others.
+#[derive(Debug, Clone)]
+pub struct Shares {
+    at_once: usize,
+    waiting: usize,
+    held: Arc<Mutex<HashMap<String, Holder>>>,
+}
+
+/// Who has shares or waits for some.
+#[derive(Debug)]
+struct Holder {
+    free: Arc<Semaphore>,
+    asking: usize,
+}
+
+/// The right to do one thing, until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    _permit: Option<OwnedSemaphorePermit>,
+    place: Place,
+}
+
+/// A place among those who ask; it is free again when it is dropped.
+#[derive(Debug)]
+struct Place {
+    who: String,
+    held: Arc<Mutex<HashMap<String, Holder>>>,
+}
+
+impl Shares {
+    /// So many at once for each, and so many that may wait.
+    pub fn new(at_once: usize, waiting: usize) -> Shares {
+        Shares {
+            at_once,
+            waiting,
+            held: Arc::default(),
+        }
+    }
+
+    /// A share for somebody, once one is free.
+    ///
+    /// # Errors
+    /// 503 when too many of the same wait.
+    pub async fn take(&self, who: &str) -> Result<Share, Refusal> {
+        let (free, place) = {
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let holder = held.entry(who.to_owned()).or_insert_with(|| Holder {
+                free: Arc::new(Semaphore::new(self.at_once)),
+                asking: 0,
+            });
+            if holder.asking >= self.at_once + self.waiting {
+                let what = "there are too many such requests of yours at once";
+                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(1));
+            }
+            holder.asking += 1;
+            let place = Place {
+                who: who.to_owned(),
+                held: Arc::clone(&self.held),
+            };
+            (Arc::clone(&holder.free), place)
+        };
+        // Nobody closes it.
+        let permit = free.acquire_owned().await.ok();
+        Ok(Share {
+            _permit: permit,
+            place,
+        })
+    }
+}
+
+impl Share {
+    /// Whose it is.
+    pub fn who(&self) -> &str {
+        &self.place.who
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(holder) = held.get_mut(&self.who) {
+            holder.asking -= 1;
+            if holder.asking == 0 {
+                held.remove(&self.who);
+            }
+        }
+    }
+}
+
 /// From now on the calling thread waits for whoever else has work: on Linux each thread has a priority of its own (nice(2)).
 /// For what is done while nobody waits for it.
 pub fn give_way() {
@@ -146,6 +273,45 @@ mod tests {
         release.send(()).unwrap();
         assert_eq!((first.await, second.await), (Ok(1), Ok(2)));
         busy.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn each_has_so_many_shares_and_waits_for_his_own() {
+        let shares = Shares::new(2, 1);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let first = shares.take("a").await.unwrap();
+        let _second = shares.take("a").await.unwrap();
+        let mut third = Box::pin(shares.take("a"));
+        assert!(third.as_mut().poll(&mut cx).is_pending());
+        let refusal = shares.take("a").await.unwrap_err();
+        assert_eq!(refusal.status.as_u16(), 503);
+        assert_eq!(shares.take("b").await.unwrap().who(), "b");
+        drop(first);
+        drop(third.await.unwrap());
+        // Who gave up waiting does not wait any more.
+        let _again = shares.take("a").await.unwrap();
+        let mut gone = Box::pin(shares.take("a"));
+        assert!(gone.as_mut().poll(&mut cx).is_pending());
+        drop(gone);
+        let mut next = Box::pin(shares.take("a"));
+        assert!(next.as_mut().poll(&mut cx).is_pending());
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_said_so_and_goes_on() {
+        let pool = Pool::new("test", 1, 2).unwrap();
+        let (release, held) = channel::<()>();
+        let (done, ends) = oneshot::channel();
+        let work = move || {
+            held.recv().unwrap();
+            done.send(7).unwrap();
+        };
+        let refusal = pool.run_within(Duration::ZERO, work).await.unwrap_err();
+        assert_eq!(refusal.status.as_u16(), 503);
+        release.send(()).unwrap();
+        assert_eq!(ends.await, Ok(7));
+        let quick = pool.run_within(Duration::from_secs(600), || 5).await;
+        assert_eq!(quick, Ok(5));
     }
 
     #[tokio::test]

@@ -4,18 +4,17 @@
 //! comment is found again is decided in `speedwell_forge`. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs};
+use super::pull_answer::{self, Answer};
 use super::source::Source;
 use super::{Status, operand, source, status};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_analysis::Findings;
 use speedwell_environment::{self as environment, Git};
 use speedwell_forge::{self as forge, Client, Place, Posted, Stamp, State, Text, Token};
 use speedwell_harness::Trial;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_process::unix_ms;
-use speedwell_report::sources::{self, Labelled};
-use speedwell_report::{Block, Document, Format, Output};
+use speedwell_report::sources::Labelled;
 use speedwell_results::store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;
@@ -76,17 +75,6 @@ pub struct CommentArgs {
     store: StoreArgs,
 }
 
-/// What is said.
-struct Answer {
-    body: String,
-    stamp: Stamp,
-    state: State,
-    /// In a line.
-    description: String,
-    /// Why there is no comparison.
-    failure: Option<anyhow::Error>,
-}
-
 /// Comments.
 ///
 /// # Errors
@@ -98,7 +86,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
     let place = args.on.clone().or_else(|| Place::of_job(&variable));
     let mut answer = match &args.text {
         Some(path) => of_text(path)?,
-        None => compared(&args),
+        None => answer(&args).unwrap_or_else(pull_answer::not_compared),
     };
     let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
     if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
@@ -109,10 +97,8 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
             link.starts_with("https://") || link.starts_with("http://"),
             "'{link}' is no address of a page\nhint: --link https://..."
         );
-        answer.body.push_str(&format!(
-            "\n<sub>[the job](<{}>)</sub>\n",
-            link.replace(['<', '>', '\n'], "")
-        ));
+        let line = pull_answer::leads_to("the job", link);
+        answer.body.push_str(&line);
     }
     if args.dry_run {
         std::io::stdout().write_all(answer.body.as_bytes())?;
@@ -168,7 +154,7 @@ fn of_text(path: &Path) -> anyhow::Result<Answer> {
     ensure!(!body.trim().is_empty(), "'{}' says nothing", path.display());
     let at_unix_ms = u64::try_from(unix_ms()).unwrap_or_default();
     let stamp = Stamp {
-        revision: "unknown".to_owned(),
+        revision: pull_answer::unknown(),
         at_unix_ms,
     };
     Ok(Answer {
@@ -180,64 +166,14 @@ fn of_text(path: &Path) -> anyhow::Result<Answer> {
     })
 }
 
-/// The comparison, or why there is none.
-fn compared(args: &CommentArgs) -> Answer {
-    answer(args).unwrap_or_else(|failure| {
-        let reason = failure.to_string();
-        let reason = reason.split("\nhint: ").next().unwrap_or_default();
-        let words = format!("not compared: {reason}");
-        let mut document = Document::new("comment");
-        document.push(Block::Headline(words.clone()));
-        Answer {
-            body: markdown(&document),
-            stamp: Stamp {
-                revision: "unknown".to_owned(),
-                at_unix_ms: u64::try_from(unix_ms()).unwrap_or_default(),
-            },
-            state: State::Error,
-            description: words,
-            failure: Some(failure),
-        }
-    })
-}
-
 fn answer(args: &CommentArgs) -> anyhow::Result<Answer> {
     let found = read(args)?;
     source::refuse_the_same(&found)?;
     let labelled: Vec<Labelled<'_>> = found.iter().map(Source::labelled).collect();
     let settings = args.comparison.settings(&args.selection.metric.names, None);
-    let mut findings = sources::compare(&labelled, &settings)?;
     let sessions = labelled.iter().map(|(_, session, _)| *session);
-    args.store.mark(&mut findings, sessions);
-    sources::check(&findings)?;
-    let output = Output::default();
-    let document = sources::document(
-        &labelled,
-        &findings,
-        &Default::default(),
-        &settings,
-        &output,
-    )?;
-    let Some((_, newest, _)) = labelled.last() else {
-        bail!("there is nothing to compare");
-    };
-    let worktrees = newest.variants.iter().rev();
-    let worktree = worktrees
-        .filter_map(|variant| variant.worktree.as_ref())
-        .next();
-    let of_variant = worktree.map(|worktree| worktree.revision.clone());
-    let of_session = || newest.origin.as_ref().map(|origin| origin.revision.clone());
-    Ok(Answer {
-        body: markdown(&document),
-        stamp: Stamp {
-            revision: of_variant
-                .or_else(of_session)
-                .unwrap_or_else(|| "unknown".to_owned()),
-            at_unix_ms: u64::try_from(newest.started_unix_ms).unwrap_or_default(),
-        },
-        state: state(&findings, args),
-        description: headline(&document),
-        failure: None,
+    pull_answer::of_comparison(&labelled, &settings, args.comparison.fail_on, |findings| {
+        args.store.mark(findings, sessions);
     })
 }
 
@@ -259,33 +195,6 @@ fn read(args: &CommentArgs) -> anyhow::Result<Vec<Source>> {
         return Ok(newest);
     }
     read(&["@base".to_owned(), "@latest".to_owned()])
-}
-
-/// What the commit is told. What failed was not compared, so nothing can be said.
-fn state(findings: &Findings, args: &CommentArgs) -> State {
-    if status::judge(findings, args.comparison.fail_on) == Status::NO {
-        State::Failure
-    } else if findings.failures.is_empty() {
-        State::Success
-    } else {
-        State::Error
-    }
-}
-
-fn headline(document: &Document) -> String {
-    let mut headlines = document.walk().into_iter().filter_map(|block| match block {
-        Block::Headline(text) => Some(text.clone()),
-        _ => None,
-    });
-    headlines.next().unwrap_or_default()
-}
-
-fn markdown(document: &Document) -> String {
-    let mut text = Vec::new();
-    let renderer = Format::Markdown.renderer(Vec::new());
-    // A vector takes everything.
-    let _ = renderer.render(document, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Says it, and on stderr what became of it.

@@ -23,6 +23,7 @@ mod options;
 mod perform;
 mod profiles;
 mod progress;
+mod pull_answer;
 mod push;
 mod report;
 mod results_file;

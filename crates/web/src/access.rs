@@ -143,6 +143,15 @@ impl Caller {
         !self.name.is_empty() || self.token.is_some()
     }
 
+    /// Who it is that does much at once: whoever is not known is told by where he comes from.
+    pub(crate) fn shares_as(&self, client: &Client) -> String {
+        match (&self.token, client.address) {
+            (Some(token), _) => format!("token {token}"),
+            (None, Some(address)) => address.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+
     /// Whose pages may be kept for whom.
     pub(crate) fn kept_as(&self) -> String {
         format!(

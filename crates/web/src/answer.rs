@@ -10,11 +10,12 @@ use crate::page::{self, Outcome, Page, Visit};
 use crate::project::Project;
 use crate::query::Query;
 use crate::refusal::Refusal;
-use crate::site::Site;
+use crate::site::{HEAVY_LIMIT, Site};
 use crate::{change, live, operation};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use speedwell_report::html::{Frame, page as html_page};
 use speedwell_results::formats::json_lines;
@@ -60,22 +61,56 @@ enum Looked {
 
 /// The answer to somebody who looks.
 async fn looked(site: &Arc<Site>, client: Client, request: Request) -> Response<Body> {
-    let path = request.uri().path();
-    let is_heavy = ["/compare", "/trend", "/alerts"]
-        .iter()
-        .any(|page| path.contains(page));
-    let pool = if is_heavy { &site.heavy } else { &site.light };
     let (parts, _) = request.into_parts();
     let headers = parts.headers.clone();
-    let work = {
-        let site = site.clone();
-        move || look(&site, &client, &parts.uri, &parts.headers)
+    let is_heavy = ["/compare", "/trend", "/alerts"]
+        .iter()
+        .any(|page| parts.uri.path().contains(page));
+    let found = if is_heavy {
+        looked_long(site, client, parts).await
+    } else {
+        let work = {
+            let site = site.clone();
+            move || look(&site, &client, &parts.uri, &parts.headers)
+        };
+        site.light.run(work).await
     };
-    match pool.run(work).await {
+    match found {
         Ok(Looked::Answer(answer)) => answer,
         Ok(Looked::Stream(project, id)) => live::stream(site, &project, &id, &headers).await,
         Err(refusal) => refusal.answer(&headers),
     }
+}
+
+/// The answer where it may take long: each visitor has but some such at once.
+async fn looked_long(
+    site: &Arc<Site>,
+    client: Client,
+    parts: Parts,
+) -> Result<Looked, speedwell_serve::Refusal> {
+    let who = {
+        let (site, headers) = (site.clone(), parts.headers.clone());
+        let client = client.clone();
+        let light = site.light.clone();
+        let ask = move || {
+            let caller = access::caller(&site, &headers, &client);
+            caller.map(|caller| caller.shares_as(&client))
+        };
+        light.run(ask).await?
+    };
+    let share = match who {
+        Ok(who) => site.shares.take(&who).await?,
+        Err(refusal) => return Ok(Looked::Answer(refusal.answer(&parts.headers))),
+    };
+    let work = {
+        let site = site.clone();
+        move || {
+            let looked = look(&site, &client, &parts.uri, &parts.headers);
+            drop(share);
+            looked
+        }
+    };
+    site.heavy.run_within(HEAVY_LIMIT, work).await
 }
 
 /// The answer to somebody who sends a form.

@@ -24,5 +24,5 @@ pub use access::{Access, Caller, Need, Rules};
 pub use answer::router;
 pub use api::router as api;
 pub use frame::assets;
-pub use lookups::{Course, Lookups, Planned, Source};
+pub use lookups::{Course, Gate, Lookups, Planned, Source};
 pub use site::{Site, project_name};

@@ -1,7 +1,7 @@
 //! What is being measured, sent to those who watch, as events.
 //!
-//! The recorder commits every slot, so the store itself says that something has happened: it is asked four times a second,
-//! and only while somebody watches. A page is rendered once for all who watch it. Start at [`stream`].
+//! The recorder commits every slot, so the store itself says that something has happened: a server tells at once, a file is
+//! asked four times a second, and either only while somebody watches. A page is rendered once for all who watch it. Start at [`stream`].
 
 use crate::access::Caller;
 use crate::address::{Format, Place};
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the store is asked whether something has happened.
+/// How long is waited for news before it is looked whether somebody still watches.
 const ASKED: Duration = Duration::from_millis(250);
 
 /// A page is sent at most so often.
@@ -169,13 +169,14 @@ fn looked_at(site: &Site, project: &Project, place: &Place) -> Result<Look, Refu
 fn watch(site: &Site, project: &Project, id: &str, hub: &Hub) {
     let place = place_of(id);
     // A store that cannot be read now may be there again at the next look.
-    let mut store = Store::open_to_view(project.path()).ok();
+    let mut store = Store::open_to_watch(project.path()).ok();
     let mut version = version_of(store.as_ref());
     let mut sent = Instant::now();
     while is_watched(project, id, hub) {
-        std::thread::sleep(ASKED);
-        if store.is_none() {
-            store = Store::open_to_view(project.path()).ok();
+        let waited = store.as_ref().map(|store| store.await_change(ASKED));
+        if !matches!(waited, Some(Ok(()))) {
+            std::thread::sleep(ASKED);
+            store = Store::open_to_watch(project.path()).ok();
         }
         let now = version_of(store.as_ref());
         let is_due = (now != version && sent.elapsed() >= SENT) || sent.elapsed() >= SENT_ANYWAY;

@@ -7,6 +7,9 @@ use speedwell_model::Session;
 use speedwell_results::store::Store;
 use std::path::Path;
 
+/// An option of a comparison by its name on the command line, with its value.
+pub type Choice<'a> = (&'a str, &'a str);
+
 /// Questions with their answers, so that a page says the same as the command of the same name.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookups {
@@ -15,7 +18,9 @@ pub struct Lookups {
     /// The sources that words mean. No word may be the name of a file.
     pub sources: fn(&Store, &[String]) -> anyhow::Result<Vec<Source>>,
     /// The settings of a comparison, by the names of their options.
-    pub settings: fn(&[(&str, &str)]) -> anyhow::Result<Settings>,
+    pub settings: fn(&[Choice<'_>]) -> anyhow::Result<Settings>,
+    /// What a command that compares two sessions with these options would end with, and its answer in a line.
+    pub gate: fn(&Store, &[String], &[Choice<'_>]) -> anyhow::Result<Gate>,
     /// What a session that is being measured has planned.
     pub planned: fn(&Store, i64) -> anyhow::Result<Planned>,
     /// Results over time from the store at a path, in which what follows from sessions is kept, as
@@ -34,6 +39,15 @@ pub struct Source {
     pub variant: Option<String>,
     /// What its word was taken for, where that is not plain.
     pub taken_for: Option<String>,
+}
+
+/// What a gate says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// The exit status of the command: 0, 1 where it refuses, 2 where something failed.
+    pub status: i32,
+    /// Why, in a line.
+    pub words: String,
 }
 
 /// Which series are wanted over time.

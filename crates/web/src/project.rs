@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Connections that are kept open for those who come next.
 const IDLE: usize = 6;
-/// Bytes of finished pages that are kept.
-const KEPT_BYTES: usize = 64 << 20;
+/// Bytes of finished pages that are kept, comparisons among them, by address and until the tables are changed.
+const KEPT_BYTES: usize = 128 << 20;
 /// Histories that are kept.
 const KEPT_HISTORIES: usize = 4;
 
@@ -94,8 +94,8 @@ impl Project {
             .then(|| StoreId::File(data.dev(), data.ino()))
     }
 
-    fn opened(&self) -> Result<Store, Refusal> {
-        Store::open_to_view(&self.path).map_err(|error| Refusal::unopened(&self.path, error))
+    fn opened(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, Refusal> {
+        open(&self.path).map_err(|error| Refusal::unopened(&self.path, error))
     }
 
     /// Does something with a connection that only reads. Where no store exists, it is an empty one: looking at it leaves no
@@ -117,7 +117,7 @@ impl Project {
         }
         let store = match found {
             Some(store) => store,
-            None => self.opened()?,
+            None => self.opened(Store::open_to_view)?,
         };
         let done = work(&store);
         let mut readers = lock(&self.readers);
@@ -136,7 +136,7 @@ impl Project {
         };
         if kept.watch.as_ref().is_none_or(|(known, _)| *known != id) {
             kept.forget();
-            kept.watch = Some((id, self.opened()?));
+            kept.watch = Some((id, self.opened(Store::open_to_watch)?));
         }
         let Some((_, store)) = &kept.watch else {
             return Ok(None);

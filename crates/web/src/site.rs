@@ -9,17 +9,20 @@ use crate::refusal::{Refusal, nearest};
 use speedwell_report::html::Assets;
 use speedwell_results::store::{AuditLine, Project as StoredProject, Store, unfit_project};
 use speedwell_serve::Stopper;
-use speedwell_serve::blocking::{Pool, QUEUE};
+use speedwell_serve::blocking::{Pool, QUEUE, Shares};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Pages that are computed at the same time; each has a connection of its own.
 const READERS: usize = 4;
-/// Comparisons and histories that are computed beside them.
-const HEAVY: usize = 2;
+/// Comparisons and histories that are computed beside them, and how many of them for one visitor.
+const HEAVY: usize = 3;
+const HEAVY_EACH: usize = 2;
+/// Whoever asks for one is told after this time that it takes longer.
+pub(crate) const HEAVY_LIMIT: Duration = Duration::from_secs(10);
 
 /// A server with everything that its pages need.
 #[derive(Debug)]
@@ -39,10 +42,14 @@ pub struct Site {
     /// Threads for pages, and others for comparisons and histories, which take longer.
     pub(crate) light: Pool,
     pub(crate) heavy: Pool,
+    /// Of the latter, each visitor has some at once.
+    pub(crate) shares: Shares,
     /// When it began.
     pub(crate) begun: Instant,
     /// Answers by the first digit of their status.
     pub(crate) answers: [AtomicU64; 6],
+    /// Sessions that were pushed since it began.
+    arrived: AtomicU64,
 }
 
 impl Site {
@@ -68,8 +75,10 @@ impl Site {
             stopper: stopper.clone(),
             light: Pool::new("pages", READERS, QUEUE)?,
             heavy: Pool::new("comparisons", HEAVY, QUEUE)?,
+            shares: Shares::new(HEAVY_EACH, QUEUE),
             begun: Instant::now(),
             answers: Default::default(),
+            arrived: AtomicU64::new(0),
         })
     }
 
@@ -83,6 +92,15 @@ impl Site {
         self.answers
             .iter()
             .any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
+    /// How many sessions were pushed since it began, or have begun to arrive: whoever does something for them looks for it here.
+    pub fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_arrival(&self) {
+        self.arrived.fetch_add(1, Ordering::Release);
     }
 
     /// How many follow a stream of events.
@@ -211,7 +229,7 @@ impl Site {
         if !self.first.exists() {
             return;
         }
-        let line = AuditLine {
+        self.note_line(&AuditLine {
             at_unix_ms: unix_ms(),
             who: caller.name.clone(),
             token: caller.token.clone(),
@@ -220,9 +238,25 @@ impl Site {
             what: what.to_owned(),
             subject: (!subject.is_empty()).then(|| subject.to_owned()),
             result: result.to_owned(),
-        };
+        });
+    }
+
+    /// Adds to the audit what the server did by itself.
+    pub fn note_own(&self, project: &str, what: &str, subject: &str, result: &str) {
+        self.note_line(&AuditLine {
+            at_unix_ms: unix_ms(),
+            who: "server".into(),
+            project: Some(project.to_owned()),
+            what: what.to_owned(),
+            subject: Some(subject.to_owned()),
+            result: result.to_owned(),
+            ..AuditLine::default()
+        });
+    }
+
+    fn note_line(&self, line: &AuditLine) {
         // What cannot be written is not worth refusing what was done already.
-        let _ = self.write(|store| store.note_in_audit(&line));
+        let _ = self.write(|store| store.note_in_audit(line));
     }
 }
 

@@ -5,6 +5,7 @@
 use super::{mark_of, panel};
 use crate::changes::words::{Line, cause, of_series, title};
 use crate::document::Chart;
+use crate::figure::spell;
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::Difference;
 use speedwell_analysis::history::{History, SeriesTrend};
@@ -22,6 +23,9 @@ pub enum CourseAxis {
     /// When they were committed.
     Time,
 }
+
+/// More marks than this are neither told apart nor drawn quickly: beyond, several points make one.
+const MOST_MARKS: usize = 1_000;
 
 /// Letters of a subject that are kept: beyond, a tooltip cannot be taken in at a glance.
 const SUBJECT_LETTERS: usize = 100;
@@ -99,7 +103,7 @@ impl<'a> Course<'a> {
         let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
         plot::TrendChart {
             title,
-            subtitle: None,
+            subtitle: self.subtitle(),
             x,
             x_label,
             y: panel::axis(metric, &self.scale, values),
@@ -110,11 +114,7 @@ impl<'a> Course<'a> {
                 .map(machine)
                 .map(str::to_owned)
                 .collect(),
-            points: trend
-                .points
-                .iter()
-                .filter_map(|point| self.point(point))
-                .collect(),
+            points: self.marks(),
             levels: trend
                 .levels
                 .iter()
@@ -128,6 +128,64 @@ impl<'a> Course<'a> {
             continuation: self.continuation(),
             is_terse: false,
         }
+    }
+
+    /// How many points make one mark.
+    fn points_a_mark(&self) -> usize {
+        self.series.trend.points.len().div_ceil(MOST_MARKS)
+    }
+
+    /// That a mark is not a point, where it is none.
+    fn subtitle(&self) -> Option<String> {
+        let each = self.points_a_mark();
+        let points = self.series.trend.points.len();
+        (each > 1).then(|| {
+            format!(
+                "{} points: each mark is the median of up to {each} that follow each other, its line from the lowest to the highest",
+                spell(points as f64, 0)
+            )
+        })
+    }
+
+    /// Every point, or of very many the median of some that follow each other on one machine.
+    fn marks(&self) -> Vec<plot::TrendPoint> {
+        let points = &self.series.trend.points;
+        let each = self.points_a_mark();
+        if each <= 1 {
+            return points
+                .iter()
+                .filter_map(|point| self.point(point))
+                .collect();
+        }
+        let of_machine = |machine: &u32| {
+            let own: Vec<&TrendPoint> = points
+                .iter()
+                .filter(|point| point.machine == *machine)
+                .collect();
+            let marks = own.chunks(each).filter_map(|near| self.mark(near));
+            marks.collect::<Vec<_>>()
+        };
+        let mut marks: Vec<plot::TrendPoint> = self.machines.iter().flat_map(of_machine).collect();
+        marks.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
+        marks
+    }
+
+    /// One mark for several points: the one in the middle, as high and as low as they reach.
+    fn mark(&self, near: &[&TrendPoint]) -> Option<plot::TrendPoint> {
+        let mut by_value = near.to_vec();
+        by_value.sort_by(|one, other| one.point.value.total_cmp(&other.point.value));
+        let (lowest, highest) = (by_value.first()?, by_value.last()?);
+        let shown = |point: &TrendPoint| self.scale.shown(point.point.value);
+        let mark = self.point(by_value[by_value.len() / 2])?;
+        Some(plot::TrendPoint {
+            at: plot::Point {
+                low: Some(shown(lowest)),
+                high: Some(shown(highest)),
+                ..mark.at
+            },
+            runs: near.iter().map(|point| point.point.runs as usize).sum(),
+            ..mark
+        })
     }
 
     fn point(&self, point: &TrendPoint) -> Option<plot::TrendPoint> {
@@ -414,6 +472,45 @@ mod tests {
         };
         assert_eq!(stand(CourseAxis::Time), [100.0, 300.0, 300.0, 500.0]);
         assert_eq!(stand(CourseAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
+    }
+
+    #[test]
+    fn of_very_many_points_each_mark_says_how_far_they_reach() {
+        let points = |count: u32| -> Vec<TrendPoint> {
+            (0..count)
+                .map(|place| {
+                    let mut one = point(place);
+                    one.point.value = 100.0 + f64::from(place % 3);
+                    one
+                })
+                .collect()
+        };
+        let chart = |count| {
+            let series = SeriesTrend {
+                number: 1,
+                key: speedwell_model::SeriesKey {
+                    case: "a".into(),
+                    variant: "default".into(),
+                    metric: speedwell_model::Metric::throughput(),
+                },
+                trend: speedwell_analysis::trend::trend(points(count), &[], false),
+                causes: Vec::new(),
+                circumstances: BTreeMap::new(),
+                failures: Vec::new(),
+                continuation: Vec::new(),
+            };
+            let history = History::default();
+            Course::new(&series, &history, CourseAxis::Revision, None).chart(String::new())
+        };
+        let few = chart(1_000);
+        assert_eq!((few.points.len(), few.subtitle), (1_000, None));
+        let many = chart(3_000);
+        assert_eq!(many.points.len(), 1_000);
+        let subtitle = many.subtitle.unwrap();
+        assert!(subtitle.starts_with("3,000 points: each mark is the median of up to 3"));
+        let at = &many.points[7].at;
+        assert_eq!((at.low, at.y, at.high), (Some(100.0), 101.0, Some(102.0)));
+        assert_eq!(many.points[7].runs, 3);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::database::{Error, Given, Row, given, sql};
 use super::{Overview, Store};
 use speedwell_model::{Calibration, Machine};
 use std::path::Path;
+use std::time::Duration;
 
 /// Which sessions are listed; a field that is `None` lets all pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,34 +33,6 @@ pub struct SessionFilter {
     pub numbers: Option<Vec<i64>>,
     /// Of the pull request with this number.
     pub pull: Option<String>,
-}
-
-/// A benchmark that has a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredBenchmark {
-    /// `group/name`.
-    pub name: String,
-    /// How many cases it has.
-    pub cases: usize,
-    /// How many sessions measured it.
-    pub sessions: usize,
-    /// The newest of them.
-    pub newest: i64,
-    /// When the last run of it ended, in milliseconds since the Unix epoch.
-    pub ended_unix_ms: i64,
-}
-
-/// A case that has a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredCase {
-    /// Its id.
-    pub id: String,
-    /// How many sessions measured it.
-    pub sessions: usize,
-    /// The newest of them.
-    pub newest: i64,
-    /// How many runs it has in all of them.
-    pub runs: usize,
 }
 
 /// A machine on which sessions were measured.
@@ -102,6 +75,26 @@ impl Store {
         Ok(store)
     }
 
+    /// As [`Store::open_to_view`], for those who want to know when something was changed: a server tells them at once.
+    ///
+    /// # Errors
+    /// As for [`Store::open_to_read`].
+    pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
+        let store = Store::open_to_view(path)?;
+        let listening = store.database.listen();
+        listening.map_err(|error| store.explain(error))?;
+        Ok(store)
+    }
+
+    /// Waits for a change, or until it is worth asking for [`Store::data_version`]; at most for some time.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn await_change(&self, most: Duration) -> anyhow::Result<()> {
+        let waited = self.database.await_change(most);
+        waited.map_err(|error| self.explain(error))
+    }
+
     /// A number that is another one whenever another connection has changed the file.
     ///
     /// # Errors
@@ -133,9 +126,7 @@ impl Store {
              AND (CAST($6 AS BIGINT) IS NULL
                   OR number IN (SELECT session FROM session_machine WHERE machine = $6))
              AND (CAST($7 AS TEXT) IS NULL
-                  OR number IN (SELECT session FROM session_case
-                                JOIN benchmark_case AS known ON known.number = benchmark_case
-                                WHERE benchmark = $7))
+                  OR number IN (SELECT session FROM benchmark_session WHERE benchmark = $7))
              AND (CAST($8 AS TEXT) IS NULL OR replace(variants, $8, '') <> variants)
              AND (CAST($9 AS BIGINT) IS NULL OR started_unix_ms >= $9)
              AND (CAST($10 AS TEXT) IS NULL OR number IN {{numbers:10}})
@@ -329,48 +320,6 @@ impl Store {
         self.rows(sql, given![unix_ms], |row| row.get(0))
     }
 
-    /// All benchmarks with a run, by name.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
-        let sql = sql!(
-            "SELECT benchmark, count(DISTINCT id), count(DISTINCT session), max(session),
-                    max(ended_unix_ms)
-             FROM session_case JOIN benchmark_case AS known ON known.number = benchmark_case
-             GROUP BY benchmark ORDER BY benchmark COLLATE {{binary}}"
-        );
-        self.rows(sql, given![], |row| {
-            Ok(StoredBenchmark {
-                name: row.get(0)?,
-                cases: count(row, 1)?,
-                sessions: count(row, 2)?,
-                newest: row.get(3)?,
-                ended_unix_ms: row.get(4)?,
-            })
-        })
-    }
-
-    /// The cases of a benchmark that have a run, the newest first.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn cases_of(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
-        let sql = sql!(
-            "SELECT id, count(DISTINCT session), max(session), CAST(sum(runs) AS BIGINT)
-             FROM session_case JOIN benchmark_case AS known ON known.number = benchmark_case
-             WHERE benchmark = $1 GROUP BY id ORDER BY max(session) DESC, min(known.number)"
-        );
-        self.rows(sql, given![benchmark], |row| {
-            Ok(StoredCase {
-                id: row.get(0)?,
-                sessions: count(row, 1)?,
-                newest: row.get(2)?,
-                runs: count(row, 3)?,
-            })
-        })
-    }
-
     /// All machines of which the history has points, the one that measured last first.
     ///
     /// # Errors
@@ -493,7 +442,7 @@ impl Store {
     }
 }
 
-fn count(row: Row<'_>, at: usize) -> Result<usize, Error> {
+pub(super) fn count(row: Row<'_>, at: usize) -> Result<usize, Error> {
     row.get::<i64>(at).map(|count| count.max(0) as usize)
 }
 
@@ -545,6 +494,47 @@ mod tests {
             assert_eq!(ids, ["e", "d"]);
             assert_eq!(store.neighbours(3).unwrap(), [Some(2), Some(4)]);
             assert_eq!(store.neighbours(5).unwrap(), [Some(4), None]);
+        }
+    }
+
+    #[test]
+    fn a_change_is_noticed_and_one_elsewhere_is_none() {
+        for place in places() {
+            let mut writer = place.open();
+            let elsewhere = writer.add_project("other").unwrap();
+            let mut elsewhere = Store::open(&writer.path_of(&elsewhere).unwrap()).unwrap();
+            let watcher = Store::open_to_watch(&place.path()).unwrap();
+            let before = watcher.data_version().unwrap();
+            elsewhere.insert(&session("x")).unwrap();
+            assert_eq!(watcher.data_version().unwrap(), before, "other tables");
+            writer.insert(&session("y")).unwrap();
+            let after = watcher.data_version().unwrap();
+            assert_ne!(after, before, "known at the next question");
+            // Whoever waits is told, and does not wait to the end.
+            let writing = std::thread::scope(|scope| {
+                let wait = scope.spawn(|| {
+                    let path = place.path();
+                    let waiter = Store::open_to_watch(&path).unwrap();
+                    let before = waiter.data_version().unwrap();
+                    for _ in 0..400 {
+                        waiter.await_change(Duration::from_secs(60)).unwrap();
+                        if waiter.data_version().unwrap() != before {
+                            return true;
+                        }
+                    }
+                    false
+                });
+                // It may begin to wait at any time, so it is told until it has heard.
+                for number in 0.. {
+                    writer.insert(&session(&format!("z{number}"))).unwrap();
+                    if wait.is_finished() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                wait.join().unwrap()
+            });
+            assert!(writing);
         }
     }
 

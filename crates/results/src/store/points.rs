@@ -251,12 +251,22 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
+        self.newest_points(series, usize::MAX)
+    }
+
+    /// At most so many points of a series, those of the sessions that began last, in the same order.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn newest_points(&self, series: i64, most: usize) -> anyhow::Result<Vec<StoredPoint>> {
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
                     dirty, work
-             FROM point WHERE series = $1 ORDER BY at_unix_ms, session, place"
+             FROM point WHERE series = $1
+             ORDER BY at_unix_ms DESC, session DESC, place DESC LIMIT $2"
         );
-        self.rows(sql, given![series], |row| {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut points: Vec<StoredPoint> = self.rows(sql, given![series, most], |row| {
             let low: Option<f64> = row.get(5)?;
             Ok(StoredPoint {
                 series,
@@ -274,7 +284,18 @@ impl Store {
                     work: row.get(11)?,
                 },
             })
-        })
+        })?;
+        points.reverse();
+        Ok(points)
+    }
+
+    /// The number of the machine that a session was measured on, once it has points.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn machine_of(&self, session: i64) -> anyhow::Result<Option<i64>> {
+        let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
+        self.first_row(sql, given![session], |row| row.get(0))
     }
 
     /// A machine by its number.

@@ -58,6 +58,7 @@ pub(super) const STEPS: &[Step] = &[
     HISTORY,
     SERVER,
     FLEET,
+    SERVED,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -114,6 +115,13 @@ const SERVER: Step = Step::same(include_str!("steps/11-server.sql"));
 /// Sessions on several machines: which there were, what each got to do, and whose every block is. The run of a session without
 /// such machines says nothing of them, as before.
 const FLEET: Step = Step::same(include_str!("steps/12-fleet.sql"));
+
+/// What a server says on pull requests by itself, and which sessions measured each benchmark, so that a list of benchmarks
+/// reads no list of sessions. The latter is kept by the database itself, whoever writes.
+const SERVED: Step = Step {
+    text: include_str!("steps/13-served.sql"),
+    differs: Differs::Instead(include_str!("steps/13-served.postgres.sql")),
+};
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! and never replaced. Each function is one transaction, answered after it is kept. What a part may hold is decided by
 //! whoever receives it. Start at [`Store::begin_upload`]; small sessions skip the parts and begin at [`Store::take_in`].
 
-use super::Store;
 use super::database::{Database, Error, Row, given, sql};
 use super::sessions::{enter, number_of_id};
+use super::{Store, comment_jobs};
 use crate::formats::json_lines;
 use anyhow::Context;
 use ring::digest::{self, SHA256};
@@ -249,6 +249,12 @@ impl Store {
                     sender.token,
                     sender.at_unix_ms,
                 ],
+            )?;
+            comment_jobs::owe(
+                file,
+                session.origin.as_ref(),
+                Some(number),
+                sender.at_unix_ms,
             )?;
             Ok(Arrival::Stored(number))
         })?;

@@ -6,10 +6,11 @@
 mod benchmarker;
 mod live;
 mod search;
+mod watched;
 mod written;
 
 use super::options::{ComparisonArgs, LoadArgs};
-use super::{Status, status};
+use super::{Status, serve, status};
 use anyhow::bail;
 use live::LiveView;
 use speedwell_analysis::{self as analysis};
@@ -22,6 +23,7 @@ use speedwell_report::session::{StudyChoice, document_of};
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;
 use speedwell_runner::load::{LoadRun, Notice, ProbeFacts, Url};
+use watched::Watched;
 use written::conclude;
 
 /// Loads, and tells what came of it.
@@ -40,8 +42,16 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     if args.generator.client != Client::Builtin {
         return with_tool(args, &request);
     }
-    let mut teller = Teller { args, live: None };
-    let loaded = load(&request, &mut |event| teller.hear(event));
+    let dashboard = args.dashboard.then(|| args.store.path()).transpose()?;
+    serve::beside(dashboard.as_deref(), || carry_out(args, &request))
+}
+
+/// Carries the loads out, keeps them and reports.
+fn carry_out(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
+    let loaded = {
+        let mut teller = Teller::new(args);
+        load(request, &mut |event| teller.hear(event))
+    };
     let interrupted = if process::interrupted() {
         Status::INTERRUPTED
     } else {
@@ -57,7 +67,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     if loaded.runs.is_empty() {
         Ok(status)
     } else {
-        Ok(status.or(finish(args, &request, &loaded.runs)?))
+        Ok(status.or(finish(args, request, &loaded.runs)?))
     }
 }
 
@@ -106,7 +116,11 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
 
 /// Loads with another tool, keeps what it gave, and shows it.
 fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
-    let mut teller = Teller { args, live: None };
+    let mut teller = Teller {
+        args,
+        live: None,
+        watched: None,
+    };
     let session = load_with_tools(request, &args.store.session(&args.origin), &mut |event| {
         teller.hear(event)
     })?;
@@ -131,6 +145,19 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
 struct Teller<'a> {
     args: &'a LoadArgs,
     live: Option<LiveView>,
+    watched: Option<Watched>,
+}
+
+impl<'a> Teller<'a> {
+    /// One whose loads are seen by those who watch the store, unless nothing of them is kept.
+    fn new(args: &'a LoadArgs) -> Teller<'a> {
+        let path = args.store.path().ok().filter(|_| !args.store.no_save);
+        Teller {
+            args,
+            live: None,
+            watched: path.map(|path| Watched::begin(path, std::env::args().collect())),
+        }
+    }
 }
 
 impl Teller<'_> {
@@ -138,12 +165,18 @@ impl Teller<'_> {
         let args = self.args;
         match event {
             LoadEvent::Begins(stop) => {
+                if let Some(watched) = &mut self.watched {
+                    watched.next(&stop);
+                }
                 self.live = Some(LiveView::new(args.output.progress(), stop));
             }
             LoadEvent::Notice(Notice::Served) => {}
             LoadEvent::Notice(Notice::Standing(snapshot)) => {
                 if let Some(live) = &mut self.live {
                     live.show(snapshot);
+                }
+                if let Some(watched) = &mut self.watched {
+                    watched.look(snapshot);
                 }
             }
             LoadEvent::Notice(Notice::Probed(url, seen, protocol)) => {

@@ -65,6 +65,9 @@ pub struct LoadArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub origin: OriginArgs,
+    /// Show it in a browser while it is measured, and until Enter or a minute after the last viewer
+    #[arg(long, conflicts_with_all = ["no_save", "client"], help_heading = "Output")]
+    pub dashboard: bool,
     /// Be the tool of an HTTP benchmark: send the load at once, keep nothing, print a line of JSON
     #[arg(long, hide = true)]
     pub benchmarker: bool,

@@ -1,17 +1,20 @@
 //! How pages find what commands find: by the words and the defaults of the command line.
 
 use crate::options::{ComparisonArgs, usual_threshold};
-use crate::{operand, source};
+use crate::{Status, operand, pull_answer, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
 use speedwell_analysis::Settings;
 use speedwell_analysis::history::History;
+use speedwell_forge::State;
 use speedwell_harness::plan::Plan;
 use speedwell_measure::history::{HistoryRequest, history};
 use speedwell_measure::reference;
+use speedwell_report::mark_calibrated;
+use speedwell_report::sources::Labelled;
 use speedwell_results::store::Store;
-use speedwell_web::{Course, Lookups, Planned, Source};
+use speedwell_web::{Course, Gate, Lookups, Planned, Source};
 use std::path::Path;
 
 /// How pages find what commands find.
@@ -19,12 +22,16 @@ pub const LOOKUPS: Lookups = Lookups {
     session: |store, word| Ok(reference::find(store, word)?.number),
     sources,
     settings,
+    gate,
     planned,
     history: course,
 };
 
 /// Sessions whose points are made while somebody waits; the thread in the background makes those of others.
 const AT_ONCE: usize = 200;
+
+/// Points of a series that a page looks at.
+const POINTS: usize = 5_000;
 
 fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
     let operands = operand::parse_stored(words)?;
@@ -38,20 +45,50 @@ fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
     Ok(named.collect())
 }
 
-/// The settings that options of these names make, read as on the command line.
+fn gate(store: &Store, words: &[String], options: &[(&str, &str)]) -> anyhow::Result<Gate> {
+    let comparison = comparison(options)?;
+    let found = sources(store, words)?;
+    let labelled: Vec<Labelled<'_>> = found
+        .iter()
+        .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
+        .collect();
+    let sessions = found.iter().map(|one| &one.session);
+    let settings = comparison.settings(&[], None);
+    let fail_on = comparison.fail_on;
+    let answer = pull_answer::of_comparison(&labelled, &settings, fail_on, |findings| {
+        mark_calibrated(findings, sessions, store);
+    })?;
+    Ok(Gate {
+        status: match answer.state {
+            State::Failure => Status::NO.code(),
+            State::Error => Status::COULD_NOT.code(),
+            State::Success | State::Pending => Status::DONE.code(),
+        },
+        words: answer.description,
+    })
+}
+
+/// The settings that options of these names make.
 fn settings(options: &[(&str, &str)]) -> anyhow::Result<Settings> {
+    Ok(comparison(options)?.settings(&[], None))
+}
+
+/// Options of a comparison of these names, read as on the command line.
+///
+/// # Errors
+/// There is no such option, or it does not take this value.
+pub fn comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     let words = options
         .iter()
         .map(|(name, value)| format!("--{name}={value}"));
     let grammar = clap::Command::new("compare").no_binary_name(true);
     let read = ComparisonArgs::augment_args(grammar).try_get_matches_from(words);
     let read = read.and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
-    let args = read.map_err(|error| {
+    read.map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         anyhow!("{}", first.trim_start_matches("error: "))
-    })?;
-    Ok(args.settings(&[], None))
+    })
 }
 
 fn course(path: &Path, course: &Course) -> anyhow::Result<History> {
@@ -64,6 +101,7 @@ fn course(path: &Path, course: &Course) -> anyhow::Result<History> {
         threshold: usual_threshold()?,
         whole_course: course.is_whole,
         most_missing: Some(AT_ONCE),
+        most_points: Some(POINTS),
         ..HistoryRequest::default()
     };
     history(&mut store, &request)

@@ -9,6 +9,10 @@ mod backup;
 #[cfg(feature = "serve")]
 mod beside;
 #[cfg(feature = "serve")]
+mod commenting;
+#[cfg(feature = "serve")]
+mod forge;
+#[cfg(feature = "serve")]
 mod lookups;
 #[cfg(feature = "serve")]
 mod project;
@@ -49,6 +53,8 @@ enum ServeCommand {
     #[cfg(feature = "serve")]
     Project(project::ProjectArgs),
     #[cfg(feature = "serve")]
+    Forge(forge::ForgeArgs),
+    #[cfg(feature = "serve")]
     Backup(backup::BackupArgs),
     #[cfg(feature = "serve")]
     Restore(backup::RestoreArgs),
@@ -66,6 +72,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Status> {
         None => served::run(&args.dashboard),
         Some(ServeCommand::Token(args)) => token::run(args),
         Some(ServeCommand::Project(args)) => project::run(args),
+        Some(ServeCommand::Forge(args)) => forge::run(args),
         Some(ServeCommand::Backup(args)) => backup::back_up(args),
         Some(ServeCommand::Restore(args)) => backup::restore(args),
         Some(ServeCommand::Prune(args)) => prune::run(args),

@@ -86,6 +86,7 @@ fn list(args: &ListArgs) -> anyhow::Result<Status> {
     let mut projects = Vec::new();
     for project in store.projects()? {
         let own = store.path_of(&project)?;
+        let tables = Store::open_to_read(&own)?;
         let name = match project.number {
             1 => project_name(&path),
             _ => project.name,
@@ -93,8 +94,9 @@ fn list(args: &ListArgs) -> anyhow::Result<Status> {
         projects.push(ServedProject {
             name,
             is_public: project.is_public,
-            sessions: Store::open_to_read(&own)?.count(&SessionFilter::default())?,
+            sessions: tables.count(&SessionFilter::default())?,
             bytes: std::fs::metadata(&own).ok().map(|data| data.len()),
+            forge: tables.forge()?.map(|forge| forge.repository),
         });
     }
     args.output.print(&projects_served(&projects))?;

@@ -2,8 +2,8 @@
 //!
 //! Pages are in `web`, safety is in `serve`. Start at [`run`].
 
-use super::background;
 use super::lookups::LOOKUPS;
+use super::{background, commenting};
 use crate::options::{DashboardArgs, LogName};
 use crate::{Status, status};
 use anyhow::{Context, anyhow, ensure};
@@ -29,6 +29,11 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<Status> {
     let ready = Ready::of(args)?;
     ready.tell(args.open, "until Ctrl-C");
     background::keep_up(ready.site.clone(), ready.stopper.clone());
+    commenting::keep_saying(
+        ready.site.clone(),
+        ready.stopper.clone(),
+        args.public_url.clone(),
+    );
     process::on_interrupt()?;
     let stopper = ready.stopper.clone();
     std::thread::spawn(move || {

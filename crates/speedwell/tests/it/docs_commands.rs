@@ -4,11 +4,17 @@
 //! that holds the example benchmarks and two Node.js programs. A comment with `status N` at its end
 //! names a status that is fine besides 0.
 
+use super::back_ends::Place;
+use super::busy::wait_until;
+use super::fake_forge::Fake;
 use super::harness_driver::tool;
 use super::project::{Project, node, repository};
+use super::web_server::free_port;
+use speedwell_fixtures::History;
 use speedwell_fixtures::lab::Sshd;
+use speedwell_forge::Forge;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn commands(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
@@ -132,6 +138,71 @@ fn the_page_on_several_machines_can_be_followed() {
 #[test]
 fn the_page_on_the_server_can_be_followed() {
     follow("docs/guide/server.md", 6, &Project::new());
+}
+
+/// The page leads from nothing to a comment on a pull request. Only the addresses differ from those that are printed: they are
+/// those of a database, a made-up forge and a port of this test.
+#[test]
+fn a_newcomer_gets_a_comment_on_a_pull_request() {
+    let Some(place) = Place::server() else { return };
+    let project = Project::new()
+        .with(
+            "bench/a.fake",
+            "case len=16\n* 100 101 102 103 104 105 106 107\n",
+        )
+        .with("forge.token", "secret\n");
+    let Some(history) = History::begin(&project.path(".")) else {
+        return;
+    };
+    history.commit("the first one");
+    let forge = Fake::of(Forge::Gitea);
+    let text = std::fs::read_to_string(repository().join("docs/guide/server.md")).unwrap();
+    let (_, section) = text
+        .split_once("## From an empty machine to a comment\n")
+        .unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let blocks = section.split("```sh\n").skip(1);
+    let mut script: String = blocks
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    let port = free_port().to_string();
+    let db = format!("'{}'", place.path().display());
+    for (printed, ours) in [
+        ("postgres:///perf", db.as_str()),
+        ("https://forge.example", &forge.address),
+        ("7600", &port),
+        ("speedwell run bench/", "speedwell run bench/ -q -r 2"),
+    ] {
+        assert!(script.contains(printed), "no '{printed}' in {script}");
+        script = script.replace(printed, ours);
+    }
+    let folder = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let script = format!("set -e\ntrap 'kill $!' EXIT\n{script}cat >/dev/null\n");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(project.path("."));
+    command.env("PATH", format!("{}:{path}", folder.display()));
+    for name in [
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+    ] {
+        command.env(name, "newcomer");
+    }
+    for name in ["SPEEDWELL_DB", "GITHUB_SHA", "GITHUB_ACTIONS", "GITLAB_CI"] {
+        command.env_remove(name);
+    }
+    let mut shell = command.stdin(Stdio::piped()).spawn().unwrap();
+    wait_until(|| !forge.comments().is_empty() && !forge.statuses().is_empty());
+    drop(shell.stdin.take());
+    shell.wait().unwrap();
+    let comment = &forge.comments()[0].body;
+    assert!(
+        comment.starts_with("<!-- speedwell:core:compare -->"),
+        "{comment}"
+    );
+    assert!(!comment.contains("not compared"), "{comment}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::dashboard::Dashboard;
 use super::project::Project;
 use serde_json::{Value, json};
 use speedwell_model::{Event, Observer, State};
-use speedwell_results::store::Recorder;
+use speedwell_results::store::{LoadProgress, Recorder};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 
@@ -38,6 +38,7 @@ on_both! {
     a_project_without_a_session_says_how_to_get_one_and_gets_no_file
     lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere
     a_session_is_watched_from_its_first_slot_to_its_last
+    a_load_is_watched_while_it_lasts
     a_verdict_is_shown_after_a_planned_look_and_not_before
     no_value_of_a_query_reaches_the_database_as_a_statement
     expensive_questions_are_refused_or_wait_and_others_do_not
@@ -493,6 +494,51 @@ fn a_session_is_watched_from_its_first_slot_to_its_last(place: &Place) {
     assert_eq!(store.session(1).unwrap().state, State::Complete);
 }
 
+fn a_load_is_watched_while_it_lasts(place: &Place) {
+    let project = Project::new().storing_in(place);
+    let mut store = place.open();
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let live = format!("/{name}/live");
+    dashboard
+        .get(&live)
+        .expect(200, &["nothing is being measured"]);
+    let events = format!("/{name}/sessions/any/events");
+    let stream = dashboard.send("GET", &events, &dashboard.address);
+    let mut lines = BufReader::new(stream).lines();
+    assert_eq!(next_event(&mut lines).0, "progress");
+    let mut progress = LoadProgress {
+        command: ["speedwell", "load", "http://localhost/<b>"]
+            .map(str::to_owned)
+            .into(),
+        load: 1,
+        elapsed_ms: 12_000,
+        planned_ms: Some(30_000),
+        rates: vec![9_000.0, 10_000.0],
+        p99_ns: Some(2_000_000),
+        ..LoadProgress::default()
+    };
+    let number = store.begin_load(&progress, 1_000).unwrap();
+    let page = dashboard.get(&live).expect(
+        200,
+        &[
+            "1 load is carried out",
+            "12.0 s of 30.0 s (40 %), 18.0 s left",
+            "2.00 ms",
+        ],
+    );
+    assert!(!page.body.contains("/<b>"), "names are no markup");
+    while !next_event(&mut lines).1.contains("18.0 s left") {}
+    progress.elapsed_ms = 27_000;
+    store.keep_load(number, &progress, 2_000).unwrap();
+    while !next_event(&mut lines).1.contains("3.0 s left") {}
+    store.end_load(number).unwrap();
+    while !next_event(&mut lines)
+        .1
+        .contains("nothing is being measured")
+    {}
+}
+
 /// However clear the figures are, and however often somebody looks.
 fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
     let project = Project::new().storing_in(place);
@@ -559,6 +605,36 @@ const PAYLOADS: [&str; 20] = [
     "\u{202e}\u{fffd}'",
 ];
 
+/// The values that each page takes.
+const TAKES: [(&str, &[&str]); 6] = [
+    (
+        "sessions",
+        &[
+            "branch",
+            "revision",
+            "machine",
+            "tag",
+            "state",
+            "variant",
+            "benchmark",
+            "before",
+        ],
+    ),
+    (
+        "trend",
+        &[
+            "case", "metric", "variant", "branch", "machine", "from", "to", "space",
+        ],
+    ),
+    (
+        "compare",
+        &["base", "with", "threshold", "method", "correct", "of"],
+    ),
+    ("alerts", &["branch"]),
+    ("search", &["q"]),
+    ("machines", &["q"]),
+];
+
 /// Threat T3, for every value that a page takes.
 fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
     let project = project(place);
@@ -567,33 +643,10 @@ fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
     let rows =
         || place.number("SELECT (SELECT count(*) FROM session) + (SELECT count(*) FROM run)");
     let before = rows();
-    let takes: [(&str, &[&str]); 6] = [
-        (
-            "sessions",
-            &[
-                "branch",
-                "revision",
-                "machine",
-                "tag",
-                "state",
-                "variant",
-                "benchmark",
-                "before",
-            ],
-        ),
-        ("trend", &["case", "metric", "variant", "branch", "space"]),
-        (
-            "compare",
-            &["base", "with", "threshold", "method", "correct", "of"],
-        ),
-        ("alerts", &["branch"]),
-        ("search", &["q"]),
-        ("machines", &["q"]),
-    ];
     let encoded =
         |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
     for payload in PAYLOADS.map(encoded) {
-        for (page, names) in takes {
+        for (page, names) in TAKES {
             for parameter in names {
                 let path = format!("/{name}/{page}.json?{parameter}={payload}");
                 let reply = dashboard.get(&path);

@@ -16,7 +16,7 @@ const KEYS: usize = 1_000_000;
 /// Keys of a header, each of which may become a variant or a program.
 const HEADER_KEYS: usize = 100_000;
 /// Bytes of a name.
-const NAME: usize = 4 << 10;
+pub const NAME: usize = 4 << 10;
 /// Parameters of a case.
 const PARAMETERS: usize = 64;
 /// The last millisecond of the year 9999.

@@ -5,6 +5,7 @@
 
 mod call;
 mod check;
+mod data;
 mod openapi;
 mod pages;
 mod problem;
@@ -13,7 +14,7 @@ mod sessions;
 mod writers;
 
 use crate::access;
-use crate::site::Site;
+use crate::site::{HEAVY_LIMIT, Site};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
@@ -76,12 +77,18 @@ async fn answered(
     // Who may not ask is told so before anything is read of what he sends.
     let caller = {
         let (api, headers, names) = (api.clone(), parts.headers.clone(), names.clone());
+        let client = client.clone();
         let ask = move || {
             let caller = access::caller(&api.site, &headers, &client)?;
             let allowed = caller.ensure_may(route.need, names.first().map(String::as_str));
             allowed.map(|()| caller)
         };
         api_pool.run(ask).await??
+    };
+    let share = if route.is_heavy {
+        Some(api.site.shares.take(&caller.shares_as(&client)).await?)
+    } else {
+        None
     };
     let body = to_bytes(body, BODY).await;
     let body = body.map_err(|_| Problem::bad("the body cannot be read"))?;
@@ -94,10 +101,14 @@ async fn answered(
             body: &body,
             caller: &caller,
         };
-        (route.answer)(&call)
+        let answer = (route.answer)(&call);
+        drop(share);
+        answer
     };
-    let pool = if route.is_heavy { heavy } else { api_pool };
-    pool.run(work).await?
+    if route.is_heavy {
+        return heavy.run_within(HEAVY_LIMIT, work).await?;
+    }
+    api_pool.run(work).await?
 }
 
 /// An answer in JSON.

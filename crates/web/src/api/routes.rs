@@ -4,7 +4,7 @@
 
 use super::call::Call;
 use super::problem::Problem;
-use super::{openapi, pages, sessions};
+use super::{data, openapi, pages, sessions};
 use crate::access::Need;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
@@ -143,6 +143,17 @@ pub const ROUTES: &[Route] = &[
         gives: &[(200, "'deleted'")],
         answer: sessions::delete,
     },
+    Route {
+        method: "POST",
+        path: "{project}/sessions/{id}/tags",
+        need: Need::Push,
+        summary: "Give a session a name more: {\"tag\"}",
+        query: &[],
+        takes: Takes::Json,
+        is_heavy: false,
+        gives: &[(200, "'tagged', also if it had the tag")],
+        answer: sessions::tag,
+    },
     document(
         "projects",
         "All projects that may be read, with their newest sessions",
@@ -173,9 +184,42 @@ pub const ROUTES: &[Route] = &[
         &[
             ("case", "the id of a case"),
             ("metric", "a metric"),
+            ("variant", "a variant"),
             ("branch", "the line"),
+            ("machine", "the number of a machine"),
+            ("from", "the day of the first commit, such as 2026-03-01"),
+            ("to", "the day of the last commit"),
+            ("space", "revision or time: what the axis shows"),
         ],
         |call| pages::of_project(call, "trend"),
+    ),
+    heavy(
+        "{project}/gate",
+        "What speedwell compare --fail-on would end with: {\"status\", \"words\"}",
+        &[
+            ("base", "a session such as @prev"),
+            ("with", "a session such as @latest"),
+            ("fail-on", "worse (unless given), unclear or never"),
+            ("threshold", "the smallest change that matters, such as 2%"),
+            ("method", "the test"),
+            ("correct", "the correction for many cases"),
+        ],
+        data::gate,
+    ),
+    document(
+        "{project}/series",
+        "All series of points: case, variant and metric",
+        &[],
+        data::series,
+    ),
+    document(
+        "{project}/points",
+        "The newest points of a series",
+        &[
+            ("series", "its number"),
+            ("most", "how many: 1,000 unless given, and 10,000 at most"),
+        ],
+        data::points,
     ),
     document("{project}/benchmarks", "All benchmarks", &[], |call| {
         pages::of_project(call, "benchmarks")
@@ -189,6 +233,24 @@ pub const ROUTES: &[Route] = &[
         &[],
         |call| pages::of_project(call, "alerts"),
     ),
+    Route {
+        need: Need::Admin,
+        ..document(
+            "tokens",
+            "All tokens, without what is secret",
+            &[],
+            data::tokens,
+        )
+    },
+    Route {
+        need: Need::Admin,
+        ..document(
+            "audit",
+            "Who did what: the newest 200 lines",
+            &[],
+            data::audit,
+        )
+    },
     Route {
         need: Need::Admin,
         ..document("settings", "Projects, tokens and the audit", &[], |call| {

@@ -33,9 +33,13 @@ pub fn put(call: &Call<'_>) -> Answer {
                 return Err(Problem::bad("the header of a session is one line")
                     .hint("send the others by PATCH, or all together with ?sha256=DIGEST"));
             }
-            header(call, id)?;
+            let origin = header(call, id)?.origin;
             call.write(|store| {
                 let begun = store.begin_upload(id, call.body, &call.sender())?;
+                if let (Arrival::Arriving(_), Some(origin)) = (&begun, &origin) {
+                    store.owe_pending(origin, call.sender().at_unix_ms)?;
+                    call.site.note_arrival();
+                }
                 arrived(call, store, id, begun)
             })
         }
@@ -43,11 +47,12 @@ pub fn put(call: &Call<'_>) -> Answer {
 }
 
 /// Reads a header alone, so that a session that would be refused is so before its lines are sent.
-fn header(call: &Call<'_>, id: &str) -> Result<(), Problem> {
+fn header(call: &Call<'_>, id: &str) -> Result<Session, Problem> {
     let text = std::str::from_utf8(call.body).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable)?;
     check::session(&session, id)?;
-    call.ensure_may_push(&session)
+    call.ensure_may_push(&session)?;
+    Ok(session)
 }
 
 /// Further lines.
@@ -161,6 +166,27 @@ pub fn delete(call: &Call<'_>) -> Answer {
     })
 }
 
+/// Gives a session a name more.
+pub fn tag(call: &Call<'_>) -> Answer {
+    let id = call.session_id()?;
+    let body: Value = serde_json::from_slice(call.body)
+        .map_err(|error| Problem::bad(format!("the body is no JSON: {error}")))?;
+    let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= check::NAME) else {
+        return Err(Problem::bad("the body is {\"tag\": NAME}"));
+    };
+    call.write(|store| {
+        let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
+        let session = store.session(number)?;
+        call.ensure_may_push(&session)?;
+        store.tag(number, tag).map_err(unreadable)?;
+        call.audit("tag", id, "done");
+        Ok(reply(
+            StatusCode::OK,
+            &json!({"state": "tagged", "number": number}),
+        ))
+    })
+}
+
 /// A session that was read, with what is kept of it.
 struct Arrived {
     session: Session,
@@ -203,6 +229,7 @@ fn take_in(call: &Call<'_>, store: &mut Store, id: &str, read: &Arrived) -> Answ
                 let _ = store.keep_points(number, points);
             }
             call.audit("push", id, "done");
+            call.site.note_arrival();
             Ok(known(StatusCode::CREATED, "stored", number, read.digest))
         }
         Arrival::Known(number) => Ok(known(StatusCode::OK, "known", number, read.digest)),

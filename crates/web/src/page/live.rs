@@ -6,13 +6,13 @@
 use super::session::known;
 use super::{Outcome, Page, Visit};
 use crate::refusal::Refusal;
+use crate::site::unix_ms;
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, State};
 use speedwell_report::html::Link;
 use speedwell_report::{self as report, Block, Document, LiveCase, LiveState};
 use speedwell_results::store::{Overview, SessionFilter};
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Sessions that are shown at once.
 const ROWS: usize = 20;
@@ -27,14 +27,20 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     let running = visit.store.selected(&filter, ROWS)?;
     let (killed, running): (Vec<Overview>, Vec<Overview>) =
         running.into_iter().partition(|session| session.is_killed);
+    let loads = visit.store.live_loads()?;
     let mut document = Document::new("live");
-    document.push(Block::Headline(match running.len() {
-        0 => "nothing is being measured".to_owned(),
-        some => format!(
+    document.push(Block::Headline(match (running.len(), loads.len()) {
+        (0, 0) => "nothing is being measured".to_owned(),
+        (0, some) => format!(
+            "{} carried out just now",
+            report::count(some, "load is", "loads are")
+        ),
+        (some, _) => format!(
             "{} measured just now",
             report::count(some, "session is", "sessions are")
         ),
     }));
+    document.append(report::live_loads(&loads, unix_ms()));
     if !running.is_empty() {
         document.append(visit.list(&running));
     }
@@ -71,8 +77,7 @@ fn progress_page(visit: Visit<'_>, known: &Overview) -> Result<Page, Refusal> {
     let decided = visit.store.decided_cases(known.number)?;
     let planned = (visit.project.lookups.planned)(visit.store, known.number)?;
     let saved: usize = decided.values().sum();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now_unix_ms = now.map_or(0, |since| since.as_millis() as i64);
+    let now_unix_ms = unix_ms();
     let verdicts = verdicts(visit, &session, &decided)?;
     let last = session
         .runs

@@ -20,6 +20,8 @@ mod sessions;
 mod settings;
 mod trend;
 
+pub(crate) use session::MOST_RUNS;
+
 use crate::access::Caller;
 use crate::address::{Format, Place};
 use crate::link::{encoded, encoded_path, link_by, link_column};

@@ -2,9 +2,10 @@
 
 use super::{Page, Visit};
 use crate::refusal::Refusal;
+use speedwell_model::short_revision;
 use speedwell_report::html::Link;
 use speedwell_report::{Block, Document, moment};
-use speedwell_results::store::{PostedComment, SessionFilter};
+use speedwell_results::store::{CommentJob, PostedComment, Said, SessionFilter};
 
 /// Sessions of a pull request that are listed.
 const ROWS: usize = 50;
@@ -28,6 +29,9 @@ pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
     document.push(Block::Headline(format!("pull request {pull}")));
     if !sessions.is_empty() {
         document.append(visit.list(&sessions));
+    }
+    if let Some(job) = visit.store.comment_job(pull)? {
+        document.extend(standing(&job));
     }
     push_comments(&mut document, &comments);
     let mut links = Vec::new();
@@ -60,6 +64,24 @@ pub fn page(visit: Visit<'_>, pull: &str) -> Result<Page, Refusal> {
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..Page::of(document)
     })
+}
+
+/// What the server has still to say there, or could not.
+fn standing(job: &CommentJob) -> Option<Block> {
+    let revision = short_revision(&job.revision);
+    let reason = job.reason.as_deref().unwrap_or_default();
+    match (job.state, reason) {
+        (Said::Said, _) => None,
+        (Said::Waiting, "") => Some(Block::Note(format!(
+            "The comment about {revision} is about to be written."
+        ))),
+        (Said::Waiting, why) => Some(Block::Note(format!(
+            "The comment about {revision} could not be written yet, and is tried again: {why}."
+        ))),
+        (Said::Refused, why) => Some(Block::Warning(format!(
+            "The comment about {revision} was refused: {why}."
+        ))),
+    }
 }
 
 /// What was said on the pull request, the newest first.

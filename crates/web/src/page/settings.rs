@@ -21,6 +21,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
             bytes: std::fs::metadata(project.path())
                 .ok()
                 .map(|data| data.len()),
+            forge: project.read(|store| Ok(store.forge()?.map(|forge| forge.repository)))?,
         });
     }
     let on_server = Store::server(visit.site.first.path()).is_some();

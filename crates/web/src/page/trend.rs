@@ -1,30 +1,30 @@
 //! `/PROJECT/trend`: what `speedwell history trend` says.
 
 use super::{Page, Visit};
+use crate::address::Format;
 use crate::link::{link_by, link_column};
 use crate::lookups::Course;
 use crate::refusal::{Refusal, nearest};
 use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_analysis::trend::TrendPoint;
 use speedwell_report::html::{Field, Form, Link};
-use speedwell_report::{self as report, Block, CourseAxis};
+use speedwell_report::{self as report, Block, CourseAxis, Document};
 
 /// Series on a page; more than can be looked over.
 const SERIES: usize = 40;
 
+/// Rows of the table of points; programs get all.
+const ROWS: usize = 1_000;
+
 /// What can be chosen.
-const NAMES: [&str; 5] = ["case", "metric", "variant", "branch", "space"];
+const NAMES: [&str; 8] = [
+    "case", "metric", "variant", "branch", "machine", "from", "to", "space",
+];
 
 pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&NAMES)?;
     let text = |name| visit.query.get(name).map(str::to_owned);
-    let axis = match visit.query.get("space") {
-        None | Some("revision") => CourseAxis::Revision,
-        Some("time") => CourseAxis::Time,
-        Some(other) => {
-            return Err(Refusal::bad(format!("there is no space '{other}'"))
-                .hint("space=revision or space=time"));
-        }
-    };
+    let axis = axis(visit)?;
     let course = Course {
         branch: text("branch"),
         case: text("case"),
@@ -40,11 +40,20 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         return Err(unknown(visit, &course)?);
     }
     let left_out = wanted.len().saturating_sub(SERIES);
+    let window = Window::of(visit)?;
+    let parts = wanted.into_iter().take(SERIES);
+    let parts = parts.filter_map(|series| series.part(|point| window.holds(point)));
     let shown = History {
-        series: wanted.into_iter().take(SERIES).cloned().collect(),
+        series: parts.collect(),
         ..without_series(&history)
     };
     let mut document = report::trend(&shown, axis, &visit.output());
+    if matches!(
+        visit.format,
+        Format::Page | Format::Document(report::Format::Html)
+    ) {
+        shorten_points(&mut document);
+    }
     if left_out > 0 {
         let words = format!(
             "{SERIES} of {} series are shown; a case of a benchmark leads to its own.",
@@ -52,16 +61,7 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         );
         document.blocks.insert(0, Block::Note(words));
     }
-    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    link_column(&mut document, "points", "revision", |id| {
-        Some(visit.revision(&text(id)?))
-    });
-    link_column(&mut document, "points", "session", |number| {
-        Some(visit.numbered(number.as_i64()?))
-    });
-    link_by(&mut document, "changes", ["case", "case"], |case| {
-        Some(visit.trend(&text(case)?))
-    });
+    link(&mut document, visit);
     let own = visit.href(&format!("trend{}", visit.query.text()));
     let mut crumbs = vec![Link::new(visit.href("trend"), "trend")];
     crumbs.extend(course.case.map(|case| Link::new(own, case)));
@@ -71,6 +71,97 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         is_lasting: true,
         ..Page::of(document)
     })
+}
+
+/// What the bottom of the charts shows.
+fn axis(visit: Visit<'_>) -> Result<CourseAxis, Refusal> {
+    match visit.query.get("space") {
+        None | Some("revision") => Ok(CourseAxis::Revision),
+        Some("time") => Ok(CourseAxis::Time),
+        Some(other) => Err(Refusal::bad(format!("there is no space '{other}'"))
+            .hint("space=revision or space=time")),
+    }
+}
+
+/// Leads from the tables to revisions, sessions and courses.
+fn link(document: &mut Document, visit: Visit<'_>) {
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    link_column(document, "points", "revision", |id| {
+        Some(visit.revision(&text(id)?))
+    });
+    link_column(document, "points", "session", |number| {
+        Some(visit.numbered(number.as_i64()?))
+    });
+    link_by(document, "changes", ["case", "case"], |case| {
+        Some(visit.trend(&text(case)?))
+    });
+}
+
+/// Which points are shown. What is said of levels and changes stays that of the whole course.
+#[derive(Debug, Default)]
+struct Window {
+    machine: Option<u32>,
+    /// In milliseconds since the Unix epoch.
+    from: Option<i64>,
+    to: Option<i64>,
+}
+
+impl Window {
+    fn of(visit: Visit<'_>) -> Result<Window, Refusal> {
+        let time = |name: &str, is_end| {
+            let given = visit.query.get(name).map(|text| {
+                report::time_of(text, is_end).ok_or_else(|| {
+                    Refusal::bad(format!("'{text}' is no time")).hint(format!(
+                        "{name}=2026-03-01 or {name}=2026-03-01T12:30 (UTC)"
+                    ))
+                })
+            });
+            given.transpose()
+        };
+        let (from, to) = (time("from", false)?, time("to", true)?);
+        if from.zip(to).is_some_and(|(from, to)| from > to) {
+            return Err(Refusal::bad("'from' is after 'to'"));
+        }
+        let machine = visit.query.number("machine")?;
+        let known = visit.store.machines()?;
+        if let Some(number) = machine
+            && !known.iter().any(|machine| machine.number == number)
+        {
+            return Err(Refusal::missing(format!("there is no machine {number}"))
+                .nearest(vec![(visit.href("machines"), "machines".into())]));
+        }
+        Ok(Window {
+            machine: machine.and_then(|number| u32::try_from(number).ok()),
+            from,
+            to,
+        })
+    }
+
+    /// By when the code was committed, as on the axis; where that is not known, by when it was measured.
+    fn holds(&self, point: &TrendPoint) -> bool {
+        let at = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
+        self.machine.is_none_or(|machine| machine == point.machine)
+            && self.from.is_none_or(|from| at >= from)
+            && self.to.is_none_or(|to| at <= to)
+    }
+}
+
+/// Leaves the oldest of very many points out of the tables, and says so.
+fn shorten_points(document: &mut Document) {
+    let mut left_out = 0;
+    document.for_each_table(&mut |table| {
+        if table.name == "points" && table.rows.len() > ROWS {
+            left_out += table.rows.len() - ROWS;
+            table.rows.drain(..table.rows.len() - ROWS);
+        }
+    });
+    if left_out > 0 {
+        let words = format!(
+            "{left_out} points, the oldest ones, are drawn and not listed: a table has {ROWS} rows. 'from' and 'to' choose others; \
+             the page as JSON or CSV has all."
+        );
+        document.blocks.insert(0, Block::Note(words));
+    }
 }
 
 /// A history as it is, but for its series.
@@ -116,6 +207,11 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
         ..Field::default()
     };
     let usual = (String::new(), "the usual one".to_owned());
+    let machines = visit.store.machines()?.into_iter().map(|machine| {
+        let title = machine.machine.title().to_owned();
+        (machine.number.to_string(), title)
+    });
+    let any = std::iter::once((String::new(), "any".to_owned()));
     let branches = branches.into_iter().map(|name| (name.clone(), name));
     let set = NAMES.iter().filter_map(|name| {
         let value = visit.query.get(name)?;
@@ -138,6 +234,9 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
                 "",
                 std::iter::once(usual).chain(branches).collect(),
             ),
+            field("machine", "", any.chain(machines).collect()),
+            field("from", "2026-03-01", Vec::new()),
+            field("to", "2026-03-31", Vec::new()),
             field("space", "", spaces.to_vec()),
         ],
     })

@@ -26,6 +26,7 @@ pub(super) use value::{Given, given};
 
 use row::Rows;
 use std::fmt;
+use std::time::Duration;
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,16 @@ impl Database {
             }
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.insert(statement, rows),
+        }
+    }
+
+    /// The file, if it is one.
+    #[cfg(test)]
+    pub fn sqlite(&self) -> Option<&Sqlite> {
+        match self {
+            Database::Sqlite(file) => Some(file),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(_) => None,
         }
     }
 
@@ -162,6 +173,28 @@ impl Database {
             Database::Sqlite(file) => file.data_version(),
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.data_version(),
+        }
+    }
+
+    /// Hears of changes at once from now on, where that can be.
+    pub fn listen(&self) -> Result<(), Error> {
+        match self {
+            Database::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.listen(),
+        }
+    }
+
+    /// Waits for a change, or until it is worth asking for one; at most for some time.
+    pub fn await_change(&self, most: Duration) -> Result<(), Error> {
+        match self {
+            Database::Sqlite(_) => {
+                // A file tells nobody; it is asked by a pragma that reads one page of memory.
+                std::thread::sleep(most.min(Duration::from_millis(250)));
+                Ok(())
+            }
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.await_change(most),
         }
     }
 

@@ -4,6 +4,7 @@
 //! passwords are in `address.rs`, the tables in `tables.rs`, errors in `words.rs`.
 
 mod address;
+mod listen;
 mod tables;
 mod words;
 
@@ -40,6 +41,10 @@ pub(in crate::store) struct Postgres {
     config: Config,
     line: RefCell<Line>,
     is_read_only: Cell<bool>,
+    /// The schema of whose changes it hears.
+    listens_to: RefCell<Option<String>>,
+    /// How often it has heard of some.
+    heard: Cell<i64>,
 }
 
 /// The connection of the moment.
@@ -48,6 +53,8 @@ struct Line {
     /// By their texts, and for how many rows.
     prepared: HashMap<(&'static str, usize), postgres::Statement>,
     is_in_transaction: bool,
+    /// Whether those who listen are told at its end.
+    is_writing: bool,
 }
 
 impl Postgres {
@@ -60,6 +67,8 @@ impl Postgres {
         let server = Postgres {
             line: RefCell::new(connect(&config).map_err(Error::explain)?),
             is_read_only: Cell::new(false),
+            listens_to: RefCell::default(),
+            heard: Cell::new(0),
             config,
         };
         let kind = server.kind(schema::STEPS.len()).map_err(Error::explain)?;
@@ -133,12 +142,6 @@ impl Postgres {
         self.attempt(|client| Ok(client.batch_execute(READ_ONLY)?))
     }
 
-    /// The number of the next transaction that changes something, in any of the server's schemas.
-    pub(super) fn data_version(&self) -> Result<i64, Error> {
-        let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
-        self.attempt(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))
-    }
-
     #[cfg(test)]
     pub(super) fn batch(&self, text: &str) -> Result<(), Error> {
         self.attempt(|client| Ok(client.batch_execute(text)?))
@@ -170,7 +173,11 @@ impl Postgres {
             })?;
             Ok(())
         })
-        .inspect(|()| self.line.borrow_mut().is_in_transaction = true)
+        .inspect(|()| {
+            let mut line = self.line.borrow_mut();
+            line.is_in_transaction = true;
+            line.is_writing = purpose == Purpose::Writing;
+        })
         .or_else(|error| {
             // Waiting for the lock may have ended with an error inside of the transaction.
             self.roll_back()?;
@@ -180,7 +187,12 @@ impl Postgres {
 
     pub(super) fn commit(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
-        line.client.batch_execute("COMMIT")?;
+        let end = if line.is_writing {
+            listen::COMMIT_AND_NOTIFY
+        } else {
+            "COMMIT"
+        };
+        line.client.batch_execute(end)?;
         line.is_in_transaction = false;
         Ok(())
     }
@@ -212,6 +224,11 @@ impl Postgres {
                 if self.is_read_only.get() {
                     line.client.batch_execute(READ_ONLY)?;
                 }
+                if self.listens_to.borrow().is_some() {
+                    // Whatever was said meanwhile was not heard.
+                    line.client.batch_execute(listen::LISTEN)?;
+                    self.heard.set(self.heard.get() + 1);
+                }
                 work(&mut line)
             }
             result => result,
@@ -233,6 +250,7 @@ fn connect(config: &Config) -> Result<Line, Error> {
         client,
         prepared: HashMap::new(),
         is_in_transaction: false,
+        is_writing: false,
     })
 }
 

@@ -36,6 +36,8 @@ fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
         let server = Postgres {
             line: RefCell::new(connect(&config).unwrap()),
             is_read_only: Cell::new(false),
+            listens_to: std::cell::RefCell::default(),
+            heard: Cell::new(0),
             config,
         };
         server.migrate(&schema::STEPS[..version]).unwrap();

@@ -184,6 +184,17 @@ impl Sqlite {
         Ok(self.connection.execute_batch(text)?)
     }
 
+    /// How many instructions SQLite needs for all rows of a query.
+    #[cfg(test)]
+    pub fn steps(&self, statement: &'static Statement, given: &[Given<'_>]) -> Result<i32, Error> {
+        let mut prepared = self.prepare(statement)?;
+        prepared.0.reset_status(rusqlite::StatementStatus::VmStep);
+        let mut rows = prepared.query(given)?;
+        while rows.next()?.is_some() {}
+        drop(rows);
+        Ok(prepared.0.get_status(rusqlite::StatementStatus::VmStep))
+    }
+
     /// How SQLite would perform a statement, a line for each table.
     #[cfg(test)]
     pub(super) fn plan(&self, statement: &Statement) -> Result<Vec<String>, Error> {

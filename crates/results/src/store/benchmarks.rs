@@ -1,0 +1,194 @@
+//! What was measured, by name: benchmarks and their cases.
+//!
+//! A list takes as long after a hundred thousand sessions as after a thousand: sessions are counted so far and no further.
+//! Start at [`Store::benchmarks`].
+
+use super::Store;
+use super::browse::count;
+use super::database::{Error, Row, Statement, given, sql};
+
+/// Sessions of a benchmark are counted up to one before this.
+const COUNTED: i64 = 1_001;
+
+/// A benchmark that has a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBenchmark {
+    /// `group/name`.
+    pub name: String,
+    /// How many cases it has.
+    pub cases: usize,
+    /// How many sessions measured it; `None` if more than a thousand did.
+    pub sessions: Option<usize>,
+    /// The newest of them.
+    pub newest: i64,
+    /// When its last run in that session ended, in milliseconds since the Unix epoch.
+    pub ended_unix_ms: i64,
+}
+
+/// A case that has a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredCase {
+    /// Its id.
+    pub id: String,
+    /// How many sessions measured it; `None` if more than a thousand did.
+    pub sessions: Option<usize>,
+    /// The newest of them.
+    pub newest: i64,
+    /// How many runs it has in all of them, or in the newest thousand.
+    pub runs: usize,
+}
+
+impl Store {
+    /// All benchmarks with a run, by name.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
+        self.rows(benchmarks_statement(), given![COUNTED], |row| {
+            Ok(StoredBenchmark {
+                name: row.get(0)?,
+                cases: count(row, 1)?,
+                sessions: counted(row, 2)?,
+                newest: row.get(3)?,
+                ended_unix_ms: row.get(4)?,
+            })
+        })
+    }
+
+    /// The cases of a benchmark that have a run, the newest first.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn cases_of(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
+        self.rows(cases_statement(), given![COUNTED, benchmark], |row| {
+            Ok(StoredCase {
+                id: row.get(0)?,
+                sessions: counted(row, 1)?,
+                newest: row.get(2)?,
+                runs: count(row, 3)?,
+            })
+        })
+    }
+}
+
+/// All benchmarks. Each part looks into an index at one place, or goes along one for so long as is counted.
+fn benchmarks_statement() -> &'static Statement {
+    sql!(
+        "SELECT name, measured,
+                (SELECT count(*) FROM (SELECT 1 FROM benchmark_session
+                 WHERE benchmark = name LIMIT $1) AS counted),
+                newest,
+                (SELECT max(ended_unix_ms) FROM session_case
+                 JOIN benchmark_case AS own ON own.number = session_case.benchmark_case
+                 WHERE own.benchmark = name AND session_case.session = newest)
+         FROM (SELECT benchmark AS name, count(DISTINCT id) AS measured,
+                      (SELECT max(session) FROM benchmark_session
+                       WHERE benchmark = known.benchmark) AS newest
+               FROM benchmark_case AS known
+               WHERE EXISTS (SELECT 1 FROM session_case WHERE benchmark_case = known.number)
+               GROUP BY benchmark) AS listed
+         WHERE newest IS NOT NULL ORDER BY name COLLATE {{binary}}"
+    )
+}
+
+/// The cases of a benchmark, likewise.
+fn cases_statement() -> &'static Statement {
+    sql!(
+        "SELECT id, CAST(sum(sessions) AS BIGINT), max(newest), CAST(sum(runs) AS BIGINT)
+         FROM (SELECT id, number,
+                      (SELECT max(session) FROM session_case
+                       WHERE benchmark_case = known.number) AS newest,
+                      (SELECT count(*) FROM (SELECT 1 FROM session_case
+                       WHERE benchmark_case = known.number LIMIT $1) AS counted) AS sessions,
+                      (SELECT sum(runs) FROM (SELECT runs FROM session_case
+                       WHERE benchmark_case = known.number
+                       ORDER BY session DESC LIMIT $1) AS newer) AS runs
+               FROM benchmark_case AS known WHERE benchmark = $2) AS measured
+         WHERE newest IS NOT NULL GROUP BY id ORDER BY max(newest) DESC, min(number)"
+    )
+}
+
+/// A number of sessions, unless it is one more than is counted.
+fn counted(row: Row<'_>, at: usize) -> Result<Option<usize>, Error> {
+    let known = count(row, at)?;
+    Ok((known < COUNTED as usize).then_some(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::SessionFilter;
+    use crate::store::back_end_tests::places;
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Session, State};
+
+    /// What SQLite does to answer what the pages of benchmarks ask.
+    fn steps(store: &Store) -> i32 {
+        let file = store.database.sqlite().unwrap();
+        let all = file.steps(benchmarks_statement(), given![COUNTED]);
+        let cases = file.steps(cases_statement(), given![COUNTED, "g/fill"]);
+        all.unwrap() + cases.unwrap()
+    }
+
+    #[test]
+    fn a_list_of_benchmarks_takes_as_long_after_many_sessions_as_after_few() {
+        let mut store = Store::in_memory().unwrap();
+        let mut insert_up_to = |number: usize| {
+            while store.newest_number().unwrap() < number as i64 {
+                let id = format!("s{}", store.newest_number().unwrap());
+                let story = Story::fixed(&["a"], 1).case("g/fill n=1", |_, _| 1.0);
+                let session = Session {
+                    id,
+                    state: State::Imported,
+                    ..story.session()
+                };
+                store.insert(&session).unwrap();
+            }
+            let found = store.benchmarks().unwrap();
+            let cases = store.cases_of("g/fill").unwrap();
+            assert_eq!(found[0].newest, number as i64);
+            assert_eq!(found[0].sessions, cases[0].sessions);
+            (found[0].sessions, steps(&store))
+        };
+        assert_eq!(insert_up_to(300).0, Some(300));
+        let (sessions, few) = insert_up_to(1_100);
+        assert_eq!(sessions, None, "more than a thousand are not counted");
+        assert_eq!(insert_up_to(1_400), (None, few), "not a step more");
+    }
+
+    #[test]
+    fn a_benchmark_is_of_the_sessions_that_have_a_run_of_it() {
+        for place in places() {
+            let mut store = place.open();
+            for (id, case) in [
+                ("a", "g/fill n=1"),
+                ("b", "g/fill n=2"),
+                ("c", "g/copy n=1"),
+            ] {
+                let story = Story::fixed(&["x"], 1).case(case, |_, _| 1.0);
+                let session = Session {
+                    id: id.into(),
+                    state: State::Imported,
+                    ..story.session()
+                };
+                store.insert(&session).unwrap();
+            }
+            let listed = |store: &Store| -> Vec<(String, usize, Option<usize>, i64)> {
+                let all = store.benchmarks().unwrap().into_iter();
+                all.map(|one| (one.name, one.cases, one.sessions, one.newest))
+                    .collect()
+            };
+            let fill =
+                |cases, sessions, newest| ("g/fill".to_owned(), cases, Some(sessions), newest);
+            let copy = ("g/copy".to_owned(), 1, Some(1), 3);
+            assert_eq!(listed(&store), [copy.clone(), fill(2, 2, 2)]);
+            let of_fill = SessionFilter {
+                benchmark: Some("g/fill".into()),
+                ..SessionFilter::default()
+            };
+            assert_eq!(store.selected_numbers(&of_fill, 9).unwrap(), [2, 1]);
+            store.delete(2).unwrap();
+            assert_eq!(listed(&store), [copy, fill(1, 1, 1)]);
+        }
+    }
+}

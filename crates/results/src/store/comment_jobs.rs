@@ -1,0 +1,347 @@
+//! What a server has still to say on pull requests by itself: whether a project wants that, and for which sessions it is owed.
+//!
+//! A row is entered together with the session that it is about, so that nothing is forgotten when the server is killed;
+//! several servers over one store claim rows from each other. What is said is decided elsewhere. Start at
+//! [`Store::set_forge`].
+
+use super::Store;
+use super::database::{Database, Error, Row, given, sql};
+use super::read::from_json;
+use serde::{Deserialize, Serialize};
+use speedwell_model::Origin;
+
+/// Where pull requests of a project are, and what is said there. The token is in a file, and in no table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgeSetting {
+    /// Kind, server, owner and name, such as `gitea:https://forge.example/owner/name`.
+    pub repository: String,
+    /// The file that holds the token.
+    pub token_file: String,
+    /// What comment and status are called, where a pull request has several.
+    pub check: String,
+    /// Options of the comparison with their values, as on the command line.
+    pub options: Vec<(String, String)>,
+}
+
+/// What became of something that is to be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// It is to be said.
+    Waiting,
+    /// The forge will not have it, whenever it is asked.
+    Refused,
+    /// It is said.
+    Said,
+}
+
+impl Said {
+    const NAMES: [(Said, &str); 3] = [
+        (Said::Waiting, "waiting"),
+        (Said::Refused, "refused"),
+        (Said::Said, "said"),
+    ];
+
+    fn name(self) -> &'static str {
+        let known = Said::NAMES.iter().find(|(state, _)| *state == self);
+        known.map_or("waiting", |(_, name)| name)
+    }
+
+    fn of(name: &str) -> Said {
+        let known = Said::NAMES.iter().find(|(_, known)| *known == name);
+        known.map_or(Said::Waiting, |(state, _)| *state)
+    }
+}
+
+/// Something to be said on a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentJob {
+    /// The number of the pull request.
+    pub pull: String,
+    /// The head that it is about.
+    pub revision: String,
+    /// The newest session of it; `None` while that is arriving.
+    pub session: Option<i64>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Not tried again before, in milliseconds since the Unix epoch.
+    pub next_unix_ms: i64,
+    /// What became of it.
+    pub state: Said,
+    /// Why the last attempt failed.
+    pub reason: Option<String>,
+}
+
+/// The name of the setting.
+const FORGE: &str = "forge";
+
+/// How long a row is left to the server that claimed it, in milliseconds.
+const CLAIM_MS: i64 = 120_000;
+
+impl Store {
+    /// Where the server comments on pull requests; `None` where it does not.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn forge(&self) -> anyhow::Result<Option<ForgeSetting>> {
+        let found = forge(&self.database).map_err(|error| self.explain(error))?;
+        found.map(|text| from_json(&text)).transpose()
+    }
+
+    /// Has the server comment there, or nowhere. What was refused before is tried again.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
+        let text = setting.map(serde_json::to_string).transpose()?;
+        self.change(|file| {
+            match &text {
+                Some(text) => file.execute(
+                    sql!(
+                        "INSERT INTO setting (name, value) VALUES ($1, $2)
+                         ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+                    ),
+                    given![FORGE, text],
+                )?,
+                None => file.execute(sql!("DELETE FROM setting WHERE name = $1"), given![FORGE])?,
+            };
+            let again = sql!(
+                "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
+                 WHERE state = 'refused'"
+            );
+            file.execute(again, given![])?;
+            Ok(())
+        })
+    }
+
+    /// Notes that a session of a pull request is arriving, if the server comments there.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn owe_pending(&mut self, origin: &Origin, now_unix_ms: i64) -> anyhow::Result<()> {
+        self.change(|file| Ok(owe(file, Some(origin), None, now_unix_ms)?))
+    }
+
+    /// What is to be said, or was said, on a pull request.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn comment_job(&self, pull: &str) -> anyhow::Result<Option<CommentJob>> {
+        let sql = sql!(
+            "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
+             FROM comment_job WHERE pull = $1"
+        );
+        self.first_row(sql, given![pull], job_of)
+    }
+
+    /// Whether something may be said now.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn owes_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
+        Ok(next(&self.database, now_unix_ms)
+            .map_err(|error| self.explain(error))?
+            .is_some())
+    }
+
+    /// Claims the next thing to be said, until the claim ends.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
+        self.change(|file| {
+            let Some(job) = next(file, now_unix_ms)? else {
+                return Ok(None);
+            };
+            file.execute(
+                sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2"),
+                given![now_unix_ms + CLAIM_MS, &job.pull],
+            )?;
+            Ok(Some(job))
+        })
+    }
+
+    /// Keeps what became of an attempt, and ends the claim. What has come since stays to be said.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn settle_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
+        self.change(|file| {
+            file.execute(
+                sql!(
+                    "UPDATE comment_job SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4
+                     WHERE pull = $5 AND revision = $6
+                     AND session IS NOT DISTINCT FROM CAST($7 AS BIGINT)"
+                ),
+                given![
+                    job.state.name(),
+                    job.attempts,
+                    job.next_unix_ms,
+                    &job.reason,
+                    &job.pull,
+                    &job.revision,
+                    job.session,
+                ],
+            )?;
+            file.execute(
+                sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1"),
+                given![&job.pull],
+            )?;
+            Ok(())
+        })
+    }
+}
+
+/// Enters what a session has to say on its pull request, in the place of what was to be said there before. A session that is
+/// arriving has nothing to say of a revision of which another one is here.
+pub(super) fn owe(
+    file: &Database,
+    origin: Option<&Origin>,
+    session: Option<i64>,
+    now_unix_ms: i64,
+) -> Result<(), Error> {
+    let Some(origin) = origin else {
+        return Ok(());
+    };
+    let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty()) else {
+        return Ok(());
+    };
+    if forge(file)?.is_none() {
+        return Ok(());
+    }
+    let sql = sql!(
+        "INSERT INTO comment_job (pull, revision, session, added_unix_ms) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (pull) DO UPDATE SET revision = excluded.revision, session = excluded.session,
+             added_unix_ms = excluded.added_unix_ms, attempts = 0, next_unix_ms = 0,
+             state = 'waiting', reason = NULL
+         WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
+    );
+    file.execute(sql, given![pull, &origin.revision, session, now_unix_ms])?;
+    Ok(())
+}
+
+fn forge(file: &Database) -> Result<Option<String>, Error> {
+    let sql = sql!("SELECT value FROM setting WHERE name = $1");
+    file.first(sql, given![FORGE], |row| row.get(0))
+}
+
+/// The oldest thing that may be said now.
+fn next(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
+    // A claim too far ahead was made before the clock was put back.
+    let sql = sql!(
+        "SELECT pull, revision, session, attempts, next_unix_ms, state, reason FROM comment_job
+         WHERE state = 'waiting' AND next_unix_ms <= $1
+         AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $2)
+         ORDER BY attempts, added_unix_ms, pull COLLATE {{binary}} LIMIT 1"
+    );
+    file.first(sql, given![now_unix_ms, now_unix_ms + 2 * CLAIM_MS], job_of)
+}
+
+fn job_of(row: Row<'_>) -> Result<CommentJob, Error> {
+    Ok(CommentJob {
+        pull: row.get(0)?,
+        revision: row.get(1)?,
+        session: row.get(2)?,
+        attempts: row.get(3)?,
+        next_unix_ms: row.get(4)?,
+        state: Said::of(row.text(5)?),
+        reason: row.get(6)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::back_end_tests::places;
+    use crate::store::{Digest, Sender};
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Session, State};
+
+    fn session(id: &str, revision: &str) -> Session {
+        Session {
+            id: id.to_owned(),
+            state: State::Imported,
+            origin: Some(Origin {
+                revision: revision.to_owned(),
+                pull: Some("12".into()),
+                ..Origin::default()
+            }),
+            ..Story::fixed(&["a"], 1).session()
+        }
+    }
+
+    fn push(store: &mut Store, session: &Session, at: i64) {
+        let sender = Sender {
+            token: None,
+            at_unix_ms: at,
+        };
+        let digest = Digest::of(session.id.as_bytes());
+        store.take_in(session, digest, (1, 1), &sender).unwrap();
+    }
+
+    fn setting() -> ForgeSetting {
+        ForgeSetting {
+            repository: "gitea:https://forge.example/o/n".into(),
+            token_file: "/etc/token".into(),
+            check: "compare".into(),
+            options: vec![("threshold".into(), "5%".into())],
+        }
+    }
+
+    #[test]
+    fn a_pushed_session_owes_a_comment_where_that_is_wished_and_one_server_says_it() {
+        for place in places() {
+            let mut store = place.open();
+            push(&mut store, &session("a", "r1"), 1);
+            assert_eq!(store.comment_job("12").unwrap(), None, "nobody wished it");
+            store.set_forge(Some(&setting())).unwrap();
+            assert_eq!(store.forge().unwrap(), Some(setting()));
+            push(&mut store, &session("b", "r2"), 2);
+            let mut other = place.open();
+            let job = store.claim_comment(10).unwrap().unwrap();
+            assert_eq!((job.session, &*job.revision), (Some(2), "r2"));
+            assert_eq!(other.claim_comment(10).unwrap(), None, "it is claimed");
+            // A server that was killed claims for a while only.
+            assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
+            let done = CommentJob {
+                state: Said::Said,
+                ..job
+            };
+            store.settle_comment(&done).unwrap();
+            assert!(!store.owes_comments(i64::MAX / 2).unwrap());
+        }
+    }
+
+    #[test]
+    fn what_comes_while_something_is_said_is_said_afterwards() {
+        for place in places() {
+            let mut store = place.open();
+            store.set_forge(Some(&setting())).unwrap();
+            let pending = session("a", "r1").origin.unwrap();
+            store.owe_pending(&pending, 1).unwrap();
+            let first = store.claim_comment(2).unwrap().unwrap();
+            assert_eq!(first.session, None, "it is arriving");
+            push(&mut store, &session("a", "r1"), 3);
+            store.owe_pending(&pending, 4).unwrap();
+            let refused = CommentJob {
+                state: Said::Refused,
+                reason: Some("no right".into()),
+                ..first
+            };
+            store.settle_comment(&refused).unwrap();
+            let second = store.claim_comment(5).unwrap().unwrap();
+            assert_eq!((second.session, second.state), (Some(1), Said::Waiting));
+            let refused = CommentJob {
+                state: Said::Refused,
+                reason: Some("no right".into()),
+                ..second
+            };
+            store.settle_comment(&refused).unwrap();
+            assert_eq!(store.comment_job("12").unwrap(), Some(refused));
+            assert_eq!(store.claim_comment(6).unwrap(), None);
+            store.set_forge(Some(&setting())).unwrap();
+            assert!(store.owes_comments(7).unwrap(), "another token may do");
+            store.set_forge(None).unwrap();
+            assert_eq!(store.forge().unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Loads that are being carried out: how far each is, for those who watch. Their sessions come when they are over.
+//!
+//! A row goes with its process: one whose process was killed is left out, and removed by the next load. Start at
+//! [`Store::begin_load`].
+
+use super::Store;
+use super::database::{Row, given, sql};
+use super::read::from_json;
+use serde::{Deserialize, Serialize};
+use speedwell_process::Identity;
+
+/// How far a load is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadProgress {
+    /// The words of the command.
+    pub command: Vec<String>,
+    /// Which load of the command it is, from 1.
+    pub load: usize,
+    /// Milliseconds since its start, its warm-up included.
+    pub elapsed_ms: u64,
+    /// How long it takes, its warm-up included; `None` if it ends otherwise.
+    pub planned_ms: Option<u64>,
+    /// How many requests it sends; `None` if it ends otherwise.
+    pub planned_requests: Option<u64>,
+    /// Whether it is in its warm-up.
+    pub is_warmup: bool,
+    /// Requests begun, since the end of the warm-up or so far within it.
+    pub attempted: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+    /// Good answers a second, of about the last seconds, the newest last.
+    pub rates: Vec<f64>,
+    /// Half of the last good answers came in this time, in nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// And 99 of 100.
+    pub p99_ns: Option<u64>,
+}
+
+/// A load with what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveLoad {
+    /// Its number among those that are being carried out.
+    pub number: i64,
+    /// When its command began, in milliseconds since the Unix epoch.
+    pub begun_unix_ms: i64,
+    /// When something of it was heard last.
+    pub at_unix_ms: i64,
+    /// How far it is.
+    pub progress: LoadProgress,
+}
+
+impl Store {
+    /// Notes that this process carries out loads; removes what killed ones left. Gives its number.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
+        let text = serde_json::to_string(progress)?;
+        let gone: Vec<i64> = self
+            .loads()?
+            .into_iter()
+            .filter(|(_, is_gone)| *is_gone)
+            .map(|(load, _)| load.number)
+            .collect();
+        let gone = serde_json::to_string(&gone)?;
+        let own = Identity::own();
+        self.change(|file| {
+            file.execute(
+                sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}"),
+                given![&gone],
+            )?;
+            Ok(file.one(
+                sql!(
+                    "INSERT INTO live_load (machine, boot, numbering, pid, started_ticks,
+                         begun_unix_ms, at_unix_ms, progress)
+                     VALUES ($1, $2, $3, $4, $5, $6, $6, $7) RETURNING number"
+                ),
+                given![
+                    &own.machine,
+                    &own.boot,
+                    &own.numbering,
+                    own.pid,
+                    own.started_ticks,
+                    now_unix_ms,
+                    &text,
+                ],
+            )?)
+        })
+    }
+
+    /// Keeps how far it is.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn keep_load(
+        &mut self,
+        number: i64,
+        progress: &LoadProgress,
+        now_unix_ms: i64,
+    ) -> anyhow::Result<()> {
+        let text = serde_json::to_string(progress)?;
+        self.change(|file| {
+            file.execute(
+                sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3"),
+                given![now_unix_ms, &text, number],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Notes that it is over.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
+        self.change(|file| {
+            let sql = sql!("DELETE FROM live_load WHERE number = $1");
+            file.execute(sql, given![number])?;
+            Ok(())
+        })
+    }
+
+    /// Loads that are being carried out, the newest first.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
+        let all = self.loads()?.into_iter();
+        Ok(all
+            .filter(|(_, is_gone)| !is_gone)
+            .map(|(load, _)| load)
+            .collect())
+    }
+
+    /// All of them, with whether their processes are gone.
+    fn loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
+        let sql = sql!(
+            "SELECT machine, boot, numbering, pid, started_ticks, number, begun_unix_ms, at_unix_ms,
+                    progress FROM live_load ORDER BY number DESC"
+        );
+        let read = |row: Row<'_>| {
+            let process = Identity {
+                machine: row.get(0)?,
+                boot: row.get(1)?,
+                numbering: row.get(2)?,
+                pid: row.get(3)?,
+                started_ticks: row.get(4)?,
+            };
+            let times: [i64; 2] = [row.get(6)?, row.get(7)?];
+            Ok((process, row.get(5)?, times, row.get(8)?))
+        };
+        let rows: Vec<(Identity, i64, [i64; 2], String)> = self.rows(sql, given![], read)?;
+        rows.into_iter()
+            .map(|(process, number, [begun_unix_ms, at_unix_ms], text)| {
+                let load = LiveLoad {
+                    number,
+                    begun_unix_ms,
+                    at_unix_ms,
+                    progress: from_json(&text)?,
+                };
+                Ok((load, process.has_ended() == Some(true)))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::back_end_tests::places;
+
+    #[test]
+    fn a_load_is_seen_while_it_lasts_and_no_longer_than_its_process() {
+        for place in places() {
+            let mut store = place.open();
+            let mut progress = LoadProgress {
+                command: vec!["load".into(), "http://localhost/".into()],
+                load: 1,
+                planned_ms: Some(10_000),
+                ..LoadProgress::default()
+            };
+            let number = store.begin_load(&progress, 5).unwrap();
+            progress.elapsed_ms = 1_000;
+            progress.rates.push(1234.5);
+            store.keep_load(number, &progress, 1_005).unwrap();
+            let viewer = Store::open_to_view(&place.path()).unwrap();
+            let seen = viewer.live_loads().unwrap();
+            assert_eq!(seen.len(), 1);
+            assert_eq!((seen[0].begun_unix_ms, seen[0].at_unix_ms), (5, 1_005));
+            assert_eq!(seen[0].progress, progress);
+            // The process of the row was killed, as far as can be seen.
+            store
+                .database
+                .batch("UPDATE live_load SET started_ticks = 1")
+                .unwrap();
+            assert_eq!(viewer.live_loads().unwrap(), []);
+            let second = store.begin_load(&progress, 9).unwrap();
+            assert_eq!(store.loads().unwrap().len(), 1, "the killed one is removed");
+            store.end_load(second).unwrap();
+            assert_eq!(viewer.live_loads().unwrap(), []);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+CREATE TABLE comment_job (                     -- what the server has still to say on a pull request
+    pull TEXT PRIMARY KEY,                     -- its number
+    revision TEXT NOT NULL,                    -- the head that it is about
+    session INTEGER REFERENCES session ON DELETE CASCADE,  -- the newest one of it; absent while that is arriving
+    added_unix_ms INTEGER NOT NULL,
+    claimed_until_unix_ms INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_unix_ms INTEGER NOT NULL DEFAULT 0,   -- not before
+    state TEXT NOT NULL DEFAULT 'waiting',     -- waiting, refused, said
+    reason TEXT                                -- why the last attempt failed
+) STRICT, WITHOUT ROWID;
+CREATE INDEX comment_job_by_session ON comment_job (session);
+
+CREATE TABLE benchmark_session (               -- which sessions have a run of a benchmark
+    benchmark TEXT NOT NULL,
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    PRIMARY KEY (benchmark, session)
+) STRICT, WITHOUT ROWID;
+INSERT INTO benchmark_session
+SELECT DISTINCT benchmark, session FROM session_case
+JOIN benchmark_case ON benchmark_case.number = session_case.benchmark_case;
+CREATE INDEX benchmark_session_by_session ON benchmark_session (session);
+CREATE INDEX benchmark_case_by_benchmark ON benchmark_case (benchmark);
+CREATE TRIGGER benchmark_measured AFTER INSERT ON session_case BEGIN
+    INSERT INTO benchmark_session
+    SELECT benchmark, new.session FROM benchmark_case WHERE number = new.benchmark_case
+    ON CONFLICT DO NOTHING;
+END;
+-- Where the session goes as a whole, its rows go with it.
+CREATE TRIGGER benchmark_unmeasured AFTER DELETE ON session_case
+WHEN EXISTS (SELECT 1 FROM session WHERE number = old.session) BEGIN
+    DELETE FROM benchmark_session
+    WHERE session = old.session
+    AND benchmark = (SELECT benchmark FROM benchmark_case WHERE number = old.benchmark_case)
+    AND NOT EXISTS (SELECT 1 FROM session_case AS other
+                    JOIN benchmark_case AS its ON its.number = other.benchmark_case
+                    WHERE other.session = old.session
+                    AND its.benchmark = benchmark_session.benchmark);
+END;
+
+CREATE TABLE live_load (                       -- a load that is being carried out; its session comes when it is over
+    number INTEGER PRIMARY KEY,
+    machine TEXT,                              -- of the process, as in recorder
+    boot TEXT,
+    numbering TEXT,
+    pid INTEGER NOT NULL,
+    started_ticks INTEGER,
+    begun_unix_ms INTEGER NOT NULL,
+    at_unix_ms INTEGER NOT NULL,               -- of the last sign of life
+    progress TEXT NOT NULL                     -- JSON
+) STRICT;

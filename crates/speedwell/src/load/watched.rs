@@ -1,0 +1,116 @@
+//! The course of a load for those who watch it in a browser: kept in the store once a second, by a thread that the load never
+//! waits for. Start at [`Watched::begin`].
+
+use speedwell_load::pace::Stop;
+use speedwell_process::unix_ms;
+use speedwell_results::store::{LoadProgress, Store};
+use speedwell_runner::load::Snapshot;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often it is kept.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Rates that are kept: a minute of them.
+const RATES: usize = 60;
+
+/// What is told of the loads of one command; dropping it says that they are over.
+#[derive(Debug)]
+pub struct Watched {
+    progress: LoadProgress,
+    told: Option<SyncSender<LoadProgress>>,
+    keeper: Option<JoinHandle<()>>,
+    last: Instant,
+    /// Since it was kept last.
+    ok: u64,
+    ns: u64,
+}
+
+impl Watched {
+    /// Nothing is kept in the first second of a load. What cannot be kept is not seen, and measured all the same.
+    pub fn begin(path: PathBuf, command: Vec<String>) -> Watched {
+        let (told, heard) = sync_channel(1);
+        let keeper = std::thread::spawn(move || keep(&path, &heard));
+        Watched {
+            progress: LoadProgress {
+                command,
+                ..LoadProgress::default()
+            },
+            told: Some(told),
+            keeper: Some(keeper),
+            last: Instant::now(),
+            ok: 0,
+            ns: 0,
+        }
+    }
+
+    /// A load begins, which ends so.
+    pub fn next(&mut self, stop: &Stop) {
+        self.progress = LoadProgress {
+            command: std::mem::take(&mut self.progress.command),
+            load: self.progress.load + 1,
+            planned_ms: stop.after_ns.map(|ns| ns / 1_000_000),
+            planned_requests: stop.after_requests,
+            ..LoadProgress::default()
+        };
+        // A store is not opened, and perhaps made, while a load begins.
+        self.last = Instant::now();
+    }
+
+    /// Takes a look in.
+    pub fn look(&mut self, snapshot: &Snapshot) {
+        self.ok += snapshot.tick.ok;
+        self.ns += snapshot.interval_ns;
+        // The medians of several short times cannot be joined; the last one is shown.
+        self.progress.p50_ns = snapshot.tick.p50_ns.or(self.progress.p50_ns);
+        self.progress.p99_ns = snapshot.tick.p99_ns.or(self.progress.p99_ns);
+        if self.last.elapsed() < KEPT || self.ns == 0 {
+            return;
+        }
+        let rate = self.ok as f64 / (self.ns as f64 / 1e9);
+        (self.ok, self.ns) = (0, 0);
+        let progress = &mut self.progress;
+        progress.rates.push(rate);
+        if progress.rates.len() > RATES {
+            progress.rates.remove(0);
+        }
+        progress.elapsed_ms = snapshot.at_ns / 1_000_000;
+        progress.is_warmup = snapshot.is_warmup;
+        progress.attempted = snapshot.attempted;
+        progress.errors = snapshot.errors;
+        self.tell();
+    }
+
+    fn tell(&mut self) {
+        self.last = Instant::now();
+        if let Some(told) = &self.told {
+            // A store that is slower than this misses a look.
+            let _ = told.try_send(self.progress.clone());
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        drop(self.told.take());
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+fn keep(path: &std::path::Path, heard: &Receiver<LoadProgress>) {
+    let Ok(first) = heard.recv() else { return };
+    let Ok(mut store) = Store::open(path) else {
+        return;
+    };
+    let Ok(number) = store.begin_load(&first, unix_ms()) else {
+        return;
+    };
+    for progress in heard {
+        let _ = store.keep_load(number, &progress, unix_ms());
+    }
+    let _ = store.end_load(number);
+}

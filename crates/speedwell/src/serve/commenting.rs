@@ -1,0 +1,337 @@
+//! What a server says on pull requests by itself: one comment and one status for each, after a session of it was pushed.
+//!
+//! What is owed lies in the store, so a server that is killed goes on where it was, and a forge that is away is tried again.
+//! What is said of a comparison is decided in `pull_answer.rs`. Start at [`keep_saying`].
+
+use super::forge::{options_of, place, token};
+use super::lookups::{LOOKUPS, comparison};
+use crate::pull_answer::{self, Answer};
+use crate::status;
+use anyhow::{Context, bail};
+use speedwell_analysis as analysis;
+use speedwell_forge::{Client, Error, Posted, State, Status};
+use speedwell_model::{Origin, Session, short_revision};
+use speedwell_process::unix_ms;
+use speedwell_report::mark_calibrated;
+use speedwell_report::sources::Labelled;
+use speedwell_results::store::{
+    CommentJob, ForgeSetting, PostedComment, Said, SessionFilter, Store,
+};
+use speedwell_serve::Stopper;
+use speedwell_web::{Site, Source};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How soon a pushed session is noticed.
+const NOTICED: Duration = Duration::from_millis(100);
+/// How often is looked for what another server took in, or what is to be tried again.
+const LOOKED: Duration = Duration::from_secs(5);
+/// After the first attempt that failed; doubled each time.
+const FIRST_WAIT_MS: i64 = 60_000;
+const LONGEST_WAIT_MS: i64 = 3_600_000;
+/// Sessions of a pull request by which is known which of its revisions follow each other.
+const SESSIONS: usize = 200;
+
+/// Says what is owed until the server stops. Links lead to the public address.
+pub fn keep_saying(site: Arc<Site>, stopper: Stopper, public_url: Option<String>) {
+    std::thread::spawn(move || {
+        let mut seen = 0;
+        let mut looked: Option<Instant> = None;
+        while !stopper.is_stopped() {
+            let arrived = site.arrived();
+            if arrived != seen || looked.is_none_or(|last| last.elapsed() >= LOOKED) {
+                seen = arrived;
+                say_all(&site, public_url.as_deref());
+                looked = Some(Instant::now());
+            }
+            std::thread::sleep(NOTICED);
+        }
+    });
+}
+
+/// Says what every project owes. What goes wrong with a store is said by its pages, and tried again.
+fn say_all(site: &Site, public_url: Option<&str>) {
+    for (project, _) in site.projects().unwrap_or_default() {
+        let setting = project.exists().then(|| {
+            project.read(|store| {
+                let is_owed = store.owes_comments(unix_ms())?;
+                Ok(store.forge()?.filter(|_| is_owed))
+            })
+        });
+        let Some(Ok(Some(setting))) = setting else {
+            continue;
+        };
+        let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
+        let teller = Teller {
+            site,
+            project: &project.name,
+            setting: &setting,
+            link,
+        };
+        if let Err(why) = teller.say_what_is_owed(project.path()) {
+            status::warn(&format!("Comments of '{}': {why:#}.", project.name));
+        }
+    }
+}
+
+/// Speaks for one project.
+struct Teller<'a> {
+    site: &'a Site,
+    project: &'a str,
+    setting: &'a ForgeSetting,
+    link: Option<String>,
+}
+
+impl Teller<'_> {
+    fn say_what_is_owed(&self, path: &Path) -> anyhow::Result<()> {
+        let mut store = Store::open(path)?;
+        while let Some(job) = store.claim_comment(unix_ms())? {
+            let done = self.say(&mut store, &job);
+            let result = match &done {
+                Ok(()) => "done".to_owned(),
+                Err(why) => format!("{why:#}"),
+            };
+            let pull = format!("{}#{}", self.setting.repository, job.pull);
+            self.site.note_own(self.project, "comment", &pull, &result);
+            if done.is_err() {
+                status::warn(&format!("No comment on {pull}: {result}."));
+            }
+            store.settle_comment(&settled(job, done.err()))?;
+        }
+        Ok(())
+    }
+
+    /// Says it on the forge.
+    fn say(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
+        let place = place(&self.setting.repository, &job.pull)?;
+        let token = token(Path::new(&self.setting.token_file))?;
+        let client = Client::new(place.clone(), token);
+        let Some(number) = job.session else {
+            let words = "measured; the results are arriving";
+            return Ok(client.set_status(&self.status(job, State::Pending, words))?);
+        };
+        let mut answer = self.answer(store, number);
+        answer.stamp.revision.clone_from(&job.revision);
+        let page = self.page(job);
+        if let Some(page) = &page {
+            answer
+                .body
+                .push_str(&pull_answer::leads_to("all figures", page));
+        }
+        let text = speedwell_forge::Text {
+            marker: format!("speedwell:{}:{}", self.project, self.setting.check),
+            stamp: answer.stamp.clone(),
+            body: answer.body.clone(),
+        };
+        let known = parents(store, &job.pull)?;
+        let posted = client.comment(&text, &|one, other| order(&known, one, other))?;
+        if matches!(posted, Posted::Created(_) | Posted::Edited(_)) {
+            store.keep_comment(&PostedComment {
+                forge: place.forge.to_string(),
+                repository: place.repository.clone(),
+                pull: job.pull.clone(),
+                revision: job.revision.clone(),
+                posted_unix_ms: unix_ms(),
+                text: answer.body,
+            })?;
+        }
+        client.set_status(&self.status(job, answer.state, &answer.description))?;
+        Ok(())
+    }
+
+    fn page(&self, job: &CommentJob) -> Option<String> {
+        let link = self.link.as_ref()?;
+        Some(format!("{link}/pulls/{}", job.pull))
+    }
+
+    fn status(&self, job: &CommentJob, state: State, description: &str) -> Status {
+        Status {
+            revision: job.revision.clone(),
+            context: format!("speedwell/{}", self.setting.check),
+            state,
+            description: description.to_owned(),
+            link: self.page(job),
+        }
+    }
+
+    /// The comparison of a session with its base, or why there is none.
+    fn answer(&self, store: &mut Store, number: i64) -> Answer {
+        let options = options_of(self.setting);
+        let compared = comparison(&options).and_then(|comparison| {
+            let found = sources(store, number)?;
+            let labelled: Vec<Labelled<'_>> = found
+                .iter()
+                .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
+                .collect();
+            let sessions = found.iter().map(|one| &one.session);
+            let settings = comparison.settings(&[], None);
+            pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
+                mark_calibrated(findings, sessions, store);
+            })
+        });
+        compared.unwrap_or_else(pull_answer::not_compared)
+    }
+}
+
+/// What is compared: the variants of a session, or it with the newest one of its base on the same machine.
+fn sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Source>> {
+    let session = store.session(number)?;
+    if session.variants.len() > 1 {
+        return (LOOKUPS.sources)(store, &[format!("@{number}")]);
+    }
+    let base = base(store, &session)?;
+    let other = store.overview(base)?.and_then(|session| session.origin);
+    let [old, new] =
+        [other.as_ref(), session.origin.as_ref()].map(|origin| origin.map_or("?", Origin::short));
+    let mut found = (LOOKUPS.sources)(store, &[format!("@{base}"), format!("@{number}")])?;
+    if let [first, second] = &mut found[..]
+        && old != new
+    {
+        first.label = old.to_owned();
+        second.label = new.to_owned();
+    }
+    Ok(found)
+}
+
+/// The newest session of the revision that a session is based on, from the same machine.
+fn base(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
+    let base = session
+        .origin
+        .as_ref()
+        .and_then(|origin| origin.base.clone());
+    let Some(base) = base else {
+        bail!("the session does not say which revision it is based on");
+    };
+    let number = session.number.context("the session has no number")?;
+    if store.machine_of(number)?.is_none() {
+        // Whoever took it in has not come so far yet.
+        store.keep_points(number, &analysis::points(session))?;
+    }
+    let filter = SessionFilter {
+        machine: Some(store.machine_of(number)?.context("nothing was measured")?),
+        revision: Some(base.clone()),
+        ..SessionFilter::default()
+    };
+    let measured = store.selected(&filter, SESSIONS)?;
+    // One that is itself of a pull request may have been measured with other options.
+    let whole = measured
+        .iter()
+        .filter(|one| one.runs > 0 && one.number != number);
+    let found = whole
+        .clone()
+        .find(|one| (one.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()));
+    let found = found.or_else(|| whole.clone().next());
+    let found = found.with_context(|| {
+        format!(
+            "base {} was not measured on this machine",
+            short_revision(&base)
+        )
+    })?;
+    Ok(found.number)
+}
+
+/// Which revisions of a pull request follow which.
+fn parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
+    let filter = SessionFilter {
+        pull: Some(pull.to_owned()),
+        ..SessionFilter::default()
+    };
+    let sessions = store.selected(&filter, SESSIONS)?;
+    let origins = sessions.into_iter().filter_map(|session| session.origin);
+    Ok(origins
+        .map(|origin| (origin.revision, origin.parents))
+        .collect())
+}
+
+/// Which of two revisions is newer, where sessions say that one leads to the other.
+fn order(parents: &HashMap<String, Vec<String>>, one: &str, other: &str) -> Option<Ordering> {
+    let leads_to = |from: &str, to: &str| {
+        let mut waiting = vec![from];
+        let mut seen: Vec<&str> = Vec::new();
+        while let Some(revision) = waiting.pop() {
+            if revision == to {
+                return true;
+            }
+            if !seen.contains(&revision) {
+                seen.push(revision);
+                let own = parents.get(revision).into_iter().flatten();
+                waiting.extend(own.map(String::as_str));
+            }
+        }
+        false
+    };
+    match (leads_to(one, other), leads_to(other, one)) {
+        (true, true) => Some(Ordering::Equal),
+        (true, false) => Some(Ordering::Greater),
+        (false, true) => Some(Ordering::Less),
+        (false, false) => None,
+    }
+}
+
+/// What became of it. A forge that was away is tried again, ever more seldom; what it refused is not, until something changes.
+fn settled(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
+    let Some(failure) = failure else {
+        return CommentJob {
+            state: Said::Said,
+            reason: None,
+            ..job
+        };
+    };
+    let forge = failure.downcast_ref::<Error>();
+    let is_passing = matches!(forge, Some(Error::Unreachable { .. }));
+    let wait = FIRST_WAIT_MS.saturating_mul(1 << job.attempts.min(10));
+    CommentJob {
+        state: if is_passing {
+            Said::Waiting
+        } else {
+            Said::Refused
+        },
+        attempts: job.attempts + 1,
+        next_unix_ms: unix_ms() + wait.min(LONGEST_WAIT_MS),
+        reason: Some(format!("{failure:#}").replace("\nhint: ", "; ")),
+        ..job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_tell_which_revision_follows_which() {
+        let known: HashMap<String, Vec<String>> = [("c", "b"), ("b", "a")]
+            .map(|(one, parent)| (one.to_owned(), vec![parent.to_owned()]))
+            .into();
+        assert_eq!(order(&known, "c", "a"), Some(Ordering::Greater));
+        assert_eq!(order(&known, "b", "c"), Some(Ordering::Less));
+        assert_eq!(order(&known, "b", "b"), Some(Ordering::Equal));
+        assert_eq!(order(&known, "x", "a"), None, "another line of work");
+    }
+
+    #[test]
+    fn a_forge_that_is_away_is_asked_again_and_one_that_refuses_is_not() {
+        let job = CommentJob {
+            pull: "12".into(),
+            revision: "a".into(),
+            session: Some(1),
+            attempts: 0,
+            next_unix_ms: 0,
+            state: Said::Waiting,
+            reason: None,
+        };
+        let away = Error::Unreachable {
+            place: "o/n#12".into(),
+            what: "write a comment",
+            reason: "status 502".into(),
+        };
+        let again = settled(job.clone(), Some(away.into()));
+        assert_eq!((again.state, again.attempts), (Said::Waiting, 1));
+        assert!(again.next_unix_ms > unix_ms());
+        let refused = settled(job.clone(), Some(anyhow::anyhow!("no token")));
+        assert_eq!(refused.state, Said::Refused);
+        assert_eq!(settled(job, None).state, Said::Said);
+    }
+}

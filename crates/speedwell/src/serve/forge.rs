@@ -1,0 +1,192 @@
+//! `speedwell serve forge`: where the server comments on the pull requests of a project by itself.
+//!
+//! Whoever may type on the machine of the server decides that, and nobody else: neither a page nor a session can name
+//! another place. Start at [`run`].
+
+use super::backup::of_project;
+use super::lookups::comparison;
+use super::token::{TokenStore, note};
+use crate::{Status, status};
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::{Args, Subcommand};
+use speedwell_forge::{Misplaced, Place, Token};
+use speedwell_results::store::{ForgeSetting, Store};
+use speedwell_web::project_name;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf, absolute};
+
+/// Have the server comment on pull requests by itself, when sessions of them are pushed
+///
+/// After a session of a pull request has arrived, it is compared with one of the revision that the pull request is based on,
+/// measured on the same machine. One comment is kept up to date, and the status 'speedwell/CHECK' of the commit is set.
+#[derive(Debug, Args)]
+pub struct ForgeArgs {
+    #[command(subcommand)]
+    command: ForgeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ForgeCommand {
+    Set(Box<SetArgs>),
+    /// Show where that is; status 1 where it is nowhere
+    Show(ShowArgs),
+    /// End it; what was said stays
+    Remove(ShowArgs),
+}
+
+/// Say where the pull requests of a project are
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell serve forge set github:owner/name --token-file /etc/speedwell/github.token --project core
+  speedwell serve forge set gitea:https://forge.example/owner/name --token-file forge.token --fail-on worse --threshold 2%")]
+struct SetArgs {
+    /// The repository: github:OWNER/NAME, gitlab:GROUP/NAME, gitea:https://HOST/OWNER/NAME; a server of one's own is named
+    /// as for Gitea
+    #[arg(value_name = "REPOSITORY")]
+    repository: String,
+    /// A file with the token, which nobody but the server's user may read; it is read anew for each comment
+    #[arg(long, value_name = "FILE")]
+    token_file: PathBuf,
+    /// What comment and status are called
+    #[arg(long, value_name = "NAME", default_value = "compare")]
+    check: String,
+    /// When the status is a failure: worse, unclear or never [default: never]
+    #[arg(long, value_name = "WHEN")]
+    fail_on: Option<String>,
+    /// The smallest change that matters, as for 'compare'
+    #[arg(long, value_name = "PCT")]
+    threshold: Option<String>,
+    #[command(flatten)]
+    project: ShowArgs,
+}
+
+/// Of which project.
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// Which project [default: the first]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    #[command(flatten)]
+    store: TokenStore,
+}
+
+impl ShowArgs {
+    /// The tables of the project, and what the audit is in.
+    fn open(&self) -> anyhow::Result<(Store, Store)> {
+        let path = self.store.path()?;
+        // The project of the tables of the start goes by their name as well.
+        let own = project_name(&path);
+        let named = self.project.as_deref().filter(|name| *name != own);
+        Ok((of_project(&path, named)?, Store::open(&path)?))
+    }
+}
+
+/// Does what the words ask for.
+///
+/// # Errors
+/// The store cannot be written, or the words name no repository.
+pub fn run(args: &ForgeArgs) -> anyhow::Result<Status> {
+    match &args.command {
+        ForgeCommand::Set(args) => set(args),
+        ForgeCommand::Show(args) => show(args),
+        ForgeCommand::Remove(args) => remove(args),
+    }
+}
+
+fn set(args: &SetArgs) -> anyhow::Result<Status> {
+    place(&args.repository, "1")?;
+    ensure!(!args.check.trim().is_empty(), "a check needs a name");
+    let file = absolute(&args.token_file)?;
+    match token(&file) {
+        Err(why) if file.exists() => return Err(why),
+        Err(_) => status::warn(&format!(
+            "There is no '{}' yet: nothing is said before the server can read it.",
+            file.display()
+        )),
+        Ok(_) => {}
+    }
+    let given = [("fail-on", &args.fail_on), ("threshold", &args.threshold)];
+    let options: Vec<(String, String)> = given
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+        .collect();
+    let setting = ForgeSetting {
+        repository: args.repository.clone(),
+        token_file: file
+            .to_str()
+            .context("the name of the token's file is no text")?
+            .to_owned(),
+        check: args.check.clone(),
+        options,
+    };
+    comparison(&options_of(&setting))?;
+    let (mut tables, mut first) = args.project.open()?;
+    tables.set_forge(Some(&setting))?;
+    note(&mut first, "forge set", &setting.repository)?;
+    status::note(&format!(
+        "the server comments on pull requests of {} when sessions of them are pushed",
+        setting.repository
+    ));
+    Ok(Status::DONE)
+}
+
+fn show(args: &ShowArgs) -> anyhow::Result<Status> {
+    let (tables, _) = args.open()?;
+    let Some(setting) = tables.forge()? else {
+        status::note("the server does not comment on pull requests of this project");
+        return Ok(Status::NO);
+    };
+    println!("{}", serde_json::to_string_pretty(&setting)?);
+    Ok(Status::DONE)
+}
+
+fn remove(args: &ShowArgs) -> anyhow::Result<Status> {
+    let (mut tables, mut first) = args.open()?;
+    let Some(setting) = tables.forge()? else {
+        bail!("the server does not comment on pull requests of this project");
+    };
+    tables.set_forge(None)?;
+    note(&mut first, "forge remove", &setting.repository)?;
+    status::note("the server comments there no longer; what it has said stays");
+    Ok(Status::DONE)
+}
+
+/// Options of a comparison, as they are read.
+pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
+    let options = setting.options.iter();
+    options
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+/// A pull request of a repository.
+///
+/// # Errors
+/// The words name none, or a server to which a token would go in the open.
+pub fn place(repository: &str, pull: &str) -> anyhow::Result<Place> {
+    let place = format!("{repository}#{pull}").parse::<Place>();
+    place.map_err(|why| match why {
+        Misplaced::Form(_) => anyhow!(
+            "'{repository}' names no repository\nhint: github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
+        ),
+        Misplaced::InTheOpen(_) => why.into(),
+    })
+}
+
+/// The token in a file, if nobody else may read that.
+///
+/// # Errors
+/// It cannot be read, is empty, or is open to others.
+pub fn token(file: &Path) -> anyhow::Result<Token> {
+    let named = file.display();
+    let data = fs::metadata(file).with_context(|| format!("cannot read the token in '{named}'"))?;
+    ensure!(
+        data.permissions().mode() & 0o077 == 0,
+        "the token in '{named}' can be read by others\nhint: chmod 600 '{named}'"
+    );
+    let text = fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read the token in '{named}'"))?;
+    ensure!(!text.trim().is_empty(), "there is no token in '{named}'");
+    Ok(Token::new(text))
+}

@@ -1,0 +1,233 @@
+//! Comments and statuses that the server sets by itself on pull requests of made-up forges, after sessions were pushed.
+
+use super::back_ends::{Place, on_both};
+use super::busy::wait_until;
+use super::fake_forge::{Fake, Fault};
+use super::project::Project;
+use super::push::{core, lines};
+use super::team_server::Server;
+use serde_json::json;
+use speedwell_fixtures::Story;
+use speedwell_forge::Forge;
+use speedwell_model::{Origin, Session, State};
+use speedwell_results::store::{Digest, Said};
+use std::os::unix::fs::PermissionsExt;
+
+on_both! {
+    a_pushed_session_is_answered_on_its_pull_request_on_every_forge
+    what_is_not_comparable_is_said_and_never_that_nothing_changed
+    a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so
+}
+
+const BASE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const HEAD: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+const NEXT: &str = "cccccccccccccccccccccccccccccccccccccccc";
+
+/// A session of one revision; `pull` is its pull request, and how much slower it is.
+fn session(id: &str, revision: &str, parent: &str, pull: Option<f64>) -> Session {
+    let factor = pull.unwrap_or(1.0);
+    let mut session = Story::fixed(&["default"], 8)
+        .noisy("misc/copy.js n=1", 0.01, move |_| factor)
+        .session();
+    session.id = id.to_owned();
+    session.state = State::Complete;
+    session.origin = Some(Origin {
+        revision: revision.to_owned(),
+        parents: vec![parent.to_owned()],
+        base: pull.map(|_| BASE.to_owned()),
+        pull: pull.map(|_| "12".to_owned()),
+        ..Origin::default()
+    });
+    session
+}
+
+/// A server whose project comments on a forge, with the options of the command that says so.
+fn commenting(project: &Project, place: &Place, forge: &Fake, options: &[&str]) -> Server {
+    let server = Server::of(project, place);
+    let token = project.path("forge.token");
+    std::fs::write(&token, "secret\n").unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let repository = format!("{}:{}/owner/name", forge.forge, forge.address);
+    let db = place.path();
+    let mut words = vec!["serve", "forge", "set", &repository];
+    words.extend(["--token-file", "forge.token", "--project", "core"]);
+    words.extend(["--db", db.to_str().unwrap()]);
+    words.extend(options);
+    let said = project.run(&words).expect_status(0);
+    assert!(!said.stderr.contains("secret"), "{}", said.stderr);
+    server
+}
+
+fn push(server: &Server, session: &Session) {
+    let text = lines(session);
+    let path = format!("{}?sha256={}", session.id, Digest::of(&text));
+    server.ask("PUT", &path, &text).expect(201, "stored");
+}
+
+/// The only comment, once its second line names the revision.
+fn comment_about(forge: &Fake, revision: &str) -> String {
+    let stamp = format!("<!-- measured {revision} at ");
+    wait_until(|| {
+        let comments = forge.comments();
+        let is_about = |body: &str| body.contains(&stamp);
+        comments.iter().any(|comment| is_about(&comment.body))
+    });
+    let comments = forge.comments();
+    assert_eq!(comments.len(), 1, "{comments:#?}");
+    comments[0].body.clone()
+}
+
+fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place) {
+    // Each forge once on a file; a server of its own for each would say the same of PostgreSQL.
+    let forges = match place {
+        Place::File(_) => &[Forge::GitHub, Forge::GitLab, Forge::Gitea][..],
+        _ => &[Forge::Gitea],
+    };
+    for kind in forges {
+        let (project, forge) = (Project::new(), Fake::of(*kind));
+        let own = Place::file();
+        let place = if matches!(place, Place::File(_)) {
+            &own
+        } else {
+            place
+        };
+        let options = ["--fail-on", "worse", "--threshold", "5%"];
+        let server = commenting(&project, place, &forge, &options);
+        push(&server, &session("a-1", BASE, "0", None));
+        push(&server, &session("b-1", HEAD, BASE, Some(0.7)));
+        let comment = comment_about(&forge, HEAD);
+        assert!(comment.starts_with("<!-- speedwell:core:compare -->\n"));
+        assert!(comment.contains("worse"), "{comment}");
+        assert!(comment.contains("bbbbbbbbbb"), "{comment}");
+        wait_until(|| !forge.statuses().is_empty());
+        let status = &forge.statuses()[0];
+        assert!(
+            ["failed", "failure"].contains(&status["state"].as_str().unwrap()),
+            "{status}"
+        );
+
+        // The next revision is said in the same comment, and an older one that comes late is not.
+        push(&server, &session("b-2", NEXT, HEAD, Some(1.0)));
+        let second = comment_about(&forge, NEXT);
+        assert!(!second.contains("**1 worse"), "{second}");
+        push(&server, &session("b-3", HEAD, BASE, Some(0.7)));
+        wait_until(|| forge.statuses().len() == 3);
+        assert_eq!(comment_about(&forge, NEXT), second);
+        assert_eq!(forge.foreign_tokens(), 0, "each request has the token");
+
+        let kept = core(place).comments("12").unwrap();
+        assert_eq!(kept.len(), 2, "what was said stays known");
+        assert_eq!(kept[0].revision, NEXT);
+        let page = server
+            .try_ask("GET", "/core/pulls/12.md", &[], b"")
+            .unwrap();
+        assert!(page.body.to_string().contains("The comment, as posted"));
+    }
+}
+
+fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &Place) {
+    let (project, forge) = (Project::new(), Fake::of(Forge::Gitea));
+    let server = commenting(&project, place, &forge, &[]);
+    // In parts, so that it is known to be arriving first.
+    let text = lines(&session("b-1", HEAD, BASE, Some(1.0)));
+    let text = String::from_utf8(text).unwrap();
+    let (header, rest) = text.split_once('\n').unwrap();
+    let header = format!("{header}\n");
+    server
+        .ask("PUT", "b-1", header.as_bytes())
+        .expect(200, "arriving");
+    wait_until(|| forge.statuses().len() == 1);
+    assert_eq!(forge.statuses()[0]["state"], "pending");
+    assert_eq!(forge.comments().len(), 0);
+    server
+        .ask("PATCH", "b-1?at=1", rest.as_bytes())
+        .expect(200, "arriving");
+    let end =
+        json!({"lines": text.lines().count(), "sha256": Digest::of(text.as_bytes()).to_string()});
+    let end = end.to_string();
+    server
+        .ask("POST", "b-1/finish", end.as_bytes())
+        .expect(201, "stored");
+    let comment = comment_about(&forge, HEAD);
+    assert!(
+        comment.contains("**not compared: base aaaaaaaaaa was not measured on this machine"),
+        "{comment}"
+    );
+    wait_until(|| forge.statuses().len() == 2);
+    assert_eq!(forge.statuses()[1]["state"], "error");
+}
+
+fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(place: &Place) {
+    let (project, forge) = (Project::new(), Fake::of(Forge::Gitea));
+    let other = Fake::of(Forge::Gitea);
+    let server = commenting(&project, place, &forge, &[]);
+    forge.redirect_to(&other.address);
+    push(&server, &session("b-1", HEAD, BASE, Some(1.0)));
+    let refused = || {
+        let job = core(place).comment_job("12").unwrap();
+        job.is_some_and(|job| job.state == Said::Refused)
+    };
+    wait_until(refused);
+    assert_eq!(other.requests(), 0, "the token stays here");
+    let page = || {
+        let answer = server
+            .try_ask("GET", "/core/pulls/12.md", &[], b"")
+            .unwrap();
+        answer.body.to_string()
+    };
+    assert!(
+        page().contains("leads elsewhere, and the token stays here"),
+        "{}",
+        page()
+    );
+
+    // Another setting, and what was refused is said; a token that others can read is none.
+    let db = place.path();
+    let db = db.to_str().unwrap();
+    let token = project.path("forge.token");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let repository = format!("gitea:{}/owner/name", other.address);
+    let set = [
+        "serve",
+        "forge",
+        "set",
+        &repository,
+        "--token-file",
+        "forge.token",
+    ];
+    let set = [&set[..], &["--project", "core", "--db", db]].concat();
+    project
+        .run(&set)
+        .expect_status(2)
+        .expect_stderr(&["can be read by others", "hint: chmod 600"]);
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+    other.fail_next(Fault::Status(502));
+    project.run(&set).expect_status(0);
+    comment_about(&other, HEAD);
+    let show = ["serve", "forge", "show", "--project", "core", "--db", db];
+    let shown = project.run(&show).expect_status(0).json();
+    assert_eq!(shown["repository"], json!(repository));
+    let remove = ["serve", "forge", "remove", "--project", "core", "--db", db];
+    project.run(&remove).expect_status(0);
+    project.run(&show).expect_status(1);
+}
+
+#[test]
+fn only_a_place_that_keeps_the_token_secret_can_be_named() {
+    let project = Project::new().with("forge.token", "secret\n");
+    for (repository, words) in [
+        ("gitea:http://forge.example/o/n", "is not encrypted"),
+        ("forge.example/o/n", "names no repository"),
+        ("github:o/n#12", "names no repository"),
+    ] {
+        let set = [
+            "serve",
+            "forge",
+            "set",
+            repository,
+            "--token-file",
+            "forge.token",
+        ];
+        project.run(&set).expect_status(2).expect_stderr(&[words]);
+    }
+}

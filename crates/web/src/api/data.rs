@@ -1,0 +1,185 @@
+//! Figures for programs that want no page: series and points, what a gate says, tokens and the audit.
+//!
+//! Everything is asked of the store with a limit, and says whether there is more.
+
+use super::call::Call;
+use super::problem::Problem;
+use super::reply;
+use crate::page::MOST_RUNS;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use speedwell_results::store::{Store, StoredPoint};
+
+type Answer = Result<Response<Body>, Problem>;
+
+/// Points of an answer, unless another number is asked for; and at most.
+const POINTS: usize = 1_000;
+const MOST_POINTS: usize = 10_000;
+
+/// Lines of the audit.
+const LINES: usize = 200;
+
+/// What the options of a gate are called.
+const OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
+
+/// All series of the project.
+pub fn series(call: &Call<'_>) -> Answer {
+    call.read_query()?.check(&[])?;
+    let project = call.site.project(call.project())?;
+    let series = project.read(|store| Ok(store.series()?))?;
+    let rows = series.iter().map(|series| {
+        let metric = &series.key.metric;
+        json!({
+            "number": series.number,
+            "case": series.key.case,
+            "variant": series.key.variant,
+            "metric": metric.name,
+            "unit": metric.unit,
+            "better": metric.better,
+            "primary": series.is_primary,
+        })
+    });
+    let rows: Vec<Value> = rows.collect();
+    Ok(reply(StatusCode::OK, &json!({"series": rows})))
+}
+
+/// The newest points of a series.
+pub fn points(call: &Call<'_>) -> Answer {
+    let query = call.read_query()?;
+    query.check(&["series", "most"])?;
+    let Some(series) = query.number("series")? else {
+        return Err(
+            Problem::bad("which series?").hint("?series=NUMBER, of those at PROJECT/series")
+        );
+    };
+    let most = match query.number("most")? {
+        None => POINTS,
+        Some(most) => usize::try_from(most)
+            .ok()
+            .filter(|most| (1..=MOST_POINTS).contains(most))
+            .ok_or_else(|| Problem::bad(format!("'most' is a number from 1 to {MOST_POINTS}")))?,
+    };
+    let project = call.site.project(call.project())?;
+    let mut points = project.read(|store| Ok(store.newest_points(series, most + 1)?))?;
+    let is_more = points.len() > most;
+    if is_more {
+        points.remove(0);
+    }
+    let points: Vec<Value> = points.iter().map(point).collect();
+    let body = json!({"series": series, "points": points, "more": is_more});
+    Ok(reply(StatusCode::OK, &body))
+}
+
+fn point(stored: &StoredPoint) -> Value {
+    let point = &stored.point;
+    json!({
+        "session": stored.session,
+        "at_unix_ms": stored.at_unix_ms,
+        "machine": stored.machine,
+        "value": point.value,
+        "low": point.interval.map(|ends| ends.0),
+        "high": point.interval.map(|ends| ends.1),
+        "runs": point.runs,
+        "kind": point.kind.name(),
+        "dirty": point.is_dirty,
+    })
+}
+
+/// What `speedwell compare --fail-on` would end with.
+pub fn gate(call: &Call<'_>) -> Answer {
+    let query = call.read_query()?;
+    query.check(&[
+        "base", "with", OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3],
+    ])?;
+    let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
+        return Err(Problem::bad("which sessions?").hint("?base=@prev&with=@latest"));
+    };
+    let options = OPTIONS.map(|name| (name, query.get(name)));
+    let mut options: Vec<(&str, &str)> = options
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
+    if query.get("fail-on").is_none() {
+        options.push(("fail-on", "worse"));
+    }
+    let project = call.site.project(call.project())?;
+    let words = [base.to_owned(), with.to_owned()];
+    let said = project.read(|store| {
+        Ok(check_size(call, store, &words)
+            .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
+    })?;
+    let said = said.map_err(|problem| match problem.status {
+        StatusCode::INTERNAL_SERVER_ERROR => Problem {
+            status: StatusCode::BAD_REQUEST,
+            ..problem
+        },
+        _ => problem,
+    })?;
+    Ok(reply(
+        StatusCode::OK,
+        &json!({"status": said.status, "words": said.words}),
+    ))
+}
+
+/// Refuses what would take too long.
+fn check_size(call: &Call<'_>, store: &Store, words: &[String]) -> Result<(), Problem> {
+    let mut runs = 0;
+    for word in words {
+        let plain = word.split("::").next().unwrap_or_default();
+        let plain = plain.split('[').next().unwrap_or_default();
+        let number = (call.site.lookups.session)(store, plain).map_err(|error| Problem {
+            status: StatusCode::NOT_FOUND,
+            ..Problem::from(error)
+        })?;
+        runs += store.overview(number)?.map_or(0, |session| session.runs);
+    }
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    let words = format!("{runs} runs are too many; at most {MOST_RUNS} are compared here");
+    Err(Problem::bad(words).too_large())
+}
+
+/// The tokens, of which nothing shown is secret.
+pub fn tokens(call: &Call<'_>) -> Answer {
+    call.read_query()?.check(&[])?;
+    let tokens = call.site.first.read(|store| Ok(store.tokens()?))?;
+    let rows = tokens.iter().map(|token| {
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+        json!({
+            "id": token.id,
+            "name": token.name,
+            "scopes": scopes,
+            "project": token.project,
+            "branches": token.branches,
+            "machines": token.machines,
+            "created_unix_ms": token.created_unix_ms,
+            "expires_unix_ms": token.expires_unix_ms,
+            "used_unix_ms": token.used_unix_ms,
+            "revoked_unix_ms": token.revoked_unix_ms,
+        })
+    });
+    let rows: Vec<Value> = rows.collect();
+    Ok(reply(StatusCode::OK, &json!({"tokens": rows})))
+}
+
+/// The newest lines of the audit.
+pub fn audit(call: &Call<'_>) -> Answer {
+    call.read_query()?.check(&[])?;
+    let lines = call.site.first.read(|store| Ok(store.audit(LINES)?))?;
+    let rows = lines.iter().map(|line| {
+        json!({
+            "at_unix_ms": line.at_unix_ms,
+            "who": line.who,
+            "token": line.token,
+            "address": line.address,
+            "project": line.project,
+            "what": line.what,
+            "subject": line.subject,
+            "result": line.result,
+        })
+    });
+    let rows: Vec<Value> = rows.collect();
+    Ok(reply(StatusCode::OK, &json!({"audit": rows})))
+}
