@@ -77,9 +77,7 @@ fn lost(part: &LoadPart) -> Option<Remark> {
 /// Whether the parts that are there are the whole: every machine counts for itself, and so does their sum.
 fn unlike(run: &LoadRun) -> Option<Remark> {
     let there = || run.parts.iter().filter(|part| part.lost.is_none());
-    if there().next().is_none() {
-        return None;
-    }
+    there().next()?;
     let counts = &run.measured.totals.outcomes;
     let sum = |of: fn(&LoadPart) -> u64| there().map(of).sum::<u64>();
     let pairs = [
