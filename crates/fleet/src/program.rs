@@ -19,6 +19,20 @@ cat >"$1.$$" && chmod 700 "$1.$$" && mv "$1.$$" "$1""#;
 /// Digits of the digest that are part of a name; the whole of it is compared.
 const DIGITS: usize = 16;
 
+/// What the program without shared libraries is called, beside the one that it belongs to.
+const STATIC: &str = "speedwell-static";
+
+/// The program that other machines are sent: the one without shared libraries where it lies beside `own`, because theirs may be
+/// older than ours; else `own`.
+pub fn sendable(own: &Path) -> PathBuf {
+    let beside = own.with_file_name(STATIC);
+    if beside.is_file() {
+        beside
+    } else {
+        own.to_owned()
+    }
+}
+
 /// Has `program` on the machine, and says where it is there. One that its file names is taken as it is.
 ///
 /// # Errors
@@ -89,4 +103,20 @@ fn digest_of(file: &Path) -> Result<String> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sendable;
+
+    #[test]
+    fn the_program_without_libraries_is_sent_where_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("speedwell");
+        std::fs::write(&own, "own").unwrap();
+        assert_eq!(sendable(&own), own);
+        let beside = folder.path().join("speedwell-static");
+        std::fs::write(&beside, "static").unwrap();
+        assert_eq!(sendable(&own), beside);
+    }
 }

@@ -83,6 +83,15 @@ impl Measured {
         self.rows.extend(other.rows);
         self.rows.sort_by_key(|row| row.end_ns);
     }
+
+    /// The same, seen from a moment so much earlier, in nanoseconds: where others began before this one, its course lies there
+    /// in that of the whole.
+    pub fn delay(&mut self, later_ns: u64) {
+        self.timeline.delay(later_ns);
+        for row in &mut self.rows {
+            row.delay(later_ns);
+        }
+    }
 }
 
 /// One request, with times in nanoseconds from the start of the load, the warm-up included.
@@ -112,6 +121,21 @@ pub struct RequestRecord {
     pub wire_bytes: u64,
     /// It went over a connection that had been used before.
     pub is_reused: bool,
+}
+
+impl RequestRecord {
+    /// The same, seen from a moment so much earlier, in nanoseconds.
+    fn delay(&mut self, later_ns: u64) {
+        let known = [
+            &mut self.intended_ns,
+            &mut self.sent_ns,
+            &mut self.first_byte_ns,
+        ];
+        let known = known.into_iter().flatten();
+        for ns in known.chain([&mut self.begun_ns, &mut self.end_ns]) {
+            *ns += later_ns;
+        }
+    }
 }
 
 /// A thread that is busy for more than this share of the time is the bottleneck.
@@ -465,6 +489,17 @@ impl Timeline {
         self.warmup = self.warmup.div_ceil(2);
     }
 
+    /// The same course, seen from a moment so much earlier, in nanoseconds: to the next whole interval.
+    fn delay(&mut self, later_ns: u64) {
+        let intervals = later_ns.saturating_add(self.interval_ns / 2);
+        let intervals = intervals.checked_div(self.interval_ns).unwrap_or(0) as usize;
+        let before = std::iter::repeat_with(Tick::default).take(intervals);
+        self.ticks.splice(0..0, before);
+        if self.warmup > 0 {
+            self.warmup += intervals;
+        }
+    }
+
     /// Adds the course of another generator that began at the same time.
     pub fn merge(&mut self, other: &Timeline) {
         if self.ticks.len() < other.ticks.len() {
@@ -473,5 +508,32 @@ impl Timeline {
         for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
             mine.merge(theirs);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_that_began_later_is_moved_to_the_nearest_interval() {
+        let tick = |ok| Tick {
+            ok,
+            ..Tick::default()
+        };
+        let course = |warmup| Timeline {
+            interval_ns: 100,
+            warmup,
+            ticks: vec![tick(1), tick(2)],
+        };
+        let delayed = |warmup, later_ns| {
+            let mut own = course(warmup);
+            own.delay(later_ns);
+            let ok: Vec<u64> = own.ticks.iter().map(|tick| tick.ok).collect();
+            (own.warmup, ok)
+        };
+        assert_eq!(delayed(0, 49), (0, vec![1, 2]));
+        assert_eq!(delayed(0, 50), (0, vec![0, 1, 2]));
+        assert_eq!(delayed(1, 249), (3, vec![0, 0, 1, 2]));
     }
 }

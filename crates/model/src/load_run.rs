@@ -26,12 +26,56 @@ pub struct LoadRun {
     pub measured: Measured,
     /// The outcome of the server, if it was started for the load.
     pub server: Option<ServerOutcome>,
+    /// What each machine gave, where several sent the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<LoadPart>,
     /// Not everything that was requested was measured: a generator process or the server died.
     /// [`LoadRun::warnings`] says so in words.
     pub is_partial: bool,
     /// What a reader of the figures should know that the figures do not say, as whole sentences:
     /// a generator process died, redirects were followed, and so on.
     pub warnings: Vec<String>,
+}
+
+/// What one machine gave of a load that several sent. Times of its clock are given in ours.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadPart {
+    /// The machine's name.
+    pub machine: String,
+    /// Its identity.
+    pub id: String,
+    /// The first of its generator processes, counted over all machines from 0.
+    pub first: u32,
+    /// How many of them it had.
+    pub processes: u32,
+    /// What is to be added to its clock to have ours, in nanoseconds, before the load.
+    pub offset_ns: i64,
+    /// By how much that may be wrong, in nanoseconds.
+    pub uncertainty_ns: u64,
+    /// By how much the same differed after the load, in nanoseconds, where it could be asked again.
+    pub drift_ns: Option<i64>,
+    /// When its first generator began after the agreed moment, in nanoseconds.
+    pub began_ns: Option<i64>,
+    /// The least time of 32 attempts to connect before the load, in nanoseconds.
+    pub connect_ns: Option<u64>,
+    /// Requests that it attempted, after the warm-up.
+    pub attempted: u64,
+    /// Of these, answered well.
+    pub ok: u64,
+    /// Of these, failed.
+    pub errors: u64,
+    /// How long its part took, as [`Measured::elapsed_ns`].
+    pub elapsed_ns: u64,
+    /// Share of the time that its busiest thread was busy.
+    pub busiest: f64,
+    /// Whether that is so much that it may have been what was measured.
+    pub is_bottleneck: bool,
+    /// With a rate: the 99th percentile of its own lateness, in nanoseconds, and what it may be at most.
+    pub own_lag_p99_ns: Option<(u64, u64)>,
+    /// The network device that had most to do for its speed, and the share of its speed that was used.
+    pub link: Option<(String, f64)>,
+    /// How it ended, if not well; then figures are those of its last look, and what it measured is missing.
+    pub lost: Option<String>,
 }
 
 /// What was requested.

@@ -9,7 +9,7 @@ mod pairs;
 pub mod profile;
 mod server;
 mod trial;
-mod verify;
+pub mod verify;
 pub mod worktree;
 
 pub use execute::{Ended, Judge, Orders, execute};

@@ -75,6 +75,7 @@ fn list(labels: Option<&Labels>, output: &OutputArgs) -> Result<Status> {
 fn check(args: &CheckArgs) -> Result<Status> {
     let mut engine = Engine::of_file(&fleet_file()?);
     let own = std::env::current_exe().context("this program has no file")?;
+    let own = program::sendable(&own);
     let mut lines = Vec::new();
     for machine in chosen(&mut engine, args.labels.as_ref())? {
         let mut line = line(&machine);

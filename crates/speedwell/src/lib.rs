@@ -42,6 +42,7 @@ pub use status::Status;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
+use speedwell_measure::load::machines::worker::COMMAND as PERFORM_LOAD;
 use speedwell_runner::load::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -85,6 +86,9 @@ enum Command {
     /// Generates one part of a load.
     #[command(name = WORKER_COMMAND, hide = true)]
     LoadWorker,
+    /// Sends one machine's share of a load.
+    #[command(name = PERFORM_LOAD, hide = true)]
+    PerformLoad,
     /// Performs one run of an experiment.
     #[command(name = perform::COMMAND, hide = true)]
     PerformRun,
@@ -173,6 +177,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Serve(args) => serve::run(&args.0),
         Command::As(args) => as_tool::run(*args.0),
         Command::LoadWorker => load::work(),
+        Command::PerformLoad => load::perform(),
         Command::PerformRun => perform::run(),
         Command::PerformParcel(args) => perform::parcel(&args),
         Command::HarnessSh { shell } => {

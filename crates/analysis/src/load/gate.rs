@@ -53,6 +53,8 @@ pub enum Unknown {
     LowerBound,
     /// The limit lies between the bounds of the figure: the generator's own lateness would decide.
     Range,
+    /// A machine that sent a part of the load was lost: it was another load.
+    MachineLost,
 }
 
 /// Holds every condition against every load.
@@ -95,6 +97,12 @@ impl From<f64> for Found {
 
 fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged<'a> {
     let (quantity, known) = figure_of(condition.figure, load);
+    let is_lost = load.run.parts.iter().any(|part| part.lost.is_some());
+    let known = if is_lost {
+        Err(Unknown::MachineLost)
+    } else {
+        known
+    };
     let answer = match known {
         Err(why) => Answer::Unknown(why),
         Ok(found) => answer(condition, found),

@@ -8,10 +8,12 @@
 //! so leave out the waits that users would have had (coordinated omission, G. Tene 2013).
 
 pub mod gate;
+mod machines;
 mod remark;
 mod search;
 mod times;
 
+pub use machines::MachineLimit;
 pub use remark::{Course, Halves, Remark, Weight};
 pub use search::{
     Levels, Missed, NextRate, Pass, RateAnswer, RateRules, RateTry, Rates, levels, next, next_rate,
@@ -92,6 +94,7 @@ pub struct Generator {
 pub fn analyse(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = measured.verdict();
+    let open = open.map(|whole| machines::with_latest(whole, &run.parts));
     let trust = Trust::new(run, open);
     let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
@@ -254,6 +257,7 @@ fn remarks(findings: &LoadFindings<'_>) -> Vec<Remark> {
     if let Err(wrong) = &findings.balance {
         remarks.push(Remark::Imbalance(wrong.clone()));
     }
+    remarks.extend(machines::remarks(findings.run));
     remarks.extend(of_load(findings));
     remarks.extend(of_requests(findings));
     remarks.extend(of_generator(findings));

@@ -4,6 +4,7 @@
 //! figure in the first half and another in the second; the figure for the whole is then of neither. This is a hint, no
 //! test: the intervals of one load depend on each other.
 
+use super::MachineLimit;
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::outcomes::{ErrorClass, Imbalance};
@@ -24,6 +25,43 @@ pub enum Weight {
 pub enum Remark {
     /// The counts of outcomes do not add up.
     Imbalance(Vec<Imbalance>),
+    /// What the machines of a load counted is not what they counted together.
+    PartsUnlike {
+        /// The sum of their counts.
+        parts: u64,
+        /// The count of the whole.
+        whole: u64,
+    },
+    /// A machine that sent a part of the load was lost, and the others were stopped.
+    MachineLost {
+        /// Its name.
+        machine: String,
+        /// How it ended.
+        why: String,
+        /// Requests that it had attempted at its last look.
+        attempted: u64,
+        /// When that was, in nanoseconds from the start of the load.
+        at_ns: u64,
+    },
+    /// A machine may have been what was measured.
+    MachineLimited {
+        /// Its name.
+        machine: String,
+        /// Why.
+        limit: MachineLimit,
+    },
+    /// Machines did not begin together.
+    StartsApart {
+        /// From the first to the last, in nanoseconds.
+        ns: u64,
+    },
+    /// The clock of a machine was set in the course of the load.
+    ClockSet {
+        /// Its name.
+        machine: String,
+        /// By how much it moved against ours, in nanoseconds.
+        drift_ns: i64,
+    },
     /// No request was answered well.
     NothingAnswered,
     /// It was interrupted.
@@ -127,8 +165,11 @@ impl Remark {
     /// How much it weighs.
     pub fn weight(&self) -> Weight {
         match self {
-            Remark::Imbalance(_) => Weight::Wrong,
-            Remark::NothingAnswered
+            Remark::Imbalance(_) | Remark::PartsUnlike { .. } => Weight::Wrong,
+            Remark::MachineLost { .. }
+            | Remark::MachineLimited { .. }
+            | Remark::StartsApart { .. }
+            | Remark::NothingAnswered
             | Remark::Interrupted
             | Remark::GeneratorLimited(_)
             | Remark::RateMissed(_)
@@ -142,6 +183,7 @@ impl Remark {
             | Remark::DoubtfulFraming { .. }
             | Remark::StrayBytes { .. } => Weight::Warning,
             Remark::Accepted { .. }
+            | Remark::ClockSet { .. }
             | Remark::LengthsVary { .. }
             | Remark::Retried { .. }
             | Remark::Interim { .. }

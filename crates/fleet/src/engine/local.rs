@@ -5,6 +5,7 @@
 use super::{FleetMachine, JobId, JobState, Submitted, Work};
 use anyhow::Context;
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// Workers as processes of this machine.
@@ -79,7 +80,8 @@ impl Local {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn();
+        // Ctrl-C is ours: who is at the other end is told over the line.
+        let child = command.process_group(0).spawn();
         child.with_context(|| format!("cannot start '{program}'"))
     }
 

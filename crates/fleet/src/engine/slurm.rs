@@ -9,6 +9,7 @@ use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -205,6 +206,8 @@ impl Slurm {
             .args(self.wishes())
             .args(words);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C is ours: who is at the other end is told over the line.
+        srun.process_group(0);
         srun.stderr(Stdio::piped())
             .spawn()
             .context("cannot start 'srun'")

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use speedwell_model::quote;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -198,6 +199,8 @@ impl Ssh {
         self.ensure_known(machine)?;
         let mut line = self.line(machine, words);
         line.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C is ours: who is at the other end is told over the line.
+        line.process_group(0);
         line.stderr(Stdio::piped())
             .spawn()
             .context("cannot start 'ssh'")

@@ -4,6 +4,7 @@
 use super::order::{PLAN, PROGRAM, ROOT};
 use anyhow::{Context, ensure};
 use speedwell_fleet::bundle::{Bundle, Wanted};
+use speedwell_fleet::program;
 use speedwell_harness::plan::{Plan, Prefixes};
 use speedwell_harness::{Kind, own_program};
 use speedwell_model::{Order, Purpose};
@@ -78,7 +79,7 @@ pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
         to: PLAN.to_owned(),
     });
     wanted.push(Wanted::Program {
-        from: own_program(),
+        from: program::sendable(&own_program()),
         to: PROGRAM.to_owned(),
     });
     Bundle::gather(&wanted)

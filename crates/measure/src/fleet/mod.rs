@@ -188,7 +188,10 @@ fn next_task(machines: &[Machine]) -> u32 {
 }
 
 /// The machines that are asked for and fit, in the order of their names.
-fn chosen(known: &[FleetMachine], fleet: &FleetRequest) -> anyhow::Result<Vec<FleetMachine>> {
+pub(crate) fn chosen(
+    known: &[FleetMachine],
+    fleet: &FleetRequest,
+) -> anyhow::Result<Vec<FleetMachine>> {
     let on = fleet
         .on
         .as_ref()

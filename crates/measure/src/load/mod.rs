@@ -2,9 +2,11 @@
 //!
 //! Decides which loads follow each other in which order. It must not know how they are reported. Start at [`load`].
 
+pub mod machines;
 mod rounds;
 mod search;
 
+use machines::Generators;
 use rounds::rounds;
 pub use rounds::{LoadEvent, LoadRequest, Turn, Wish, turns};
 
@@ -31,10 +33,14 @@ pub struct Loaded {
 /// Carries out loads, until everything is known or the user ends it.
 pub fn load(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
     let mut runs = Vec::new();
-    let ended = match &request.wish {
-        Wish::Loads => rounds(request, &mut runs, tell),
-        _ => search::visits(request, &mut runs, tell),
-    };
+    let from = request.from.as_ref();
+    let ended = from
+        .map(|fleet| Generators::new(fleet, &request.specs))
+        .transpose()
+        .and_then(|mut from| match &request.wish {
+            Wish::Loads => rounds(request, &mut from, &mut runs, tell),
+            _ => search::visits(request, &mut from, &mut runs, tell),
+        });
     Loaded { runs, ended }
 }
 

@@ -1,13 +1,18 @@
 //! What loads are requested, in which order they follow each other, and how one is carried out.
 
 use super::super::SearchRequest;
+use super::machines::Generators;
+use crate::fleet::FleetRequest;
 use speedwell_analysis::load::gate::Condition;
 use speedwell_harness::plan::Shuffle;
 use speedwell_load::pace::Stop;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process as process;
-use speedwell_runner::load::{Notice, carry_out, stop_with_warmup};
+use speedwell_runner::load::{
+    LoadJob, Notice, Snapshot, carry_out, carry_out_by, stop_with_warmup,
+};
+use std::sync::atomic::AtomicBool;
 
 /// HTTP loads to be carried out.
 #[derive(Debug, Clone)]
@@ -22,6 +27,8 @@ pub struct LoadRequest {
     pub conditions: Vec<Condition>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// The machines that send them; this one if not given.
+    pub from: Option<FleetRequest>,
 }
 
 /// What is looked for.
@@ -56,12 +63,13 @@ pub enum LoadEvent<'a> {
 /// A load could not be begun.
 pub fn rounds(
     request: &LoadRequest,
+    from: &mut Option<Generators>,
     runs: &mut Vec<LoadRun>,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
     for turn in turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let mut run = carry_out_one(spec, stop_with_warmup(spec), request.seed, tell)?;
+        let mut run = carry_out_one(spec, from, stop_with_warmup(spec), request.seed, tell)?;
         (run.round, run.slot) = (turn.round, turn.slot);
         runs.push(run);
         if process::interrupted() {
@@ -74,12 +82,23 @@ pub fn rounds(
 /// One load.
 pub fn carry_out_one(
     spec: &LoadSpec,
+    from: &mut Option<Generators>,
     stop: Stop,
     seed: u64,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<LoadRun> {
     tell(LoadEvent::Begins(stop));
-    let run = carry_out(spec, seed, &mut |notice| tell(LoadEvent::Notice(notice)));
+    let mut notice = |notice: Notice<'_>| tell(LoadEvent::Notice(notice));
+    let run = match from {
+        None => carry_out(spec, seed, &mut notice),
+        Some(from) => {
+            let spec = from.whole(spec);
+            let mut send = |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)| {
+                from.send(job, stop, watch)
+            };
+            carry_out_by(&spec, seed, &mut send, &mut notice)
+        }
+    };
     tell(LoadEvent::Ended);
     run
 }

@@ -3,6 +3,7 @@
 //! It carries out one visit after the other, as the analysis says or as a list says. Which level is next is decided in
 //! `analysis`. Start at [`visits`].
 
+use super::machines::Generators;
 use super::rounds::{LoadEvent, LoadRequest, Wish, carry_out_one, turns};
 use crate::SearchRequest;
 use anyhow::ensure;
@@ -33,11 +34,13 @@ const RATES: RateRules = RateRules {
 /// A load could not be begun.
 pub fn visits(
     request: &LoadRequest,
+    from: &mut Option<Generators>,
     runs: &mut Vec<LoadRun>,
     tell: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
     let mut search = Search {
         request,
+        from,
         runs,
         tell,
     };
@@ -78,6 +81,7 @@ fn rules(request: &LoadRequest, search: &SearchRequest) -> Rules {
 /// A search in progress.
 struct Search<'a, 't> {
     request: &'a LoadRequest,
+    from: &'a mut Option<Generators>,
     runs: &'a mut Vec<LoadRun>,
     tell: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
 }
@@ -156,6 +160,7 @@ impl Search<'_, '_> {
         let tell = &mut *self.tell;
         let mut run = carry_out_one(
             &spec,
+            self.from,
             stop(&spec),
             self.request.seed,
             &mut |event| match event {

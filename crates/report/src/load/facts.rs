@@ -4,7 +4,7 @@ use crate::document::Fact;
 use crate::figure::{Uncertainty, count, duration, quantity, share, spell};
 use crate::load::words::{rate, requests, spelled_ns};
 use speedwell_analysis::load::LoadFindings;
-use speedwell_model::load_run::{LoadFacts, LoadRun, PaceFacts, ProbeFacts, StageFacts};
+use speedwell_model::load_run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
 /// The facts of one load.
 pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
@@ -31,6 +31,7 @@ pub fn facts(load: &LoadFindings<'_>) -> Vec<Fact> {
         )
     }));
     facts.push(fact("generator", generator(load)));
+    facts.extend(machines(run));
     facts.extend(warmup(run));
     facts
 }
@@ -267,6 +268,31 @@ fn generator(load: &LoadFindings<'_>) -> String {
         calls.unwrap_or_default(),
         cpu.unwrap_or_default()
     )
+}
+
+/// The machines that sent it, each with its share.
+fn machines(run: &LoadRun) -> Option<Fact> {
+    let one = |part: &LoadPart| {
+        let began = match part.began_ns {
+            Some(0) => ", began first".to_owned(),
+            Some(ns) => format!(", began {} later", spelled_ns(ns as f64, false)),
+            None => String::new(),
+        };
+        let connect = part.connect_ns.map(|ns| {
+            let least = spelled_ns(ns as f64, false);
+            format!(", connects in {least}")
+        });
+        let lost = part.lost.as_ref().map(|_| ", lost");
+        format!(
+            "{} {}{}{}{began}",
+            part.machine,
+            requests(part.attempted),
+            lost.unwrap_or_default(),
+            connect.unwrap_or_default()
+        )
+    };
+    let parts: Vec<String> = run.parts.iter().map(one).collect();
+    (!parts.is_empty()).then(|| fact("machines", parts.join("; ")))
 }
 
 fn warmup(run: &LoadRun) -> Option<Fact> {

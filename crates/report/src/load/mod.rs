@@ -59,8 +59,8 @@ pub fn document(loads: &[LoadFindings<'_>], output: &Output) -> Document {
 /// Threats to the figures, and what went wrong beside the measuring. What is true of several loads is
 /// said of the first.
 fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
-    let mut found: Vec<(&str, String, usize)> = Vec::new();
-    let mut add = |load: &LoadFindings<'_>, kind, text: String| {
+    let mut found: Vec<(String, String, usize)> = Vec::new();
+    let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
         let known = found.iter_mut().find(|(known, _, _)| *known == kind);
         match (known, loads.len()) {
             (Some((_, _, more)), _) => *more += 1,
@@ -71,13 +71,19 @@ fn warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     for load in loads {
         let grave = load.remarks.iter();
         for remark in grave.filter(|remark| remark.weight() != Weight::Note) {
-            add(load, remark_name(remark), words::sentence(remark, load));
+            let text = words::sentence(remark, load);
+            // Several machines of one load may be lost or limited.
+            let kind = match remark {
+                Remark::MachineLost { .. } | Remark::MachineLimited { .. } => text.clone(),
+                _ => remark_name(remark).to_owned(),
+            };
+            add(load, kind, text);
         }
         for text in &load.run.warnings {
-            add(load, text, text.clone());
+            add(load, text.clone(), text.clone());
         }
     }
-    let said = |(_, text, more): (&str, String, usize)| match more {
+    let said = |(_, text, more): (String, String, usize)| match more {
         0 => text,
         _ => format!("{text} (And {}.)", count(more, "more load", "more loads")),
     };
@@ -168,6 +174,11 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
 pub fn remark_name(remark: &Remark) -> &'static str {
     match remark {
         Remark::Imbalance(_) => "imbalance",
+        Remark::PartsUnlike { .. } => "parts-unlike",
+        Remark::MachineLost { .. } => "machine-lost",
+        Remark::MachineLimited { .. } => "machine-limited",
+        Remark::StartsApart { .. } => "starts-apart",
+        Remark::ClockSet { .. } => "clock-set",
         Remark::NothingAnswered => "nothing-answered",
         Remark::Interrupted => "interrupted",
         Remark::GeneratorLimited(_) => "generator-limited",

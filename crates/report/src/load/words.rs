@@ -5,7 +5,7 @@
 
 use crate::figure::{Uncertainty, count, quantity, share, spell};
 use speedwell_analysis::load::{
-    Course, Halves, LoadFindings, Quantity, Refusal, Remark, ReportedTime,
+    Course, Halves, LoadFindings, MachineLimit, Quantity, Refusal, Remark, ReportedTime,
 };
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::outcomes::Imbalance;
@@ -200,8 +200,62 @@ pub fn sentence(remark: &Remark, load: &LoadFindings<'_>) -> String {
             few(*switches_per_s),
             share(*met)
         ),
-        other => of_requests(other, load),
+        other => of_machines(other).unwrap_or_else(|| of_requests(other, load)),
     }
+}
+
+/// What concerns the machines that sent a load.
+fn of_machines(remark: &Remark) -> Option<String> {
+    Some(match remark {
+        Remark::PartsUnlike { parts, whole } => format!(
+            "ERROR OF SPEEDWELL: the machines counted {} and together {}, so no figure can be trusted. Please report it \
+             together with the JSON of this load.",
+            requests(*parts),
+            spell(*whole as f64, 0)
+        ),
+        Remark::MachineLost {
+            machine,
+            why,
+            attempted,
+            at_ns,
+        } => format!(
+            "{machine} was lost ({why}): it had attempted {} at {}, which are in no figure. The others were stopped, and what \
+             they measured is not the load that was asked for.",
+            requests(*attempted),
+            spelled_ns(*at_ns as f64, false)
+        ),
+        Remark::MachineLimited { machine, limit } => {
+            let why = match limit {
+                MachineLimit::Busy(busiest) => {
+                    format!(
+                        "a thread of it had no time to spare ({} busy)",
+                        share(*busiest)
+                    )
+                }
+                MachineLimit::Late(own, most) => format!(
+                    "it was late itself by {} at the 99th percentile, where {} would do no harm",
+                    spelled_ns(*own as f64, false),
+                    spelled_ns(*most as f64, false)
+                ),
+                MachineLimit::Link(used) => {
+                    format!("its network device used {} of its speed", share(*used))
+                }
+            };
+            format!(
+                "{machine} was at its limit: {why}. This may be the generator's figure and not the server's. Send from more \
+                 machines, or give it more processors."
+            )
+        }
+        Remark::StartsApart { ns } => format!(
+            "The machines did not begin together: the last one {} after the first, so the load grew meanwhile.",
+            spelled_ns(*ns as f64, false)
+        ),
+        Remark::ClockSet { machine, drift_ns } => format!(
+            "The clock of {machine} moved by {} against ours in the course of the load. No latency depends on it.",
+            spelled_ns(drift_ns.unsigned_abs() as f64, false)
+        ),
+        _ => return None,
+    })
 }
 
 /// What concerns requests and answers.

@@ -4,7 +4,8 @@
 //! It decides what follows what, and when a load ends before its time. Start at [`carry_out`].
 
 use super::{
-    LoadJob, LoadRun, ProbeFacts, ServerOutcome, Snapshot, Url, build, facts, processes, target,
+    Begin, LoadJob, LoadRun, ProbeFacts, Sent, ServerOutcome, Share, Snapshot, Url, build, facts,
+    processes, target,
 };
 use crate::server::{Served, shell};
 use crate::verify;
@@ -120,6 +121,23 @@ pub(super) fn server_of(spec: &LoadSpec) -> Option<Spec> {
     spec.serve.as_deref().map(shell)
 }
 
+/// Sends a load that is ready, and tells how it stands, until it is over or told to stop.
+pub type Sender<'s> =
+    dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&Snapshot)) -> anyhow::Result<Sent> + 's;
+
+/// Carries out one load that somebody else sends: its server, if there is one, is started and verified here.
+///
+/// # Errors
+/// As for [`carry_out`].
+pub fn carry_out_by(
+    spec: &LoadSpec,
+    seed: u64,
+    send: &mut Sender<'_>,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<LoadRun> {
+    carry_out_with(server_of(spec), spec, seed, send, tell)
+}
+
 /// Carries out one load beside a server that is started for it, if there is one.
 ///
 /// # Errors
@@ -130,13 +148,29 @@ pub fn carry_out_beside(
     seed: u64,
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<LoadRun> {
+    carry_out_with(server, spec, seed, &mut send_from_here, tell)
+}
+
+fn carry_out_with(
+    server: Option<Spec>,
+    spec: &LoadSpec,
+    seed: u64,
+    send: &mut Sender<'_>,
+    tell: &mut dyn FnMut(Notice),
+) -> anyhow::Result<LoadRun> {
     let mut ready = Ready::make(build::job(spec, seed, Part::WHOLE)?, server, tell)?;
-    let (measured, deaths) = measure(&ready.job, ready.server.as_ref(), tell)?;
-    let mut run = as_run(&ready.job, measured);
+    let sent = measure(&ready.job, ready.server.as_ref(), send, tell)?;
+    let mut run = as_run(&ready.job, sent.measured);
     run.probe = ready.seen.take();
-    run.is_partial = !deaths.is_empty();
+    let is_lost = sent.parts.iter().any(|part| part.lost.is_some());
+    if is_lost {
+        // The others were told to stop, which they cannot tell from a user who does.
+        run.measured.is_interrupted = process::interrupted();
+    }
+    run.is_partial = is_lost || !sent.losses.is_empty();
+    run.parts = sent.parts;
     run.warnings = std::mem::take(&mut ready.warnings);
-    run.warnings.extend(deaths);
+    run.warnings.extend(sent.losses);
     if run.measured.has_lost_server() {
         // Otherwise it would seem to have been ended by us.
         let _ = ready.server.as_ref().map(Served::is_dying);
@@ -165,17 +199,44 @@ pub fn as_run(job: &LoadJob, measured: Measured) -> LoadRun {
         probe: None,
         measured,
         server: None,
+        parts: Vec::new(),
         is_partial: false,
         warnings: Vec::new(),
     }
 }
 
-/// Sends the load with one generator or several, and watches over the server meanwhile.
+/// Sends the load from this machine, with one generator or several.
+fn send_from_here(
+    job: &LoadJob,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Snapshot),
+) -> anyhow::Result<Sent> {
+    let count = job.processes();
+    if count > 1 {
+        let share = Share {
+            first: 0,
+            count,
+            of: count,
+            begin: &|| Begin::Now,
+        };
+        return processes::run(job, &share, stop, watch);
+    }
+    let measured = processes::generate(job, stop, watch)?;
+    Ok(Sent {
+        measured,
+        losses: Vec::new(),
+        parts: Vec::new(),
+        began_ns: Vec::new(),
+    })
+}
+
+/// Has the load sent, and watches over the server meanwhile.
 fn measure(
     job: &LoadJob,
     server: Option<&Served>,
+    send: &mut Sender<'_>,
     tell: &mut dyn FnMut(Notice),
-) -> anyhow::Result<(Measured, Vec<String>)> {
+) -> anyhow::Result<Sent> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         // Started before the priority is changed, so that the watch never stands in the way.
@@ -187,13 +248,10 @@ fn measure(
                 std::thread::sleep(PULSE);
             }
         });
-        let mut watch = |snapshot: &Snapshot| tell(Notice::Standing(snapshot));
-        let measured = if job.processes() > 1 {
-            processes::run(job, &stop, &mut watch)
-        } else {
-            processes::generate(job, &stop, &mut watch).map(|measured| (measured, Vec::new()))
-        };
+        let sent = send(job, &stop, &mut |snapshot: &Snapshot| {
+            tell(Notice::Standing(snapshot));
+        });
         over.store(true, Ordering::Relaxed);
-        measured
+        sent
     })
 }

@@ -3,6 +3,7 @@
 //! It does not know the words typed, the store or reports. Start reading at [`carry_out`], one load
 //! from the server's start to its end; [`LoadRun`] is all that is known of it afterwards.
 
+mod begin;
 mod build;
 mod carry_out;
 mod facts;
@@ -11,16 +12,16 @@ mod requests;
 mod target;
 mod tool;
 
+pub use begin::wait_until;
 pub use build::{LoadJob, job, stop, stop_with_warmup};
-pub use carry_out::{Notice, as_run, carry_out, carry_out_beside};
+pub use carry_out::{Notice, Sender, as_run, carry_out, carry_out_beside, carry_out_by};
 pub use facts::protocol;
-pub use processes::Snapshot;
-pub use processes::WORKER_COMMAND;
-pub use processes::generate;
-pub use processes::{private_line, work};
+pub use processes::{
+    Begin, Sent, Share, Snapshot, WORKER_COMMAND, WorkerOrder, generate, private_line, run, work,
+};
 pub use speedwell_model::load_run::{
-    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome, StageFacts,
-    TimeoutFacts, TlsFacts,
+    KindFacts, LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome,
+    StageFacts, TimeoutFacts, TlsFacts,
 };
 pub use target::shown_address;
 pub use target::{Url, host_and_port};

@@ -1,11 +1,10 @@
 //! One load from several generator processes: started together, added up at the end.
 //!
-//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, says `at SNAPSHOT` now
-//! and then and `measured MEASURED` at the end; `stop` ends it early. A worker that dies takes its
-//! part with it, and what the others measured is kept. Start at [`run`]; [`work`] is the other
-//! half.
+//! They exchange lines: a worker gets its [`WorkerOrder`] as JSON, says `ready`, is told `go`, or `start NS` by its clock,
+//! says `began NS`, `at SNAPSHOT` now and then, and `measured MEASURED` at the end; `stop` ends it early. A worker that dies
+//! takes its part with it, and what the others measured is kept. Start at [`run`]; [`work`] is the other half.
 
-use super::{LoadJob, UNLIMITED, build, target};
+use super::{LoadJob, LoadPart, UNLIMITED, begin, build, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
@@ -35,7 +34,7 @@ pub const WORKER_COMMAND: &str = "load-worker";
 
 /// What a worker gets to do: the whole load, and which part of it is its own.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WorkerOrder {
+pub struct WorkerOrder {
     /// The load, redirects followed.
     pub spec: LoadSpec,
     /// Where random choices come from.
@@ -44,6 +43,91 @@ pub(super) struct WorkerOrder {
     pub index: u32,
     /// How many workers there are.
     pub of: u32,
+    /// How many of them it stands for, beginning with its own number.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl WorkerOrder {
+    /// The load, of which the worker sends its part.
+    ///
+    /// # Errors
+    /// It cannot be sent from here.
+    pub fn job(&self) -> anyhow::Result<LoadJob> {
+        let (index, of) = (self.index, self.of);
+        let mut job = build::job(&self.spec, self.seed, Part { index, of })?;
+        // What is left out was told by the process that started this one.
+        drop(target::keep_reachable(&mut job.load));
+        Ok(job)
+    }
+}
+
+/// When generators begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// At once.
+    Now,
+    /// When the clock of this machine shows this time, in nanoseconds after 1970.
+    At(i64),
+    /// Not at all.
+    Never,
+}
+
+impl Begin {
+    fn line(self) -> Vec<u8> {
+        match self {
+            Begin::Now => b"go\n".to_vec(),
+            Begin::At(ns) => format!("start {ns}\n").into_bytes(),
+            Begin::Never => b"stop\n".to_vec(),
+        }
+    }
+
+    /// What a line says, without its end.
+    pub fn from_line(line: &str) -> Begin {
+        match line.split_once(' ') {
+            None if line == "go" => Begin::Now,
+            Some(("start", ns)) => ns.parse().map_or(Begin::Never, Begin::At),
+            _ => Begin::Never,
+        }
+    }
+
+    /// Waits for the moment, and gives the time at which it has come; nothing if it never will.
+    pub fn wait(self) -> Option<i64> {
+        match self {
+            Begin::Now => Some(begin::now_ns()),
+            Begin::At(ns) => Some(begin::wait_until(ns)),
+            Begin::Never => None,
+        }
+    }
+}
+
+/// The generators of a load that this process starts, out of all of them.
+pub struct Share<'a> {
+    /// The number of the first one.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// How many there are in all.
+    pub of: u32,
+    /// Asked once, as soon as all of these are ready.
+    pub begin: &'a (dyn Fn() -> Begin + Sync),
+}
+
+/// What came of a load that several generators sent.
+#[derive(Debug)]
+pub struct Sent {
+    /// What they measured together.
+    pub measured: Measured,
+    /// A sentence for each generator whose part is missing.
+    pub losses: Vec<String>,
+    /// What each machine gave, where there were several.
+    pub parts: Vec<LoadPart>,
+    /// When each began, in nanoseconds after 1970.
+    pub began_ns: Vec<i64>,
 }
 
 /// What is known of one worker.
@@ -51,6 +135,7 @@ pub(super) struct WorkerOrder {
 struct Worker {
     is_ready: bool,
     has_ended: bool,
+    began_ns: Option<i64>,
     snapshot: Option<Snapshot>,
     measured: Option<Measured>,
 }
@@ -60,29 +145,34 @@ struct Shared<'a> {
     workers: Mutex<Vec<Worker>>,
     changed: Condvar,
     stop: &'a AtomicBool,
+    begin: &'a (dyn Fn() -> Begin + Sync),
+    /// The answer to that, once it was asked.
+    begins: Mutex<Option<Begin>>,
 }
 
-/// Sends a load from as many processes as the job says. Gives what they measured together, and a
-/// sentence for each that died.
+/// Sends a share of a load from processes of this machine.
 ///
 /// # Errors
 /// None could be started, or none of them measured anything.
 pub fn run(
     job: &LoadJob,
+    share: &Share<'_>,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&Snapshot),
-) -> anyhow::Result<(Measured, Vec<String>)> {
-    let count = job.processes() as usize;
+) -> anyhow::Result<Sent> {
+    let count = share.count as usize;
     let shared = Shared {
         workers: Mutex::new((0..count).map(|_| Worker::default()).collect()),
         changed: Condvar::new(),
         stop,
+        begin: share.begin,
+        begins: Mutex::new(None),
     };
     let outcomes: Vec<io::Result<Outcome>> = std::thread::scope(|scope| {
         let listeners: Vec<_> = (0..count)
             .map(|index| {
                 let shared = &shared;
-                let order = order(job, index);
+                let order = order(job, share, index);
                 scope.spawn(move || {
                     let mut talk = Talk {
                         shared,
@@ -118,12 +208,13 @@ fn spec() -> Spec {
     }
 }
 
-fn order(job: &LoadJob, index: usize) -> WorkerOrder {
+fn order(job: &LoadJob, share: &Share<'_>, index: usize) -> WorkerOrder {
     WorkerOrder {
         spec: job.spec.clone(),
         seed: job.seed,
-        index: index as u32,
-        of: job.processes(),
+        index: share.first + index as u32,
+        of: share.of,
+        count: 1,
     }
 }
 
@@ -148,6 +239,12 @@ impl Shared<'_> {
                 watch(&Snapshot::together(&parts));
             }
         }
+    }
+
+    /// When they begin, which is asked once for all of them.
+    fn begins(&self) -> Begin {
+        let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
+        *begins.get_or_insert_with(self.begin)
     }
 
     /// Waits until all are ready; whether they are.
@@ -191,11 +288,17 @@ impl Conversation for Talk<'_, '_> {
             b"ready" => {
                 self.shared.change(|workers| workers[index].is_ready = true);
                 // A generator may be ready long before the last one is: all begin at one word.
-                Next::Send(if self.shared.all_ready() {
-                    b"go\n".to_vec()
+                let begins = if self.shared.all_ready() {
+                    self.shared.begins()
                 } else {
-                    b"stop\n".to_vec()
-                })
+                    Begin::Never
+                };
+                Next::Send(begins.line())
+            }
+            b"began" => {
+                let began_ns = serde_json::from_slice(rest).ok();
+                self.shared.lock()[index].began_ns = began_ns;
+                Next::Wait
             }
             b"at" => {
                 if let Ok(snapshot) = serde_json::from_slice(rest) {
@@ -222,11 +325,10 @@ impl Conversation for Talk<'_, '_> {
     }
 }
 
-fn add_up(
-    workers: Vec<Worker>,
-    outcomes: Vec<io::Result<Outcome>>,
-) -> anyhow::Result<(Measured, Vec<String>)> {
+fn add_up(workers: Vec<Worker>, outcomes: Vec<io::Result<Outcome>>) -> anyhow::Result<Sent> {
     let count = workers.len();
+    let began_ns = workers.iter().filter_map(|worker| worker.began_ns);
+    let began_ns = began_ns.collect();
     let mut all: Option<Measured> = None;
     let mut deaths = Vec::new();
     for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
@@ -237,7 +339,12 @@ fn add_up(
         }
     }
     match all {
-        Some(all) => Ok((all, deaths)),
+        Some(measured) => Ok(Sent {
+            measured,
+            losses: deaths,
+            parts: Vec::new(),
+            began_ns,
+        }),
         None if process::interrupted() => bail!("interrupted before anything was measured"),
         None => Err(anyhow::anyhow!(deaths.join("\n")))
             .context("no generator process measured anything"),
@@ -269,19 +376,14 @@ pub fn work() -> anyhow::Result<()> {
     let mut line = String::new();
     orders.read_line(&mut line)?;
     let order: WorkerOrder = serde_json::from_str(&line).context("the order cannot be read")?;
-    let part = Part {
-        index: order.index,
-        of: order.of,
-    };
-    let mut job = build::job(&order.spec, order.seed, part)?;
-    // What is left out was told by the process that started this one.
-    drop(target::keep_reachable(&mut job.load));
+    let job = order.job()?;
     writeln!(answers, "ready")?;
     let mut word = String::new();
     orders.read_line(&mut word)?;
-    if word.trim() != "go" {
+    let Some(began_ns) = Begin::from_line(word.trim()).wait() else {
         return Ok(());
-    }
+    };
+    writeln!(answers, "began {began_ns}")?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     std::thread::spawn(move || {

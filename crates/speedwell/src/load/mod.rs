@@ -15,7 +15,7 @@ use anyhow::bail;
 use live::LiveView;
 use speedwell_analysis::{self as analysis};
 use speedwell_measure::draw_seed;
-use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools};
+use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools, machines};
 use speedwell_model::State;
 use speedwell_model::load_spec::Client;
 use speedwell_process as process;
@@ -38,7 +38,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
         return benchmarker::run(args, seed);
     }
     check(args)?;
-    let request = args.request(seed);
+    let request = args.request(seed)?;
     if args.generator.client != Client::Builtin {
         return with_tool(args, &request);
     }
@@ -81,6 +81,16 @@ pub fn work() -> anyhow::Result<Status> {
     runner::load::work().map(|()| Status::DONE)
 }
 
+/// Sends this machine's share of a load that comes over the input.
+///
+/// # Errors
+/// The line is cut, or the load cannot be sent from here.
+pub fn perform() -> anyhow::Result<Status> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    machines::worker::perform().map(|()| Status::DONE)
+}
+
 /// Checks what concerns all addresses together.
 ///
 /// # Errors
@@ -96,6 +106,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     }
     let client = args.generator.client;
     let ours = [
+        ("from", args.fleet.from.is_some()),
         ("hdr", args.hdr.is_some()),
         ("fail-on", !args.fail_on.is_empty()),
     ];

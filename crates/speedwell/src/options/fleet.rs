@@ -54,6 +54,39 @@ impl FleetArgs {
     }
 }
 
+/// Options of loads that other machines send.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Fleet")]
+pub struct FromArgs {
+    /// Send the load from machines of 'fleet.toml': names and labels joined by '&', '|', '!' and brackets
+    #[arg(long, value_name = "LABELS")]
+    pub from: Option<String>,
+    /// So many of these machines [default: all that can be had]
+    #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "from")]
+    pub machines: Option<u32>,
+}
+
+impl FromArgs {
+    /// The machines that are asked for, if any are.
+    ///
+    /// # Errors
+    /// There is no fleet, its file cannot be read, or the labels are none.
+    pub fn request(&self) -> anyhow::Result<Option<FleetRequest>> {
+        let Some(from) = &self.from else {
+            return Ok(None);
+        };
+        let from: Labels = from
+            .parse()
+            .with_context(|| format!("in --from '{from}'"))?;
+        Ok(Some(FleetRequest {
+            file: file()?,
+            on: Some(from),
+            machines: self.machines,
+            each: false,
+        }))
+    }
+}
+
 /// The fleet of the project, or else of the user.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! Everything that `load` can be asked for.
 
-use super::{Concurrency, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse};
+use super::{
+    Concurrency, FromArgs, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse,
+};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::load::gate::Condition;
@@ -46,6 +48,8 @@ pub struct LoadArgs {
     pub serving: ServeArgs,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub fleet: FromArgs,
     /// Load every address N times, in rounds of shuffled order [default: 1; of several levels of
     /// concurrency 3 times each]
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
@@ -75,14 +79,18 @@ pub struct LoadArgs {
 
 impl LoadArgs {
     /// The loads of all addresses.
-    pub fn request(&self, seed: u64) -> LoadRequest {
-        LoadRequest {
+    ///
+    /// # Errors
+    /// The machines that are to send them are not known.
+    pub fn request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
+        Ok(LoadRequest {
+            from: self.fleet.request()?,
             specs: (0..self.urls.len()).map(|at| self.spec(at)).collect(),
             wish: wish(self),
             runs: self.runs,
             conditions: self.fail_on.clone(),
             seed,
-        }
+        })
     }
 
     /// The load of one of the addresses. Several levels or a search have no concurrency or rate of their own.

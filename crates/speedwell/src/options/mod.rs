@@ -23,7 +23,7 @@ pub use comparison::{ComparisonArgs, FailOn};
 pub use dashboard::{DashboardArgs, LogName};
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
-pub use fleet::{FleetArgs, file as fleet_file};
+pub use fleet::{FleetArgs, FromArgs, file as fleet_file};
 pub use history::{SeriesArgs, usual_threshold};
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, wish};

@@ -1,4 +1,4 @@
-//! The two experiments that are shipped as examples, made short: from the definition file to the page in a browser.
+//! The experiments that are shipped as examples, made short: from the definition file to the page in a browser.
 
 use super::browser::{Page, Screen};
 use super::experiments::all;
@@ -157,6 +157,29 @@ fn the_cost_of_a_module_is_measured_and_reported() {
     );
     assert!(project.path("crash-collector-overhead.md").is_file());
     opens(&project, "crash-collector-overhead.html", 3);
+}
+
+#[test]
+fn a_server_in_front_of_postgresql_is_measured_and_reported() {
+    if node().is_none() {
+        return;
+    }
+    if speedwell_fixtures::postgres::programs().is_none() {
+        return eprintln!("skipped: PostgreSQL is not installed");
+    }
+    let file = repository().join("examples/database/database.toml");
+    let project = Project::new();
+    let sets = ["--set=duration=300ms", "--set=clients=4", "--runs=1"];
+    let answer = project.run(&[&["run", file.to_str().unwrap()], &sets[..]].concat());
+    if cannot_run(&answer) {
+        return;
+    }
+    answer.expect_status(0);
+    let variants = ["prepared", "simple"].map(str::to_owned);
+    assert_eq!(in_runs(&project, "variant"), variants.into());
+    let found = written(&project, "database.json");
+    assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
+    assert_eq!(all(&found, "claims", "answer"), ["undecided"]);
 }
 
 #[test]

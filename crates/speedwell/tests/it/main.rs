@@ -80,6 +80,7 @@ mod killed;
 mod load;
 mod load_benchmarks;
 mod load_exchange;
+mod load_machines;
 mod load_processes;
 mod load_report;
 mod load_search;

@@ -1,7 +1,7 @@
 //! A small web server inside the test: it answers by path and remembers every request it got.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,12 @@ pub struct WebServer {
 
 impl WebServer {
     pub fn start() -> WebServer {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        WebServer::at(IpAddr::from([127, 0, 0, 1]))
+    }
+
+    /// A server at another address of this machine.
+    pub fn at(address: IpAddr) -> WebServer {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Seen::default();
         let shared = seen.clone();

@@ -81,6 +81,7 @@ impl Made {
                 probe: Some(probe()),
                 measured,
                 server: None,
+                parts: Vec::new(),
                 is_partial: false,
                 warnings: Vec::new(),
             },

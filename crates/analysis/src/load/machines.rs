@@ -1,0 +1,120 @@
+//! What there is to know of a load that several machines sent: which of them was lost, which was the limit, and whether their
+//! parts are the whole.
+//!
+//! A machine that is the limit is one for the whole: what it could not send, nobody sent. Start at [`remarks`].
+
+use super::Remark;
+use speedwell_load::latency::OpenVerdict;
+use speedwell_model::load_run::{LoadPart, LoadRun};
+
+/// A network device that used more than this share of its speed may have been what was measured.
+const LINK_FULL: f64 = 0.9;
+/// Generators that began further apart than this, or than a share of the load's length, sent another load for a while.
+const APART_NS: u64 = 100_000_000;
+const APART_SHARE: f64 = 0.01;
+/// A clock that moved by more than this while the load was on, in nanoseconds, was set.
+const CLOCK_SET_NS: u64 = 100_000_000;
+
+/// Why a machine may have been what was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MachineLimit {
+    /// A thread of it had no time to spare: the share of the time that it was busy.
+    Busy(f64),
+    /// It was late itself, at the 99th percentile, and what that may be at most, in nanoseconds.
+    Late(u64, u64),
+    /// A network device was full: the share of its speed.
+    Link(f64),
+}
+
+/// What there is to know, the gravest first.
+pub(super) fn remarks(run: &LoadRun) -> Vec<Remark> {
+    let parts = &run.parts;
+    let mut remarks: Vec<Remark> = parts.iter().filter_map(lost).collect();
+    remarks.extend(unlike(run));
+    remarks.extend(parts.iter().filter_map(limited));
+    remarks.extend(apart(run));
+    let set = |part: &LoadPart| {
+        let drift_ns = part.drift_ns?;
+        (drift_ns.unsigned_abs() > CLOCK_SET_NS).then(|| Remark::ClockSet {
+            machine: part.machine.clone(),
+            drift_ns,
+        })
+    };
+    remarks.extend(parts.iter().filter_map(set));
+    remarks
+}
+
+/// The judgement of the whole, in which a machine that was late is not hidden by those that were not.
+pub(super) fn with_latest(whole: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
+    let own = |part: &LoadPart| {
+        let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
+        Some(OpenVerdict {
+            own_lag_p99_ns,
+            own_lag_limit_ns,
+            ..whole
+        })
+    };
+    let late = parts
+        .iter()
+        .filter_map(own)
+        .filter(OpenVerdict::is_generator_limited);
+    let latest = late.max_by_key(|own| own.own_lag_p99_ns);
+    if whole.is_generator_limited() {
+        return whole;
+    }
+    latest.unwrap_or(whole)
+}
+
+fn lost(part: &LoadPart) -> Option<Remark> {
+    Some(Remark::MachineLost {
+        machine: part.machine.clone(),
+        why: part.lost.clone()?,
+        attempted: part.attempted,
+        at_ns: part.elapsed_ns,
+    })
+}
+
+/// Whether the parts that are there are the whole: every machine counts for itself, and so does their sum.
+fn unlike(run: &LoadRun) -> Option<Remark> {
+    let there = || run.parts.iter().filter(|part| part.lost.is_none());
+    there().next()?;
+    let counts = &run.measured.totals.outcomes;
+    let sum = |of: fn(&LoadPart) -> u64| there().map(of).sum::<u64>();
+    let pairs = [
+        (sum(|part| part.attempted), counts.attempts()),
+        (sum(|part| part.ok), counts.succeeded()),
+        (sum(|part| part.errors), counts.all_errors()),
+    ];
+    let wrong = pairs.into_iter().find(|(parts, whole)| parts != whole)?;
+    Some(Remark::PartsUnlike {
+        parts: wrong.0,
+        whole: wrong.1,
+    })
+}
+
+fn limited(part: &LoadPart) -> Option<Remark> {
+    let late = part
+        .own_lag_p99_ns
+        .filter(|(own, most)| own > most)
+        .map(|(own, most)| MachineLimit::Late(own, most));
+    let busy = part
+        .is_bottleneck
+        .then_some(MachineLimit::Busy(part.busiest));
+    let link = part
+        .link
+        .as_ref()
+        .filter(|(_, share)| *share > LINK_FULL)
+        .map(|(_, share)| MachineLimit::Link(*share));
+    Some(Remark::MachineLimited {
+        machine: part.machine.clone(),
+        limit: late.or(busy).or(link)?,
+    })
+}
+
+fn apart(run: &LoadRun) -> Option<Remark> {
+    let latest = run.parts.iter().filter_map(|part| part.began_ns).max()?;
+    let latest_ns = u64::try_from(latest).ok()?;
+    let share = APART_SHARE * run.measured.elapsed_ns as f64;
+    (latest_ns > APART_NS || latest_ns as f64 > share)
+        .then_some(Remark::StartsApart { ns: latest_ns })
+}

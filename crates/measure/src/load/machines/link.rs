@@ -1,0 +1,110 @@
+//! How much of the speed of its network devices a machine used while it sent a load.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+/// Where the kernel tells of them (sysfs-class-net(5)).
+const DEVICES: &str = "/sys/class/net";
+
+/// A device that has a speed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Device {
+    name: String,
+    bits_per_s: u64,
+    received: u64,
+    sent: u64,
+}
+
+/// What the devices had counted at a moment.
+#[derive(Debug)]
+pub struct LinkWatch {
+    devices: Vec<Device>,
+    since: Instant,
+}
+
+impl LinkWatch {
+    /// Begins now.
+    pub fn start() -> LinkWatch {
+        LinkWatch {
+            devices: devices(Path::new(DEVICES)),
+            since: Instant::now(),
+        }
+    }
+
+    /// The device that has had most to do for its speed since then, and the share of it.
+    pub fn most_used(&self) -> Option<(String, f64)> {
+        let seconds = self.since.elapsed().as_secs_f64();
+        most_used(&self.devices, &devices(Path::new(DEVICES)), seconds)
+    }
+}
+
+/// Devices without a speed, such as the loopback, are left out.
+fn devices(folder: &Path) -> Vec<Device> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let device = |entry: fs::DirEntry| {
+        let number = |file: &str| {
+            let text = fs::read_to_string(entry.path().join(file)).ok()?;
+            text.trim().parse::<u64>().ok().filter(|number| *number > 0)
+        };
+        Some(Device {
+            name: entry.file_name().into_string().ok()?,
+            // In Mbit/s; -1 where it is not known.
+            bits_per_s: number("speed")? * 1_000_000,
+            received: number("statistics/rx_bytes").unwrap_or(0),
+            sent: number("statistics/tx_bytes").unwrap_or(0),
+        })
+    };
+    entries.filter_map(device).collect()
+}
+
+/// Both directions have the whole speed for themselves.
+fn most_used(before: &[Device], after: &[Device], seconds: f64) -> Option<(String, f64)> {
+    let share = |device: &Device| {
+        let earlier = before.iter().find(|own| own.name == device.name)?;
+        let received = device.received.saturating_sub(earlier.received);
+        let sent = device.sent.saturating_sub(earlier.sent);
+        let bits = 8.0 * received.max(sent) as f64;
+        let share = bits / seconds / device.bits_per_s as f64;
+        share
+            .is_finite()
+            .then(|| (device.name.clone(), share.min(1.0)))
+    };
+    after
+        .iter()
+        .filter_map(share)
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder as the kernel shows it, with this device.
+    fn with_device(folder: &Path, name: &str, speed: &str, received: u64, sent: u64) {
+        let place = folder.join(name);
+        fs::create_dir_all(place.join("statistics")).unwrap();
+        fs::write(place.join("speed"), speed).unwrap();
+        fs::write(place.join("statistics/rx_bytes"), format!("{received}\n")).unwrap();
+        fs::write(place.join("statistics/tx_bytes"), format!("{sent}\n")).unwrap();
+    }
+
+    #[test]
+    fn the_busier_direction_of_the_busiest_device_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        with_device(folder, "eth0", "1000\n", 1_000, 1_000);
+        with_device(folder, "eth1", "10000\n", 0, 0);
+        with_device(folder, "lo", "-1\n", 0, 0);
+        let before = devices(folder);
+        assert_eq!(before.len(), 2, "{before:?}");
+        // 112.5 MB in a second are 90 % of 1 Gbit/s, and twice as many 18 % of 10 Gbit/s.
+        with_device(folder, "eth0", "1000\n", 2_000, 112_501_000);
+        with_device(folder, "eth1", "10000\n", 225_000_000, 0);
+        with_device(folder, "lo", "-1\n", 1 << 40, 0);
+        let (name, share) = most_used(&before, &devices(folder), 1.0).unwrap();
+        assert_eq!(name, "eth0");
+        assert!((share - 0.9).abs() < 1e-9, "{share}");
+        assert_eq!(most_used(&before, &[], 1.0), None);
+    }
+}

@@ -1,0 +1,469 @@
+//! One load from several machines: the generators of each get their parts, all begin at an agreed moment, and what they measured
+//! is added up.
+//!
+//! A latency is a difference on one machine, so no clock touches it: clocks only decide when a machine begins, and where its
+//! course lies in that of the whole. Start at [`Generators`]; [`worker`] is the other end of a line.
+
+mod line;
+mod link;
+pub mod worker;
+
+use crate::fleet::{FleetRequest, chosen};
+use anyhow::{Context, Result, bail, ensure};
+use line::{Board, Line, Seen};
+use speedwell_fleet::{Engine, FleetMachine, clock, program};
+use speedwell_harness::own_program;
+use speedwell_load::measured::{Measured, ThreadReport};
+use speedwell_model::load_run::LoadPart;
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_process as process;
+use speedwell_runner::load::{LoadJob, Sent, Snapshot, WorkerOrder};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a load has to end.
+const PULSE: Duration = Duration::from_millis(20);
+/// The agreed moment is so far ahead, besides the time that saying it takes.
+const AHEAD_NS: i64 = 300_000_000;
+/// A machine that sends and is silent for longer is lost. It tells how it stands ten times a second.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How long a machine may take to say what it measured after the load was stopped, answers awaited included.
+const GRACE: Duration = Duration::from_secs(60);
+/// Lines of ssh: each is a process of 8 MiB beside us.
+const MOST_MACHINES: usize = 64;
+
+/// Machines that send loads.
+#[derive(Debug)]
+pub struct Generators {
+    engine: Engine,
+    machines: Vec<Generator>,
+}
+
+#[derive(Debug)]
+struct Generator {
+    name: String,
+    program: String,
+}
+
+impl Generators {
+    /// The machines that are asked for, each with this program.
+    ///
+    /// # Errors
+    /// None can be had, or a load cannot be sent from elsewhere.
+    pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<Generators> {
+        specs.iter().try_for_each(check)?;
+        let mut engine = Engine::of_file(&fleet.file);
+        let known = engine.machines()?;
+        let machines = chosen(&known, fleet)?;
+        ensure!(
+            machines.len() <= MOST_MACHINES,
+            "a load can be sent from {MOST_MACHINES} machines at most, and these are {}\nhint: --machines {MOST_MACHINES}",
+            machines.len()
+        );
+        let own = program::sendable(&own_program());
+        let mut prepare = |machine: FleetMachine| -> Result<Generator> {
+            let program = program::send(&mut engine, &machine, &own)
+                .with_context(|| format!("'{}' cannot send a load", machine.name))?;
+            Ok(Generator {
+                name: machine.name,
+                program: program.to_string_lossy().into_owned(),
+            })
+        };
+        let machines: Result<Vec<Generator>> = machines.into_iter().map(&mut prepare).collect();
+        Ok(Generators {
+            machines: machines?,
+            engine,
+        })
+    }
+
+    /// The load as all of them together send it.
+    pub fn whole(&self, spec: &LoadSpec) -> LoadSpec {
+        let clients = spec.clients.unwrap_or(1) * self.machines.len() as u32;
+        LoadSpec {
+            clients: Some(clients),
+            ..spec.clone()
+        }
+    }
+
+    /// Sends a load that was described by [`Generators::whole`].
+    ///
+    /// # Errors
+    /// A machine cannot send it, or none of them measured anything.
+    pub fn send(
+        &mut self,
+        job: &LoadJob,
+        stop: &AtomicBool,
+        watch: &mut dyn FnMut(&Snapshot),
+    ) -> Result<Sent> {
+        let orders = orders(job, self.machines.len() as u32);
+        let mut lines = Vec::new();
+        for machine in &self.machines {
+            let words = [machine.program.as_str(), worker::COMMAND];
+            let child = self.engine.reach(&machine.name, &words);
+            let line = child.and_then(Line::new);
+            lines.push(line.with_context(|| format!("'{}' cannot be reached", machine.name))?);
+        }
+        let board = Board::new(lines.len());
+        let (lines, ends): (Vec<Line>, Vec<_>) = lines.into_iter().unzip();
+        thread::scope(|scope| {
+            for (at, (end, order)) in ends.into_iter().zip(&orders).enumerate() {
+                let (line, board) = (&lines[at], &board);
+                scope.spawn(move || line.follow(at, end, order, board));
+            }
+            if begin(&lines, &board, stop) {
+                attend(&lines, &board, stop, watch);
+            }
+        });
+        let names: Vec<&str> = self.machines.iter().map(|own| own.name.as_str()).collect();
+        add_up(&names, &orders, board.into_seen())
+    }
+}
+
+/// Refuses what only this machine has.
+fn check(spec: &LoadSpec) -> Result<()> {
+    let is_file = spec.data.as_ref().is_some_and(|data| data.starts_with('@'));
+    let of_this_machine = [
+        ("data @FILE", is_file),
+        ("body-file", spec.body_file.is_some()),
+        ("requests", spec.requests.is_some()),
+        ("data-rows", spec.data_rows.is_some()),
+        ("cacert", spec.cacert.is_some()),
+        ("cert", spec.cert.is_some()),
+        ("key", spec.key.is_some()),
+        ("unix-socket", spec.unix_socket.is_some()),
+        ("bind", spec.bind.is_some()),
+        ("log-requests", spec.log_requests.is_some()),
+    ];
+    let found = of_this_machine.iter().find(|(_, is_given)| *is_given);
+    if let Some((name, _)) = found {
+        bail!(
+            "--{name} is of this machine, and with --from others send the load\nhint: leave it out, or leave out --from"
+        );
+    }
+    ensure!(
+        spec.until_steady.is_none(),
+        "--until-steady is for one generator, which sees when to end\nhint: -t, or leave out --from"
+    );
+    Ok(())
+}
+
+/// What each machine is to send: an equal number of generators.
+fn orders(job: &LoadJob, machines: u32) -> Vec<WorkerOrder> {
+    let of = job.processes();
+    let count = of / machines.max(1);
+    let order = |machine: u32| WorkerOrder {
+        spec: job.spec.clone(),
+        seed: job.seed,
+        index: machine * count,
+        of,
+        count,
+    };
+    (0..machines).map(order).collect()
+}
+
+/// Waits until all are ready, and agrees on a moment. Nobody begins if one cannot.
+fn begin(lines: &[Line], board: &Board, stop: &AtomicBool) -> bool {
+    loop {
+        let seen = board.wait(PULSE);
+        let is_over = seen.iter().any(|own| own.over.is_some());
+        if stop.load(Ordering::Relaxed) || is_over {
+            drop(seen);
+            board.settle(None);
+            // One may still be waiting for an answer of the server.
+            lines.iter().for_each(Line::cut);
+            return false;
+        }
+        let round_trips = seen.iter().map(|own| own.ready.as_ref());
+        let round_trips: Option<Vec<u64>> = round_trips
+            .map(|ready| ready.map(|(_, offset)| offset.round_trip_ns))
+            .collect();
+        let Some(round_trips) = round_trips else {
+            continue;
+        };
+        drop(seen);
+        let longest = round_trips.into_iter().max().unwrap_or(0);
+        let ahead_ns = AHEAD_NS.saturating_add_unsigned(4 * longest);
+        board.settle(Some(clock::now_ns().saturating_add(ahead_ns)));
+        return true;
+    }
+}
+
+/// Until all lines are over: tells how the load stands, and stops all if one of them is lost or the user wants it.
+fn attend(lines: &[Line], board: &Board, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) {
+    let mut stopped: Option<Instant> = None;
+    loop {
+        let seen = board.wait(PULSE);
+        if seen.iter().all(|own| own.over.is_some()) {
+            return;
+        }
+        let looks: Vec<Snapshot> = seen.iter().filter_map(|own| own.snapshot.clone()).collect();
+        let silent = silent(&seen, stopped);
+        let is_lost = seen.iter().any(|own| matches!(own.over, Some(Some(_))));
+        drop(seen);
+        if looks.len() == lines.len() {
+            watch(&Snapshot::together(&looks));
+        }
+        silent.into_iter().for_each(|at| lines[at].cut());
+        if stopped.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
+            stopped = Some(Instant::now());
+            for line in lines {
+                // One that is over needs no word.
+                let _ = line.say("stop");
+            }
+        }
+    }
+}
+
+/// Those that have not been heard for too long.
+fn silent(seen: &[Seen], stopped: Option<Instant>) -> Vec<usize> {
+    let is_silent = |own: &Seen| {
+        let too_long = own.heard.is_some_and(|heard| heard.elapsed() > SILENCE);
+        let is_late = stopped.is_some_and(|stopped| stopped.elapsed() > GRACE);
+        own.over.is_none() && (too_long || is_late)
+    };
+    (0..seen.len()).filter(|&at| is_silent(&seen[at])).collect()
+}
+
+/// The load that the parts were.
+fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sent> {
+    let has_begun = seen.iter().any(|own| own.reported.is_some());
+    if !has_begun {
+        return Err(why_not(names, &seen));
+    }
+    let began = |own: &Seen| {
+        let offset_ns = own.ready.as_ref().map_or(0, |(_, offset)| offset.offset_ns);
+        let began = own.reported.as_ref()?.began_ns.iter().min()?;
+        Some(began.saturating_add(offset_ns))
+    };
+    let first_ns = seen.iter().filter_map(began).min();
+    let (mut parts, mut losses) = (Vec::new(), Vec::new());
+    let mut whole: Option<Measured> = None;
+    for ((name, order), own) in names.iter().zip(orders).zip(seen) {
+        let later_ns = began(&own)
+            .zip(first_ns)
+            .map(|(began, first)| began - first);
+        parts.push(part(name, order, &own, later_ns));
+        let Some(reported) = own.reported else {
+            continue;
+        };
+        losses.extend((reported.losses.iter()).map(|loss| format!("{name}: {loss}")));
+        let mut measured = reported.measured;
+        measured.delay(later_ns.unwrap_or(0).unsigned_abs());
+        match &mut whole {
+            None => whole = Some(measured),
+            Some(whole) => whole.merge(measured),
+        }
+    }
+    Ok(Sent {
+        measured: whole.context("no machine measured anything")?,
+        losses,
+        parts,
+        began_ns: Vec::new(),
+    })
+}
+
+/// Why no machine measured anything.
+fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
+    if process::interrupted() {
+        return anyhow::anyhow!("interrupted before anything was measured");
+    }
+    let failed = names.iter().zip(seen).filter_map(|(name, own)| {
+        let why = own.over.as_ref()?.as_ref()?;
+        Some((own.heard, format!("'{name}' cannot send the load: {why}")))
+    });
+    // The first one: others were cut because of it.
+    match failed.min_by_key(|(heard, _)| *heard) {
+        Some((_, why)) => anyhow::anyhow!(why),
+        None => anyhow::anyhow!("the load was stopped before it began"),
+    }
+}
+
+/// What is said of one machine.
+fn part(name: &str, order: &WorkerOrder, own: &Seen, began_ns: Option<i64>) -> LoadPart {
+    let offset = own
+        .ready
+        .as_ref()
+        .map(|(_, offset)| *offset)
+        .unwrap_or_default();
+    let ready = own.ready.as_ref().map(|(ready, _)| ready);
+    let mut part = LoadPart {
+        machine: name.to_owned(),
+        id: ready.map_or(String::new(), |ready| ready.id.clone()),
+        first: order.index,
+        processes: order.count,
+        offset_ns: offset.offset_ns,
+        uncertainty_ns: offset.uncertainty_ns,
+        drift_ns: own.after.map(|after| after.offset_ns - offset.offset_ns),
+        began_ns,
+        connect_ns: ready.and_then(|ready| ready.connect_ns),
+        lost: own.over.clone().flatten(),
+        ..LoadPart::default()
+    };
+    if let Some(reported) = &own.reported {
+        let measured = &reported.measured;
+        let counts = &measured.totals.outcomes;
+        let threads = &measured.threads;
+        part.attempted = counts.attempts();
+        part.ok = counts.succeeded();
+        part.errors = counts.all_errors();
+        part.elapsed_ns = measured.elapsed_ns;
+        part.busiest = threads.iter().map(ThreadReport::busy).fold(0.0, f64::max);
+        part.is_bottleneck = threads.iter().any(ThreadReport::is_bottleneck);
+        let verdict = measured.verdict();
+        part.own_lag_p99_ns = verdict.map(|own| (own.own_lag_p99_ns, own.own_lag_limit_ns));
+        part.link.clone_from(&reported.link);
+    } else if let Some(look) = &own.snapshot {
+        part.attempted = look.attempted;
+        part.errors = look.errors;
+        part.elapsed_ns = look.at_ns;
+        part.lost = part.lost.or_else(|| Some("it measured nothing".to_owned()));
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::worker::{Ready, Reported};
+    use super::*;
+    use speedwell_fleet::clock::Offset;
+    use speedwell_load::latency::{Intended, Outcome, Times};
+    use speedwell_load::measured::{Tick, Timeline, Totals};
+
+    /// What a generator measures whose good answers take these times, in nanoseconds.
+    fn measured(times: impl Iterator<Item = u64>) -> Measured {
+        let mut totals = Totals::new(true);
+        for end_ns in times {
+            totals.outcomes.attempt();
+            totals.outcomes.ok(200);
+            let times = Times {
+                sent_ns: 0,
+                first_byte_ns: Some(end_ns / 2),
+                end_ns,
+            };
+            totals
+                .latency
+                .record(Outcome::Ok, Intended::default(), times);
+        }
+        let ok = totals.outcomes.succeeded();
+        Measured {
+            began_epoch_ms: 0,
+            elapsed_ns: 1_000_000_000,
+            ok_in_time: ok,
+            under_way_ns: Some(0),
+            totals,
+            warmup: Totals::new(true),
+            timeline: Timeline {
+                interval_ns: 100_000_000,
+                warmup: 0,
+                ticks: vec![Tick {
+                    ok,
+                    ..Tick::default()
+                }],
+            },
+            threads: Vec::new(),
+            most_connections: 1,
+            reached_most_connections: false,
+            is_interrupted: false,
+            rows: Vec::new(),
+        }
+    }
+
+    /// A machine whose clock is that much behind ours, and which began at this time of ours.
+    fn seen(measured: Measured, offset_ns: i64, began_ns: i64) -> Seen {
+        let offset = Offset {
+            offset_ns,
+            ..Offset::default()
+        };
+        let ready = Ready {
+            id: "0123456789abcdef".to_owned(),
+            connect_ns: Some(80_000),
+        };
+        Seen {
+            ready: Some((ready, offset)),
+            reported: Some(Reported {
+                measured,
+                began_ns: vec![began_ns - offset_ns],
+                losses: Vec::new(),
+                link: None,
+            }),
+            after: Some(offset),
+            over: Some(None),
+            ..Seen::default()
+        }
+    }
+
+    fn order(index: u32) -> WorkerOrder {
+        WorkerOrder {
+            spec: LoadSpec::default(),
+            seed: 1,
+            index,
+            of: 3,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
+        // Times over four orders of magnitude, dealt out as requests are.
+        let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
+        let whole = measured((0..10_001).map(time));
+        let part = |index: u64| measured((0..10_001).filter(|at| at % 3 == index).map(time));
+        let machines = [
+            seen(part(0), 5_000_000_000, 1_000),
+            seen(part(1), -3_000_000, 0),
+            seen(part(2), 0, 300_000_000),
+        ];
+        let orders = [order(0), order(1), order(2)];
+        let sent = add_up(&["a", "b", "c"], &orders, machines.into()).unwrap();
+        assert_eq!(sent.measured.totals, whole.totals);
+        let counts: Vec<u64> = sent.parts.iter().map(|part| part.attempted).collect();
+        assert_eq!(counts, [3334, 3334, 3333]);
+        let began: Vec<Option<i64>> = sent.parts.iter().map(|part| part.began_ns).collect();
+        assert_eq!(began, [Some(1_000), Some(0), Some(300_000_000)]);
+        // The course of the last one lies where it was, in its fourth interval.
+        let ok: Vec<u64> = (sent.measured.timeline.ticks.iter())
+            .map(|tick| tick.ok)
+            .collect();
+        assert_eq!(ok, [6668, 0, 0, 3333]);
+        assert!(sent.losses.is_empty());
+    }
+
+    #[test]
+    fn a_machine_that_is_lost_is_told_with_its_last_look_and_is_in_no_sum() {
+        let lost = Seen {
+            ready: seen(measured(0..0), 0, 0).ready,
+            snapshot: Some(Snapshot {
+                at_ns: 1_900_000_000,
+                attempted: 1895,
+                ..Snapshot::default()
+            }),
+            over: Some(Some("the line was cut".to_owned())),
+            ..Seen::default()
+        };
+        let there = seen(measured(1..11), 0, 0);
+        let sent = add_up(&["a", "b"], &[order(0), order(1)], vec![lost, there]).unwrap();
+        assert_eq!(sent.measured.totals.outcomes.attempts(), 10);
+        let part = &sent.parts[0];
+        assert_eq!((part.attempted, part.elapsed_ns), (1895, 1_900_000_000));
+        assert_eq!(part.lost.as_deref(), Some("the line was cut"));
+    }
+
+    #[test]
+    fn files_of_this_machine_are_not_promised_to_others() {
+        let spec = LoadSpec {
+            data: Some("@body.json".to_owned()),
+            ..LoadSpec::default()
+        };
+        let refused = check(&spec).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("--data @FILE is of this machine"),
+            "{refused}"
+        );
+        let spec = LoadSpec {
+            data: Some("a=1".to_owned()),
+            ..LoadSpec::default()
+        };
+        check(&spec).unwrap();
+    }
+}

@@ -1,0 +1,187 @@
+//! The other end of a line: generators of one machine, which begin at an agreed moment.
+//!
+//! What is said: an order comes as JSON; `ready FACTS` goes back; `time` is answered by the clock as often as it is asked;
+//! `start NS` names the moment by this clock; `at SNAPSHOT` goes back now and then, `measured REPORTED` at the end, and the
+//! clock answers until the line ends. Its end, and `stop`, end the load. Start at [`perform`].
+
+use super::link::LinkWatch;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use speedwell_environment as environment;
+use speedwell_fleet::{Identity, clock};
+use speedwell_load::load::Address;
+use speedwell_load::measured::Measured;
+use speedwell_process as process;
+use speedwell_runner::load::{Begin, LoadJob, Sent, Share, Snapshot, WorkerOrder, generate, run};
+use speedwell_runner::verify;
+use std::io::{self, BufRead, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The hidden command that leads here.
+pub const COMMAND: &str = "perform-load";
+
+/// Connections that are tried before a load, as many as questions to a clock.
+const CONNECTS: usize = 32;
+/// How long one of them may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a machine says before a load.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub id: String,
+    pub connect_ns: Option<u64>,
+}
+
+/// What a machine says after it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Reported {
+    pub measured: Measured,
+    /// When each generator began, by the machine's clock.
+    pub began_ns: Vec<i64>,
+    /// A sentence for each generator process that died.
+    pub losses: Vec<String>,
+    pub link: Option<(String, f64)>,
+}
+
+/// Sends this machine's share of the load that comes over the input.
+///
+/// # Errors
+/// The line is cut, or the load cannot be sent from here.
+pub fn perform() -> Result<()> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let order: WorkerOrder = serde_json::from_str(&line).context("the order cannot be read")?;
+    let mut job = order.job()?;
+    if !order.spec.no_verify {
+        let part = job.load.part;
+        (job, _) = verify::verify(job)?;
+        job.load.part = part;
+    }
+    let ready = Ready {
+        id: identity(),
+        connect_ns: least_connect_ns(&job),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let listener: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
+    let begin = || {
+        let begin = agreed(&ready).unwrap_or(Begin::Never);
+        if begin != Begin::Never {
+            let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+            *listener = Some(listen(stop.clone()));
+        }
+        begin
+    };
+    let watch = LinkWatch::start();
+    let Some(sent) = send(&job, &order, &begin, &stop)? else {
+        return Ok(());
+    };
+    let reported = Reported {
+        measured: sent.measured,
+        began_ns: sent.began_ns,
+        losses: sent.losses,
+        link: watch.most_used(),
+    };
+    say("measured", &reported)?;
+    let listener = listener.into_inner();
+    if let Some(listener) = listener.unwrap_or_else(PoisonError::into_inner) {
+        // The clock is asked once more; then the line ends.
+        let _ = listener.join();
+    }
+    Ok(())
+}
+
+/// Sends the load from one process, this one, or from several.
+fn send(
+    job: &LoadJob,
+    order: &WorkerOrder,
+    begin: &(dyn Fn() -> Begin + Sync),
+    stop: &AtomicBool,
+) -> Result<Option<Sent>> {
+    let mut watch = |snapshot: &Snapshot| {
+        // A lost look does no harm, and without anyone to look the load is stopped anyway.
+        let _ = say("at", snapshot);
+    };
+    if order.count > 1 {
+        let share = Share {
+            first: order.index,
+            count: order.count,
+            of: order.of,
+            begin,
+        };
+        return run(job, &share, stop, &mut watch).map(Some);
+    }
+    let Some(began_ns) = begin().wait() else {
+        return Ok(None);
+    };
+    let measured = generate(job, stop, &mut watch)?;
+    Ok(Some(Sent {
+        measured,
+        losses: Vec::new(),
+        parts: Vec::new(),
+        began_ns: vec![began_ns],
+    }))
+}
+
+/// Says that all is ready, answers what is asked of the clock, and gives the moment that is agreed.
+fn agreed(ready: &Ready) -> Result<Begin> {
+    say("ready", ready)?;
+    let word = clock::answer(&mut io::stdin().lock(), &mut io::stdout())?;
+    Ok(Begin::from_line(word.trim_end()))
+}
+
+fn say(word: &str, what: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(what)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{word} {text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Answers what is asked of the clock until the line ends. Anything else ends the load, and so does the end of the line.
+fn listen(stop: Arc<AtomicBool>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        while let Ok(word) = clock::answer(&mut input, &mut io::stdout()) {
+            stop.store(true, Ordering::Relaxed);
+            if word.is_empty() {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    })
+}
+
+fn identity() -> String {
+    Identity::of(Path::new("/"), &environment::capture(&[])).id
+}
+
+/// The least time that a connection took, without TLS; nothing where one failed.
+fn least_connect_ns(job: &LoadJob) -> Option<u64> {
+    let address = job.load.target.addresses.first()?;
+    let connect = || {
+        let begin = Instant::now();
+        match address {
+            Address::Internet(address) => {
+                TcpStream::connect_timeout(address, CONNECT_LIMIT).map(drop)
+            }
+            Address::Unix(path) => UnixStream::connect(path).map(drop),
+        }
+        .ok()?;
+        Some(begin.elapsed().as_nanos() as u64)
+    };
+    let mut least = None;
+    for _ in 0..CONNECTS {
+        if process::interrupted() {
+            break;
+        }
+        let took = connect()?;
+        least = Some(least.map_or(took, |least: u64| least.min(took)));
+    }
+    least
+}

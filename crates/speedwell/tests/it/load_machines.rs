@@ -1,0 +1,364 @@
+//! `speedwell load --from`: one load from several machines. Here they are this machine under several names, at the end of ssh, of
+//! Slurm, or in networks of their own.
+
+use super::busy::wait_until;
+use super::project::{Answer, Project};
+use super::web_server::WebServer;
+use serde_json::Value as Json;
+use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_speedwell");
+
+/// Machines that are this one, with the programs that they use.
+fn fleet(machines: &[(&str, &Path)]) -> String {
+    let machine = |(name, program): &(&str, &Path)| {
+        let program = program.display();
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"load\"]\nbinary = \"{program}\"\n")
+    };
+    let machines: String = machines.iter().map(machine).collect();
+    format!("engine = \"local\"\n{machines}")
+}
+
+fn three() -> Project {
+    let program = Path::new(PROGRAM);
+    Project::new().with(
+        "fleet.toml",
+        &fleet(&[("lab-1", program), ("lab-2", program), ("lab-3", program)]),
+    )
+}
+
+/// The words of a load from other machines that is not kept.
+fn words<'a>(url: &'a str, more: &'a str) -> Vec<&'a str> {
+    let usual = ["load", url, "--no-save", "--format", "json"];
+    usual.into_iter().chain(more.split_whitespace()).collect()
+}
+
+fn load(answer: &Answer) -> Json {
+    answer.json()["loads"][0].clone()
+}
+
+/// A figure of every part.
+fn of_parts(load: &Json, key: &str) -> Vec<i64> {
+    let parts = load["parts"].as_array().unwrap();
+    parts
+        .iter()
+        .map(|part| {
+            part[key]
+                .as_i64()
+                .unwrap_or_else(|| panic!("{key} of {part}"))
+        })
+        .collect()
+}
+
+/// A load of 301 requests of 13 clients, each of which was sent and counted once.
+fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
+    let counts = &load["measured"]["account"]["books"];
+    assert_eq!(
+        (&counts["attempted"], &counts["ok"]),
+        (&301.into(), &301.into()),
+        "{load}"
+    );
+    // One request goes before the load, from here and from every machine.
+    assert_eq!(server.count(), 301 + 1 + names.len());
+    assert_eq!(of_parts(load, "attempted").iter().sum::<i64>(), 301);
+    assert_eq!(of_parts(load, "errors").iter().sum::<i64>(), 0);
+    assert_eq!(load["measured"]["most_connections"], 13);
+    let parts = load["parts"].as_array().unwrap();
+    let found: Vec<&str> = parts
+        .iter()
+        .map(|part| part["machine"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, names);
+    assert!(of_parts(load, "connect_ns").iter().all(|ns| *ns > 0));
+    assert!(of_parts(load, "began_ns").contains(&0), "{load}");
+    assert_eq!(load["is_partial"], false);
+    assert_eq!(load["warnings"], Json::Array(Vec::new()));
+}
+
+#[test]
+fn three_machines_send_exactly_what_one_would() {
+    let (project, server) = (three(), WebServer::start());
+    let url = server.url("/");
+    let answer = project.run(&words(&url, "--from load -n 301 -c 13 --clients 2"));
+    let own = load(&answer.expect_status(0));
+    expect_exact(&own, &server, &["lab-1", "lab-2", "lab-3"]);
+    // Request i is sent by generator i mod 6, and each machine has two of them.
+    assert_eq!(of_parts(&own, "attempted"), [101, 100, 100]);
+    assert_eq!(of_parts(&own, "first"), [0, 2, 4]);
+    assert_eq!(own["asked"]["processes"], 6);
+    assert_eq!(own["measured"]["threads"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_rate_is_divided_by_requests_and_the_report_names_the_machines() {
+    let (project, server) = (three(), WebServer::start());
+    let url = server.url("/");
+    let more = "--from load --machines 2 --rate 100 -n 41";
+    let own = load(&project.run(&words(&url, more)).expect_status(0));
+    assert_eq!(of_parts(&own, "attempted"), [21, 20]);
+    let listed = ["load", &url, "--no-save", "--from", "lab-3", "-n", "20"];
+    let answer = project.run(&listed).expect_status(0);
+    answer.expect_stdout(&["machines", "lab-3 20 requests, connects in"]);
+}
+
+#[test]
+fn machines_at_the_end_of_ssh_and_of_slurm_send_the_same() {
+    let more = "--from lab -n 301 -c 13";
+    match Sshd::start() {
+        Err(reason) => eprintln!("skipped: {reason}"),
+        Ok(sshd) => {
+            let machine = |name: &str| {
+                format!(
+                    "[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nbinary = \"{PROGRAM}\"\n"
+                )
+            };
+            let machines: String = HOSTS.iter().copied().map(machine).collect();
+            let config = sshd.config();
+            let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
+            let project = Project::new().with("fleet.toml", &format!("{head}{machines}"));
+            let server = WebServer::start();
+            let answer = project.run(&words(&server.url("/"), more));
+            expect_exact(&load(&answer.expect_status(0)), &server, &HOSTS);
+        }
+    }
+    match Slurm::start() {
+        Err(reason) => eprintln!("skipped: {reason}"),
+        Ok(slurm) => {
+            let folder = slurm.folder();
+            let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
+            let project = Project::new().with("fleet.toml", &text);
+            let server = WebServer::start();
+            let mut command = project.command(&words(&server.url("/"), more));
+            command.env("SLURM_CONF", slurm.conf());
+            let answer = Answer::from(command.output().unwrap()).expect_status(0);
+            expect_exact(&load(&answer), &server, &NODES);
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
+    let (project, server) = (three(), WebServer::start());
+    let url = server.url("/");
+    let words = [
+        &["load", &url, "--no-save", "--from", "lab-1 | lab-2"][..],
+        &["-t", "600s", "-c", "4", "--fail-on", "errors>50%"],
+    ];
+    let mut command = project.command(&words.concat());
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until(|| server.count() >= 2000);
+    let workers = children(child.id(), "perform-load");
+    assert_eq!(workers.len(), 2);
+    kill(workers[1]);
+    let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(2);
+    let first = answer.stdout.lines().next().unwrap();
+    assert!(first.contains("lab-2 was lost"), "{answer:?}");
+    assert!(first.contains("it had attempted "), "{first}");
+    answer.expect_stdout(&["cannot be judged", "lab-1 ", "lab-2 "]);
+}
+
+/// The children of a process that were started with this word.
+fn children(parent: u32, word: &str) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
+    let of_task = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let numbers = text
+            .split_whitespace()
+            .map(|pid| pid.parse::<u32>().unwrap());
+        numbers.collect::<Vec<u32>>()
+    };
+    let is_meant = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    };
+    let mut found: Vec<u32> = tasks.flatten().flat_map(of_task).filter(is_meant).collect();
+    found.sort_unstable();
+    found
+}
+
+fn kill(pid: u32) {
+    let status = Command::new("kill")
+        .args(["-KILL", &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_machine_that_cannot_send_is_named_before_anything_is_sent() {
+    let project = Project::new().with_program("broken", "#!/bin/sh\necho 'no libc' >&2\nexit 1\n");
+    let broken = project.path("broken");
+    let machines = [("lab-1", Path::new(PROGRAM)), ("lab-2", &broken)];
+    let project = project.with("fleet.toml", &fleet(&machines));
+    let server = WebServer::start();
+    let url = server.url("/");
+    let answer = project
+        .run(&words(&url, "--from load -n 20"))
+        .expect_status(2);
+    answer.expect_stderr(&["'lab-2' cannot send the load: no libc"]);
+    assert!(server.count() <= 2, "{}", server.count());
+    let answer = project
+        .run(&words(&url, "--from laod -n 20"))
+        .expect_status(2);
+    answer.expect_stderr(&["did you mean 'load'?"]);
+    let answer = project
+        .run(&words(&url, "--from load -d @body"))
+        .expect_status(2);
+    answer.expect_stderr(&["--data @FILE is of this machine"]);
+}
+
+/// Stands between both ends of a line: the clock at the other end goes five seconds ahead.
+const AHEAD: &str = r#"#!/usr/bin/env python3
+import json, subprocess, sys, threading
+AHEAD = 5_000_000_000
+there = subprocess.Popen([PROGRAM] + sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def back():
+    for line in there.stdout:
+        if line.strip().isdigit():
+            line = b"%d\n" % (int(line) + AHEAD)
+        if line.startswith(b"measured "):
+            said = json.loads(line[len("measured "):])
+            said["began_ns"] = [ns + AHEAD for ns in said["began_ns"]]
+            line = b"measured " + json.dumps(said).encode() + b"\n"
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+answers = threading.Thread(target=back)
+answers.start()
+for line in sys.stdin.buffer:
+    if line.startswith(b"start "):
+        line = b"start %d\n" % (int(line.split()[1]) - AHEAD)
+    there.stdin.write(line)
+    there.stdin.flush()
+there.stdin.close()
+answers.join()
+sys.exit(there.wait())
+"#;
+
+#[test]
+fn a_clock_that_is_ahead_begins_with_the_others() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return eprintln!("skipped: there is no python3");
+    }
+    let text = AHEAD.replace("PROGRAM", &format!("'{PROGRAM}'"));
+    let project = Project::new().with_program("ahead", &text);
+    let ahead = project.path("ahead");
+    let machines = [("lab-1", Path::new(PROGRAM)), ("lab-2", &ahead)];
+    let project = project.with("fleet.toml", &fleet(&machines));
+    let server = WebServer::start();
+    let url = server.url("/");
+    let own = load(
+        &project
+            .run(&words(&url, "--from load -n 301 -c 13"))
+            .expect_status(0),
+    );
+    expect_exact(&own, &server, &["lab-1", "lab-2"]);
+    let offset = of_parts(&own, "offset_ns")[1];
+    let known = of_parts(&own, "uncertainty_ns")[1];
+    assert!((offset + 5_000_000_000).abs() <= known, "{own}");
+    // Both began at the agreed moment: without the offset one of them would have waited for five seconds more, or not at all.
+    let apart = of_parts(&own, "began_ns").into_iter().max().unwrap();
+    assert!(apart < 4_000_000_000, "{own}");
+}
+
+/// Two networks and a bridge, with addresses of their own; they are gone with it.
+struct Networks {
+    names: [String; 2],
+    bridge: String,
+    net: String,
+}
+
+impl Networks {
+    /// `Err` where they cannot be made.
+    fn make() -> Result<Networks, String> {
+        let own = std::process::id() % 10_000;
+        let networks = Networks {
+            names: [format!("sw{own}a"), format!("sw{own}b")],
+            bridge: format!("swbr{own}"),
+            // Addresses for tests of network devices (RFC 2544).
+            net: format!("198.18.{}", own % 250),
+        };
+        let Networks { names, bridge, net } = &networks;
+        ip(&format!("link add {bridge} type bridge"))?;
+        ip(&format!("addr add {net}.1/24 dev {bridge}"))?;
+        ip(&format!("link set {bridge} up"))?;
+        for (at, name) in names.iter().enumerate() {
+            ip(&format!("netns add {name}"))?;
+            ip(&format!(
+                "link add v{name} type veth peer name e0 netns {name}"
+            ))?;
+            ip(&format!("link set v{name} master {bridge}"))?;
+            ip(&format!("link set v{name} up"))?;
+            ip(&format!("-n {name} addr add {net}.{}/24 dev e0", at + 2))?;
+            ip(&format!("-n {name} link set e0 up"))?;
+        }
+        Ok(networks)
+    }
+}
+
+impl Drop for Networks {
+    fn drop(&mut self) {
+        let _ = self
+            .names
+            .iter()
+            .map(|name| ip(&format!("netns del {name}")))
+            .count();
+        let _ = ip(&format!("link del {}", self.bridge));
+    }
+}
+
+fn ip(words: &str) -> Result<(), String> {
+    does("ip", words)
+}
+
+fn does(program: &str, words: &str) -> Result<(), String> {
+    let output = Command::new(program).args(words.split(' ')).output();
+    let output = output.map_err(|error| format!("{program} cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "{program} {words}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    ))
+}
+
+#[test]
+fn machines_in_networks_of_their_own_show_how_far_they_are() {
+    let networks = match Networks::make() {
+        Ok(networks) => networks,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    let [near, far] = &networks.names;
+    let delays = does(
+        "tc",
+        &format!("-n {far} qdisc add dev e0 root netem delay 20ms"),
+    );
+    let mut project = Project::new();
+    for name in [near, far] {
+        let script = format!("#!/bin/sh\nexec ip netns exec {name} '{PROGRAM}' \"$@\"\n");
+        project = project.with_program(name, &script);
+    }
+    let (one, other) = (project.path(near), project.path(far));
+    let project = project.with("fleet.toml", &fleet(&[("near", &one), ("off", &other)]));
+    let server = WebServer::at(format!("{}.1", networks.net).parse().unwrap());
+    let url = server.url("/");
+    let own = load(
+        &project
+            .run(&words(&url, "--from load -n 301 -c 13"))
+            .expect_status(0),
+    );
+    expect_exact(&own, &server, &["near", "off"]);
+    let connect = of_parts(&own, "connect_ns");
+    if let Err(reason) = delays {
+        return eprintln!("skipped: {reason}");
+    }
+    assert!(
+        connect[1] >= 20_000_000 && connect[0] < connect[1],
+        "{connect:?}"
+    );
+}

@@ -1,0 +1,90 @@
+'use strict';
+// A web server in front of PostgreSQL: GET /N answers with the name of article N. It starts its database, and ends it.
+//   node server.js --port=8080 --query=simple|prepared --connections=4 --rows=10000
+
+const http = require('node:http');
+const { parseArgs } = require('node:util');
+const { Connection } = require('./client.js');
+const { start } = require('./database.js');
+
+const { values: options } = parseArgs({
+  options: {
+    port: { type: 'string', default: '8080' },
+    query: { type: 'string', default: 'prepared' },
+    connections: { type: 'string', default: '4' },
+    rows: { type: 'string', default: '10000' },
+  },
+});
+
+const STATEMENT = `SELECT a.name || ' by ' || w.name FROM article a JOIN writer w ON w.id = a.writer WHERE a.id = `;
+
+const queries = {
+  simple: (connection, id) => connection.simple(`${STATEMENT}${id}`),
+  prepared: (connection, id) => connection.prepared('article', `${STATEMENT}$1`, [id]),
+};
+
+/** Tables that are the same each time. */
+async function fill(connection, rows) {
+  await connection.simple(`
+    CREATE TABLE writer (id int PRIMARY KEY, name text NOT NULL);
+    CREATE TABLE article (id int PRIMARY KEY, writer int NOT NULL REFERENCES writer, name text NOT NULL);
+    INSERT INTO writer SELECT n, 'writer ' || n FROM generate_series(0, 99) n;
+    INSERT INTO article SELECT n, n % 100, 'article ' || n FROM generate_series(0, ${rows - 1}) n;
+    ANALYZE`);
+}
+
+/** Listens at once, so that nobody else takes the port meanwhile, and answers 503 until the database is there. */
+async function main() {
+  const query = queries[options.query];
+  const rows = Number(options.rows);
+  if (query === undefined || !(rows > 0)) throw new Error('wrong options');
+  const opened = [];
+  let isReady = false;
+  let turn = 0;
+  const server = http.createServer(async (request, response) => {
+    if (!isReady) {
+      response.statusCode = 503;
+      response.end();
+      return;
+    }
+    // Which article is asked for goes round, so that all variants are asked for the same ones.
+    const id = request.url === '/' ? turn % rows : Number(request.url.slice(1));
+    turn += 1;
+    try {
+      if (!Number.isSafeInteger(id)) throw new Error('not a number');
+      const found = await query(opened[turn % opened.length], id);
+      response.statusCode = found.length === 1 ? 200 : 404;
+      response.end(found.length === 1 ? found[0][0] : '');
+    } catch (error) {
+      response.statusCode = 500;
+      response.end(error.message);
+    }
+  });
+  await new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(Number(options.port), resolve);
+  });
+  const database = await start();
+  const stop = async () => {
+    server.close();
+    server.closeAllConnections();
+    opened.forEach((connection) => connection.close());
+    await database.stop();
+  };
+  process.once('SIGTERM', stop);
+  try {
+    for (let left = Number(options.connections); left > 0; left -= 1) {
+      opened.push(await Connection.open(database.socket, database.user));
+    }
+    await fill(opened[0], rows);
+    isReady = true;
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+main().catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
