@@ -3,9 +3,14 @@
 //! measure one after the other.
 
 use super::{FleetMachine, JobId, JobState, Submitted, Work};
+use crate::detached;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How long a worker that nobody holds gets to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Workers as processes of this machine.
 #[derive(Debug, Default)]
@@ -31,6 +36,11 @@ impl Local {
 
     pub(super) fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
         self.ensure_known(&work.machine)?;
+        if work.is_detached {
+            let tasks: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
+            let job = detached::start(&work.folder, &tasks)?;
+            return Ok(Submitted { job, lines: None });
+        }
         let program = work.folder.join("bin/speedwell");
         let tasks = work.tasks.iter().map(|task| task.number.to_string());
         let child = Command::new(&program)
@@ -50,7 +60,10 @@ impl Local {
 
     pub(super) fn state(&mut self, job: &JobId) -> JobState {
         let Some(child) = self.jobs.get_mut(job) else {
-            return JobState::Ended(Some("no such job".to_owned()));
+            if detached::has_ended(job) {
+                return JobState::Ended(None);
+            }
+            return JobState::Running;
         };
         match child.try_wait() {
             Ok(None) => JobState::Running,
@@ -63,6 +76,7 @@ impl Local {
     pub(super) fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
         for job in jobs {
             let Some(child) = self.jobs.get_mut(job) else {
+                detached::end(job, GRACE)?;
                 continue;
             };
             if child.try_wait()?.is_none() {
@@ -136,6 +150,7 @@ mod tests {
             machine: machine.into(),
             folder: folder.into(),
             tasks: vec![task(4), task(7)],
+            is_detached: false,
         }
     }
 

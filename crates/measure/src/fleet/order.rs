@@ -62,7 +62,9 @@ impl Order {
         let read =
             || -> anyhow::Result<Plan> { Ok(serde_json::from_str(&fs::read_to_string(&file)?)?) };
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        let here = Prefixes::new([(PathBuf::from(ROOT), self.bundle.clone())]);
+        // What is measured is told where it lies, not which way leads there.
+        let bundle = fs::canonicalize(&self.bundle)?;
+        let here = Prefixes::new([(PathBuf::from(ROOT), bundle)]);
         plan.relocated(&here).part(&self.parcel)
     }
 
