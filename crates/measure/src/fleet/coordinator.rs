@@ -4,7 +4,7 @@
 //! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
 //! ended whole. Start at [`Coordinator::run`].
 
-use super::order::{Order, order_of, spool_of, stop_of};
+use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
 use crate::Listener;
 use anyhow::Context;
@@ -475,11 +475,24 @@ impl Coordinator<'_, '_, '_> {
                     let parcel = &self.parcels[place as usize];
                     self.merger.set_parcel(place, parcel)?;
                 }
-                Some(Over::Short(reason)) => self.try_again(place, &reason)?,
+                Some(Over::Short(reason)) => {
+                    self.replace(attempt.origin);
+                    self.try_again(place, &reason)?;
+                }
                 None => {}
             }
         }
         Ok(())
+    }
+
+    /// Tells the worker of an attempt to end with its block. An engine may take it for dead while it lives: nobody reads any more
+    /// what it measures, and it holds the machine.
+    fn replace(&self, origin: BlockOrigin) {
+        let machine = &self.machines[origin.machine as usize];
+        if machine.is_shared {
+            // Whoever cannot be told ends when the spool of the next attempt is there.
+            let _ = fs::write(over_of(&machine.folder, origin.parcel, origin.attempt), "");
+        }
     }
 
     /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
@@ -617,8 +630,12 @@ impl Coordinator<'_, '_, '_> {
     /// Notes that nobody has any more what was in the hands of workers: whoever resumes the session makes new attempts.
     fn free_parcels(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
+            let is_whole = matches!(attempt.over, Some(Over::Whole));
+            if !is_whole {
+                self.replace(attempt.origin);
+            }
             let parcel = &mut self.parcels[attempt.place as usize];
-            if matches!(attempt.over, Some(Over::Whole)) {
+            if is_whole {
                 parcel.state = ParcelState::Done;
             } else {
                 parcel.state = ParcelState::Waiting;

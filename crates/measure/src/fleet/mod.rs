@@ -96,6 +96,9 @@ pub fn carry_out(
         None => store.begin_merging(&begun, &serde_json::to_string(&plan)?, &parcels)?,
     };
     let number = merger.number();
+    if let Some(url) = &request.push {
+        merger.owe(url, process::unix_ms())?;
+    }
     listener.observe(&Event::Started {
         runs,
         cases: plan.jobs.len(),

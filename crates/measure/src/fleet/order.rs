@@ -81,6 +81,13 @@ pub fn spool_of(folder: &Path, place: u32, attempt: u32) -> PathBuf {
         .join(format!("{place}.{attempt}.jsonl"))
 }
 
+/// What tells the worker of an attempt, should it live, that another one takes its place.
+pub fn over_of(folder: &Path, place: u32, attempt: u32) -> PathBuf {
+    folder
+        .join("spools")
+        .join(format!("{place}.{attempt}.over"))
+}
+
 /// Where the order of a task lies there.
 pub fn order_of(folder: &Path, task: u32) -> PathBuf {
     folder.join("orders").join(format!("{task}.json"))

@@ -3,7 +3,7 @@
 //! It holds the machine while it measures, so that whoever comes measures after it; before every block it looks whether a later
 //! attempt has begun, and ends if so. Start at [`perform`].
 
-use super::order::{Order, order_of, spool_of, stop_of};
+use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use crate::resume::attach_definitions;
 use crate::session::{Decider, build_packages};
 use anyhow::{Context, ensure};
@@ -181,6 +181,8 @@ impl Fence<'_> {
             .map(|more| attempt + more)
         {
             self.reason = Some(format!("attempt {later} has taken over"));
+        } else if over_of(self.folder, place, attempt).exists() {
+            self.reason = Some("another attempt takes over".to_owned());
         } else if stop_of(self.folder).exists() {
             self.reason = Some("it was told to stop".to_owned());
         }

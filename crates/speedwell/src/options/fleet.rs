@@ -21,7 +21,7 @@ pub struct FleetArgs {
     #[arg(long, requires = "on")]
     pub each: bool,
     /// Hand the work out, print the session and return; 'fleet collect' reports it
-    #[arg(long, requires = "on", conflicts_with = "no_save")]
+    #[arg(long, requires = "on", conflicts_with_all = ["no_save", "push"])]
     pub detach: bool,
 }
 

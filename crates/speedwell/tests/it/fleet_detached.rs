@@ -1,10 +1,12 @@
 //! Sessions that are handed out and collected later: by this machine under several names, by ssh, and by Slurm.
 
+use super::fleet_failures::processes;
 use super::project::Project;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -116,18 +118,22 @@ fn by_slurm(slurm: &Slurm, cases: &str) -> Lab<'static> {
     }
 }
 
-/// Whether a process of a worker in one of the folders lives.
-fn has_worker(folders: &[PathBuf]) -> bool {
-    let is_worker = |process: &Path| {
-        let words = fs::read(process.join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words).into_owned();
-        let is_own = |folder: &PathBuf| words.contains(&*folder.to_string_lossy());
-        words.contains("perform-parcel") && folders.iter().any(is_own)
-    };
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .map(|process| process.path())
-        .any(|path| is_worker(&path))
+impl Drop for Lab<'_> {
+    /// A test that fails leaves nobody behind who holds the machine.
+    fn drop(&mut self) {
+        for worker in workers(&self.folders) {
+            let _ = kill_process(worker, Signal::KILL);
+        }
+    }
+}
+
+/// The workers in these folders.
+fn workers(folders: &[PathBuf]) -> Vec<Pid> {
+    let of_folder = |folder: &PathBuf| processes(&["perform-parcel", &folder.to_string_lossy()]);
+    let found = folders.iter().flat_map(of_folder);
+    found
+        .filter_map(|process| Pid::from_raw(process as i32))
+        .collect()
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -173,7 +179,7 @@ fn hand_out_and_collect(lab: &Lab<'_>) {
     );
     let cleaned = lab.run(&["fleet", "clean", "@1", "--format", "csv"]);
     assert_eq!(cleaned.0, 0, "{cleaned:?}");
-    until("a worker is left", || !has_worker(&lab.folders));
+    until("a worker is left", || workers(&lab.folders).is_empty());
     let left: Vec<&PathBuf> = lab
         .folders
         .iter()
@@ -201,7 +207,7 @@ fn hand_out_and_cancel(lab: &Lab<'_>) {
         cancelled.2.contains("speedwell run --resume @1"),
         "{cancelled:?}"
     );
-    until("a worker is left", || !has_worker(&lab.folders));
+    until("a worker is left", || workers(&lab.folders).is_empty());
     assert!(lab.parcels().iter().all(|own| own["state"] == "waiting"));
     assert_eq!(lab.run(&["fleet", "clean", "@1"]).0, 0);
     assert!(lab.folders.iter().all(|folder| !folder.exists()));
@@ -243,23 +249,15 @@ fn jobs_of_slurm_are_collected_later() {
 fn a_worker_that_was_killed_meanwhile_has_a_successor() {
     let lab = local("case n=1\n* sleep:40\n");
     assert_eq!(lab.run(&MEASURE).0, 0);
-    let mut job = String::new();
     until("nobody begins", || {
         let orders = lab.folders[0].join("sessions");
         let spools = fs::read_dir(orders).into_iter().flatten().flatten();
         let has_begun = spools.flat_map(|session| fs::read_dir(session.path().join("spools")));
         has_begun.flatten().next().is_some()
     });
-    for process in fs::read_dir("/proc").unwrap().flatten() {
-        let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words).into_owned();
-        if words.contains("perform-parcel") && words.contains(&*lab.folders[0].to_string_lossy()) {
-            job = process.file_name().to_string_lossy().into_owned();
-        }
-    }
     // It may have ended by itself on a machine that is fast.
-    if let Some(pid) = job.parse().ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    for worker in workers(&lab.folders) {
+        let _ = kill_process(worker, Signal::KILL);
     }
     let collected = lab.run(&["fleet", "collect"]);
     assert_eq!(collected.0, 0, "{collected:?}");
@@ -282,4 +280,9 @@ fn sessions_of_one_machine_are_not_collected() {
     }
     let detached = lab.project.run(&["run", "g", "--detach"]);
     detached.expect_status(2).expect_stderr(&["--on"]);
+    let to = "http://127.0.0.1:9/core";
+    let pushed = (lab.project).run(&["run", "g", "--on", "lab", "--detach", "--push", to]);
+    pushed
+        .expect_status(2)
+        .expect_stderr(&["cannot be used with '--push"]);
 }
