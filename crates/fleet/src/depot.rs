@@ -5,12 +5,16 @@
 //! missing goes. Start at [`Depot`].
 
 use super::bundle::{Bundle, Entry, check, digest_of, id_of};
+use super::program;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// What leads from the folder of a session to that of its bundle.
+pub const BUNDLE: &str = "bundle";
 
 /// What is in it.
 pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
@@ -85,7 +89,7 @@ impl Depot {
     fn adopt(&self, entries: &[Entry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (own, object) = (
-                self.folder.join("bin").join(&entry.sha256),
+                self.folder.join(program::place(&entry.sha256)),
                 self.object(&entry.sha256),
             );
             if own.is_file() && make_private(object.parent().unwrap_or(&self.folder)).is_ok() {
@@ -169,13 +173,15 @@ impl Depot {
         Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
-    /// Removes what belongs to a session.
-    ///
-    /// # Errors
-    /// It cannot be removed.
-    pub fn forget(&self, session: &str) -> anyhow::Result<()> {
-        let folder = self.session(session)?;
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove '{}'", folder.display()))
+    /// Says in the folder of a session which bundle it uses.
+    fn name_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
+        let (link, beside) = (session.join(BUNDLE), session.join("bundle.part"));
+        let name = bundle.file_name().unwrap_or_default();
+        let to = Path::new("../../bundles").join(name);
+        let _ = fs::remove_file(&beside);
+        std::os::unix::fs::symlink(to, &beside)
+            .and_then(|()| fs::rename(&beside, &link))
+            .with_context(|| format!("cannot make '{}'", link.display()))
     }
 }
 
@@ -286,6 +292,7 @@ fn take(
         depot.put(sha256, bytes, from)?;
     }
     let bundle = depot.lay_out(&offer.entries)?;
+    depot.name_bundle(&session, &bundle)?;
     Ok((session, bundle))
 }
 
@@ -317,12 +324,15 @@ pub fn lay_out_here(
     folder: &Path,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let depot = Depot::open(folder)?;
+    let session = depot.session(session)?;
     for sha256 in depot.missing(bundle.entries()) {
         let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
         let bytes = entry.map_or(0, |entry| entry.bytes);
         depot.put(&sha256, bytes, &mut *bundle.open(&sha256)?)?;
     }
-    Ok((depot.session(session)?, depot.lay_out(bundle.entries())?))
+    let bundle = depot.lay_out(bundle.entries())?;
+    depot.name_bundle(&session, &bundle)?;
+    Ok((session, bundle))
 }
 
 #[cfg(test)]
@@ -471,8 +481,6 @@ mod tests {
                 0o700
             );
         }
-        depot.forget("0-a").unwrap();
-        assert!(!session.exists());
     }
 
     #[test]

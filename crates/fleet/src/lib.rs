@@ -7,8 +7,10 @@
 
 pub mod bundle;
 pub mod check;
+pub mod clean;
 pub mod clock;
 pub mod depot;
+pub mod detached;
 pub mod engine;
 mod identity;
 mod lock;
@@ -17,7 +19,8 @@ pub mod program;
 pub mod pulse;
 
 pub use engine::{
-    Engine, FleetMachine, JobId, JobState, Local, MachineState, Slurm, Ssh, Submitted, Task, Work,
+    Engine, FleetMachine, JobId, JobState, Local, MachineState, STILL_RUNNING, Slurm, Ssh,
+    Submitted, Task, Work,
 };
 pub use identity::Identity;
 pub use lock::MachineLock;

@@ -42,8 +42,7 @@ pub fn send(engine: &mut Engine, machine: &FleetMachine, program: &Path) -> Resu
         return Ok(binary.clone());
     }
     let digest = digest_of(program)?;
-    let name = format!("speedwell-{}", &digest[..DIGITS]);
-    let place = machine.folder.join("programs").join(name);
+    let place = machine.folder.join(place(&digest));
     let (there, folder) = (place.to_string_lossy(), machine.folder.to_string_lossy());
     let look = engine.reach(
         &machine.name,
@@ -62,11 +61,17 @@ pub fn send(engine: &mut Engine, machine: &FleetMachine, program: &Path) -> Resu
     Ok(place)
 }
 
+/// Where a program lies in our folder that was sent by itself.
+pub(crate) fn place(digest: &str) -> PathBuf {
+    let name = format!("speedwell-{}", &digest[..DIGITS]);
+    Path::new("programs").join(name)
+}
+
 /// What a line answers to some input.
 ///
 /// # Errors
 /// Its program fails; the message is what it complains of.
-fn answer(mut line: Child, input: &mut impl Read) -> Result<String> {
+pub(crate) fn answer(mut line: Child, input: &mut impl Read) -> Result<String> {
     let copied = match line.stdin.take() {
         Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),
         None => Ok(()),

@@ -120,7 +120,7 @@ pub fn carry_out(
 }
 
 /// Builds what is built under all variants, so that no run waits for it, and what does not compile is said before any.
-fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow::Result<()> {
+pub(super) fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     let tell = teller(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {

@@ -1,7 +1,7 @@
 //! `speedwell run`: the whole path of data on one screen.
 
 use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
-use super::{Status, experiment, serve, status, steady, trial};
+use super::{Status, experiment, fleet, serve, status, steady, trial};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis};
 use speedwell_compat::erlperf::style::{self};
@@ -69,6 +69,9 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
     let (mut session, ended) = measure(plans, store, task)?;
+    if task.fleet.detach {
+        return Ok(fleet::left(&session, ended));
+    }
     let reported = if ended == Status::DONE {
         recorded(&plan, &mut session, store, task)
     } else {
@@ -119,7 +122,7 @@ pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(
             Status::COULD_NOT
         }
     };
-    if status != Status::DONE && !task.store.no_save {
+    if status != Status::DONE && !task.store.no_save && !task.fleet.detach {
         status::note(&how_to_resume(status, &measured, store, task)?);
     }
     if let Some(advice) = &measured.advice {

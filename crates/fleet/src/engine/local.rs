@@ -3,10 +3,15 @@
 //! measure one after the other.
 
 use super::{FleetMachine, JobId, JobState, Submitted, Work};
+use crate::detached;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How long a worker that nobody holds gets to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Workers as processes of this machine.
 #[derive(Debug, Default)]
@@ -32,6 +37,11 @@ impl Local {
 
     pub(super) fn submit(&mut self, work: &Work) -> anyhow::Result<Submitted> {
         self.ensure_known(&work.machine)?;
+        if work.is_detached {
+            let tasks: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
+            let job = detached::start(&work.folder, &tasks)?;
+            return Ok(Submitted { job, lines: None });
+        }
         let program = work.folder.join("bin/speedwell");
         let tasks = work.tasks.iter().map(|task| task.number.to_string());
         let child = Command::new(&program)
@@ -51,7 +61,10 @@ impl Local {
 
     pub(super) fn state(&mut self, job: &JobId) -> JobState {
         let Some(child) = self.jobs.get_mut(job) else {
-            return JobState::Ended(Some("no such job".to_owned()));
+            if detached::has_ended(job) {
+                return JobState::Ended(None);
+            }
+            return JobState::Running;
         };
         match child.try_wait() {
             Ok(None) => JobState::Running,
@@ -64,6 +77,7 @@ impl Local {
     pub(super) fn cancel(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
         for job in jobs {
             let Some(child) = self.jobs.get_mut(job) else {
+                detached::end(job, GRACE)?;
                 continue;
             };
             if child.try_wait()?.is_none() {
@@ -138,6 +152,7 @@ mod tests {
             machine: machine.into(),
             folder: folder.into(),
             tasks: vec![task(4), task(7)],
+            is_detached: false,
         }
     }
 

@@ -7,8 +7,9 @@ mod ssh;
 
 pub use local::Local;
 pub use slurm::Slurm;
-pub use ssh::Ssh;
+pub use ssh::{STILL_RUNNING, Ssh};
 
+use crate::detached;
 use serde::{Deserialize, Serialize};
 use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,8 @@ pub struct Work {
     pub folder: PathBuf,
     /// What is to be done.
     pub tasks: Vec<Task>,
+    /// Whether the worker goes on without us. Jobs of Slurm always do.
+    pub is_detached: bool,
 }
 
 /// One attempt at one parcel.
@@ -137,6 +140,28 @@ impl Engine {
             Engine::Local(local) => local.submit(work),
             Engine::Ssh(ssh) => ssh.submit(work),
             Engine::Slurm(slurm) => slurm.submit(work),
+        }
+    }
+
+    /// Takes up a job that was handed out by an earlier process, whose session has this folder on the machine: the lines of these
+    /// spools (`PLACE.ATTEMPT`), from their beginning, where they come over a line. `waits` says whether the line stays until
+    /// the worker has ended.
+    ///
+    /// # Errors
+    /// The machine cannot be reached.
+    pub fn take_up(
+        &mut self,
+        machine: &str,
+        folder: &Path,
+        (job, spools): (&JobId, &[String]),
+        waits: bool,
+    ) -> anyhow::Result<Option<ChildStdout>> {
+        match self {
+            Engine::Ssh(ssh) if detached::is_name(job) => {
+                let held = ssh.take_up(machine, folder, (job, spools), waits)?;
+                Ok(Some(held))
+            }
+            Engine::Local(_) | Engine::Ssh(_) | Engine::Slurm(_) => Ok(None),
         }
     }
 

@@ -6,13 +6,15 @@
 //! checked, in quotes; everything else goes through the line. Start at [`Ssh::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
-use anyhow::{Context, Result, bail};
+use crate::detached;
+use crate::program::answer;
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::quote;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -34,6 +36,8 @@ const OPTIONS: [&str; 11] = [
 ];
 /// What ssh ends with where the line itself failed.
 const NO_LINE: i32 = 255;
+/// What a line ends with that has read what there is of a worker that goes on.
+pub const STILL_RUNNING: i32 = 3;
 /// What is kept of what a line complains of.
 const COMPLAINT_BYTES: usize = 4096;
 /// How long a worker gets to end by itself when its lease has ended.
@@ -57,6 +61,8 @@ struct Job {
     line: Child,
     /// The lease; nothing once it has ended.
     lease: Option<ChildStdin>,
+    /// Where a worker is that the line only listens to: the machine, and the folder of the session there.
+    listens_to: Option<(String, PathBuf)>,
     complaint: Complaint,
 }
 
@@ -127,18 +133,23 @@ impl Ssh {
         self.ensure_known(&work.machine)?;
         let folder = work.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
+        let orders = work.tasks.iter().map(|task| format!("{}\n", task.order));
+        let orders: String = orders.collect();
+        if work.is_detached {
+            let words = [program.as_str(), "perform-parcel", "--launch", &folder];
+            let line = self.reach(&work.machine, &words)?;
+            let name = answer(line, &mut orders.as_bytes())?;
+            let job = JobId(name.trim().to_owned());
+            ensure!(detached::is_name(&job), "it answers '{}'", job.0);
+            return Ok(Submitted { job, lines: None });
+        }
         let words = [program.as_str(), "perform-parcel", &folder, "-"];
-        let mut child = self.line(&work.machine, &words);
-        let mut child = (child.stdin(Stdio::piped()).stdout(Stdio::piped()))
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("cannot start 'ssh'")?;
+        let mut child = self.reach(&work.machine, &words)?;
         let complaint = gather(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
-            let orders = work.tasks.iter().map(|task| format!("{}\n", task.order));
             // A line that failed says by its end why it cannot be written to.
-            let _ = lease.write_all(orders.collect::<String>().as_bytes());
+            let _ = lease.write_all(orders.as_bytes());
             let _ = lease.flush();
         }
         let job = JobId(self.begun.to_string());
@@ -146,10 +157,45 @@ impl Ssh {
         let entry = Job {
             line: child,
             lease,
+            listens_to: None,
             complaint,
         };
         self.jobs.insert(job.clone(), entry);
         Ok(Submitted { job, lines })
+    }
+
+    /// Opens a line that listens to a worker that nobody holds.
+    pub(super) fn take_up(
+        &mut self,
+        machine: &str,
+        folder: &Path,
+        (job, spools): (&JobId, &[String]),
+        waits: bool,
+    ) -> Result<ChildStdout> {
+        let place = folder.to_string_lossy();
+        let program = format!("{place}/bin/speedwell");
+        let how = if waits { "--follow" } else { "--read" };
+        let mut words = vec![program.as_str(), "perform-parcel", how, &place, &job.0];
+        words.extend(spools.iter().map(String::as_str));
+        let mut child = self.reach(machine, &words)?;
+        let complaint = gather(&mut child);
+        let lines = child.stdout.take().context("the line has no end")?;
+        let entry = Job {
+            lease: child.stdin.take(),
+            line: child,
+            listens_to: Some((machine.to_owned(), folder.to_owned())),
+            complaint,
+        };
+        self.jobs.insert(job.clone(), entry);
+        Ok(lines)
+    }
+
+    /// Ends a worker that nobody holds.
+    fn end(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
+        let place = folder.to_string_lossy();
+        let program = format!("{place}/bin/speedwell");
+        let words = [program.as_str(), "perform-parcel", "--end", &place, &job.0];
+        answer(self.reach(machine, &words)?, &mut std::io::empty()).map(drop)
     }
 
     pub(super) fn state(&mut self, id: &JobId) -> JobState {
@@ -159,6 +205,7 @@ impl Ssh {
         match job.line.try_wait() {
             Ok(None) => JobState::Running,
             Ok(Some(status)) if status.success() => JobState::Ended(None),
+            Ok(Some(status)) if status.code() == Some(STILL_RUNNING) => JobState::Running,
             Ok(Some(status)) => {
                 let said = job.complaint.last_line();
                 JobState::Ended(Some(match status.code() {
@@ -173,6 +220,17 @@ impl Ssh {
 
     /// Takes the leases of all jobs, and cuts the lines that stay.
     pub(super) fn cancel(&mut self, jobs: &[JobId]) -> Result<()> {
+        for id in jobs {
+            let there = self.jobs.get(id).and_then(|job| job.listens_to.clone());
+            if let Some((machine, folder)) = there {
+                self.end(&machine, &folder, id)?;
+            }
+        }
+        self.let_go(jobs)
+    }
+
+    /// Ends lines, and with them the workers that they hold.
+    fn let_go(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             if let Some(job) = self.jobs.get_mut(id) {
                 job.lease = None;
@@ -234,7 +292,7 @@ impl Drop for Ssh {
     fn drop(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
         // A line that cannot be ended now ends with this process.
-        let _ = self.cancel(&jobs);
+        let _ = self.let_go(&jobs);
     }
 }
 

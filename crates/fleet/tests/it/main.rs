@@ -38,6 +38,7 @@ fn work(machine: &str, folder: &Path, tasks: &[u32]) -> Work {
         order: format!("{{\"task\":{number}}}"),
     };
     Work {
+        is_detached: false,
         machine: machine.into(),
         folder: folder.into(),
         tasks: tasks.iter().map(task).collect(),

@@ -4,7 +4,7 @@
 //! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
 //! ended whole. Start at [`Coordinator::run`].
 
-use super::order::{Order, order_of, spool_of, stop_of};
+use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
 use crate::Listener;
 use anyhow::Context;
@@ -29,6 +29,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often the engine is asked.
 const ASK: Duration = Duration::from_secs(1);
 
+/// How long workers get to end with their block.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A session that other machines measure.
 pub(super) struct Coordinator<'a, 's, 'l> {
     pub engine: &'a mut Engine,
@@ -46,6 +49,19 @@ pub(super) struct Coordinator<'a, 's, 'l> {
     pub tasks: u32,
     /// How many attempts at each parcel failed since we are here.
     pub tries: Vec<u32>,
+    /// What binds the workers to us.
+    pub manner: Manner,
+}
+
+/// What binds workers to their coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// They end with it, where the engine lets them.
+    Held,
+    /// Nothing, and it leaves as soon as they have their work.
+    Leaving,
+    /// Nothing, but it follows them.
+    Following,
 }
 
 /// A machine of the session, at the place that it has there.
@@ -96,7 +112,9 @@ impl Coordinator<'_, '_, '_> {
             }
             let mut has_news = self.collect()?;
             if interrupted() {
-                self.stop()?;
+                if self.manner == Manner::Held {
+                    self.stop(PATIENCE)?;
+                }
                 return Ok(Ended::Interrupted);
             }
             if asked.elapsed() >= ASK {
@@ -132,6 +150,7 @@ impl Coordinator<'_, '_, '_> {
             machine: self.machines[machine].known.name.clone(),
             folder: self.machines[machine].folder.clone(),
             tasks: Vec::new(),
+            is_detached: self.manner != Manner::Held,
         };
         for &place in places {
             let order = serde_json::to_string(&self.order(place)?)?;
@@ -145,7 +164,15 @@ impl Coordinator<'_, '_, '_> {
             work.tasks.push(Task { number, order });
         }
         let submitted = self.engine.submit(&work)?;
-        let lines = submitted.lines.map(Stream::new);
+        let mut lines = submitted.lines;
+        if self.manner == Manner::Following {
+            let spools: Vec<String> = places.iter().map(|&place| self.spool_name(place)).collect();
+            let name = &self.machines[machine].known.name;
+            let of = (&submitted.job, spools.as_slice());
+            let line = self.engine.take_up(name, &work.folder, of, true)?;
+            lines = line.or(lines);
+        }
+        let lines = lines.map(Stream::new);
         let has_line = lines.is_some();
         self.streams.extend(lines);
         for &place in places {
@@ -162,6 +189,52 @@ impl Coordinator<'_, '_, '_> {
             self.follow(place, submitted.job.clone(), source, false)?;
         }
         Ok(())
+    }
+
+    /// What the spool of the last attempt at a parcel is called on a line.
+    pub fn spool_name(&self, place: u32) -> String {
+        format!("{place}.{}", self.parcels[place as usize].attempt)
+    }
+
+    /// Takes in what there is, and says what is known of parcels beside that. Nobody is given anything to do.
+    ///
+    /// # Errors
+    /// The store cannot be written, or the engine does not answer.
+    pub fn look(&mut self) -> anyhow::Result<(Ended, Vec<(u32, String)>)> {
+        while self.collect()? || !self.streams.iter().all(Stream::has_ended) {
+            thread::sleep(LOOK);
+        }
+        let mut said = Vec::new();
+        let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
+        let states = match jobs.is_empty() {
+            true => Vec::new(),
+            false => self.engine.state(&jobs)?,
+        };
+        for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
+            let text = match (attempt.over, state) {
+                (Some(Over::Whole), _) => {
+                    self.parcels[attempt.place as usize].state = ParcelState::Done;
+                    let parcel = &self.parcels[attempt.place as usize];
+                    self.merger.set_parcel(attempt.place, parcel)?;
+                    continue;
+                }
+                (Some(Over::Short(reason)), _) => format!("ended too soon: {reason}"),
+                (None, JobState::Running) => "measures".to_owned(),
+                (None, JobState::Waiting(reason)) => format!("waits: {reason}"),
+                (None, JobState::Ended(reason)) => {
+                    let reason = reason.unwrap_or_else(|| "without a word".to_owned());
+                    format!("ended too soon: {reason}")
+                }
+            };
+            said.push((attempt.place, text));
+        }
+        let is_whole = self.parcels.iter().all(|parcel| is_over(parcel.state));
+        let ended = if is_whole {
+            Ended::Complete
+        } else {
+            Ended::Interrupted
+        };
+        Ok((ended, said))
     }
 
     /// Begins to read the spool of the last attempt at a parcel.
@@ -402,11 +475,24 @@ impl Coordinator<'_, '_, '_> {
                     let parcel = &self.parcels[place as usize];
                     self.merger.set_parcel(place, parcel)?;
                 }
-                Some(Over::Short(reason)) => self.try_again(place, &reason)?,
+                Some(Over::Short(reason)) => {
+                    self.replace(attempt.origin);
+                    self.try_again(place, &reason)?;
+                }
                 None => {}
             }
         }
         Ok(())
+    }
+
+    /// Tells the worker of an attempt to end with its block. An engine may take it for dead while it lives: nobody reads any more
+    /// what it measures, and it holds the machine.
+    fn replace(&self, origin: BlockOrigin) {
+        let machine = &self.machines[origin.machine as usize];
+        if machine.is_shared {
+            // Whoever cannot be told ends when the spool of the next attempt is there.
+            let _ = fs::write(over_of(&machine.folder, origin.parcel, origin.attempt), "");
+        }
     }
 
     /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
@@ -517,18 +603,46 @@ impl Coordinator<'_, '_, '_> {
     }
 
     /// Has all workers end with their block where they can be told, and takes what they had.
-    fn stop(&mut self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// The engine does not answer, or the store cannot be written.
+    pub fn stop(&mut self, patience: Duration) -> anyhow::Result<()> {
         for machine in self.machines.iter().filter(|machine| machine.is_shared) {
             // Whoever cannot be told is cancelled below.
             let _ = fs::write(stop_of(&machine.folder), "");
         }
         let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(10) && self.is_any_shared_open()? {
+        while begun.elapsed() < patience && self.is_any_shared_open()? {
             thread::sleep(LOOK);
         }
         self.engine.cancel(&jobs)?;
-        self.collect()?;
+        let begun = Instant::now();
+        while self.collect()?
+            || (begun.elapsed() < Duration::from_secs(2)
+                && !self.streams.iter().all(Stream::has_ended))
+        {
+            thread::sleep(LOOK);
+        }
+        self.free_parcels()
+    }
+
+    /// Notes that nobody has any more what was in the hands of workers: whoever resumes the session makes new attempts.
+    fn free_parcels(&mut self) -> anyhow::Result<()> {
+        for attempt in std::mem::take(&mut self.attempts) {
+            let is_whole = matches!(attempt.over, Some(Over::Whole));
+            if !is_whole {
+                self.replace(attempt.origin);
+            }
+            let parcel = &mut self.parcels[attempt.place as usize];
+            if is_whole {
+                parcel.state = ParcelState::Done;
+            } else {
+                parcel.state = ParcelState::Waiting;
+                parcel.attempt += 1;
+            }
+            self.merger.set_parcel(attempt.place, parcel)?;
+        }
         Ok(())
     }
 
@@ -542,7 +656,7 @@ impl Coordinator<'_, '_, '_> {
     }
 }
 
-fn is_over(state: ParcelState) -> bool {
+pub(super) fn is_over(state: ParcelState) -> bool {
     matches!(state, ParcelState::Done | ParcelState::Lost)
 }
 

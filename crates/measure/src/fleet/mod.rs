@@ -7,6 +7,8 @@
 
 mod contents;
 mod coordinator;
+mod detached;
+pub mod left;
 mod order;
 mod send;
 mod stream;
@@ -26,9 +28,11 @@ use speedwell_results::store::{ParcelState, Store, StoredParcel};
 use speedwell_runner::Ended;
 use speedwell_suite::fleet::FleetFile;
 use speedwell_suite::labels::Labels;
+use std::collections::BTreeSet;
 use std::fs;
-use stream::Source;
+use stream::{Source, Stream};
 
+pub use detached::{Attendance, ParcelStatus, attend, clean_here, clean_up};
 pub use send::receive;
 
 /// The fewest runs of a side on each of several machines, and how many all of them together should have.
@@ -49,6 +53,8 @@ pub struct FleetRequest {
     pub machines: Option<u32>,
     /// Whether every machine measures all cases.
     pub each: bool,
+    /// Whether the work is handed out, and nobody waits for it.
+    pub detach: bool,
 }
 
 /// Has the plan measured by other machines, and reads the session back.
@@ -90,6 +96,9 @@ pub fn carry_out(
         None => store.begin_merging(&begun, &serde_json::to_string(&plan)?, &parcels)?,
     };
     let number = merger.number();
+    if let Some(url) = &request.push {
+        merger.owe(url, process::unix_ms())?;
+    }
     listener.observe(&Event::Started {
         runs,
         cases: plan.jobs.len(),
@@ -108,8 +117,12 @@ pub fn carry_out(
         parcels,
         attempts: Vec::new(),
         streams: Vec::new(),
+        manner: fleet.manner(),
     };
-    let ended = take_up(&mut coordinator).and_then(|()| coordinator.run());
+    let ended = take_up(&mut coordinator, true).and_then(|()| match fleet.detach {
+        true => coordinator.submit().map(|()| Ended::Interrupted),
+        false => coordinator.run(),
+    });
     let is_whole = matches!(ended, Ok(Ended::Complete));
     merger.finish(!is_whole)?;
     listener.observe(&Event::Finished {
@@ -149,29 +162,45 @@ fn dealt(
     Ok((machines, parcels))
 }
 
-/// Follows what an earlier coordinator had handed out: what is there is read from its beginning.
-fn take_up(coordinator: &mut Coordinator<'_, '_, '_>) -> anyhow::Result<()> {
-    for machine in coordinator
-        .machines
-        .iter()
-        .filter(|machine| machine.is_shared)
-    {
+/// Follows what an earlier coordinator had handed out: what is there is read from its beginning. With `waits`, lines to workers
+/// stay until these have ended, and nobody is told to stop any more.
+fn take_up(coordinator: &mut Coordinator<'_, '_, '_>, waits: bool) -> anyhow::Result<()> {
+    let shared = |machine: &&Machine| machine.is_shared && waits;
+    for machine in coordinator.machines.iter().filter(shared) {
         let stop = stop_of(&machine.folder);
         if stop.exists() {
             fs::remove_file(&stop)
                 .with_context(|| format!("cannot remove '{}'", stop.display()))?;
         }
     }
+    let mut lines: BTreeSet<(u32, JobId)> = BTreeSet::new();
     for place in 0..coordinator.parcels.len() as u32 {
         let parcel = coordinator.parcels[place as usize].clone();
         let is_out = matches!(parcel.state, ParcelState::Sent | ParcelState::Running);
         let machine = &coordinator.machines[parcel.machine as usize];
-        let Some(job) = parcel.engine_id.filter(|_| is_out) else {
+        let Some(job) = parcel.engine_id.map(JobId).filter(|_| is_out) else {
             continue;
         };
+        if lines.contains(&(parcel.machine, job.clone())) {
+            coordinator.follow(place, job, Source::Stream, true)?;
+            continue;
+        }
+        let (name, folder) = (machine.known.name.clone(), machine.folder.clone());
+        let own = (0..).zip(&coordinator.parcels).filter(|(_, own)| {
+            let is_out = matches!(own.state, ParcelState::Sent | ParcelState::Running);
+            is_out && own.machine == parcel.machine && own.engine_id.as_ref() == Some(&job.0)
+        });
+        let spools: Vec<String> = own.map(|(own, _)| coordinator.spool_name(own)).collect();
+        let line = (coordinator.engine).take_up(&name, &folder, (&job, &spools), waits)?;
+        if let Some(line) = line {
+            coordinator.streams.push(Stream::new(line));
+            lines.insert((parcel.machine, job.clone()));
+            coordinator.follow(place, job, Source::Stream, true)?;
+            continue;
+        }
         // Of a line that is cut nothing comes any more: its attempt ends at once.
-        let file = spool_of(&machine.folder, place, parcel.attempt);
-        coordinator.follow(place, JobId(job), Source::file(file), true)?;
+        let file = spool_of(&folder, place, parcel.attempt);
+        coordinator.follow(place, job, Source::file(file), true)?;
     }
     Ok(())
 }

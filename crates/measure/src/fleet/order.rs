@@ -62,7 +62,9 @@ impl Order {
         let read =
             || -> anyhow::Result<Plan> { Ok(serde_json::from_str(&fs::read_to_string(&file)?)?) };
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        let here = Prefixes::new([(PathBuf::from(ROOT), self.bundle.clone())]);
+        // What is measured is told where it lies, not which way leads there.
+        let bundle = fs::canonicalize(&self.bundle)?;
+        let here = Prefixes::new([(PathBuf::from(ROOT), bundle)]);
         plan.relocated(&here).part(&self.parcel)
     }
 
@@ -77,6 +79,13 @@ pub fn spool_of(folder: &Path, place: u32, attempt: u32) -> PathBuf {
     folder
         .join("spools")
         .join(format!("{place}.{attempt}.jsonl"))
+}
+
+/// What tells the worker of an attempt, should it live, that another one takes its place.
+pub fn over_of(folder: &Path, place: u32, attempt: u32) -> PathBuf {
+    folder
+        .join("spools")
+        .join(format!("{place}.{attempt}.over"))
 }
 
 /// Where the order of a task lies there.

@@ -1,21 +1,17 @@
 //! Puts what a session needs on a machine: into a folder that is seen from here, or over a line.
 //!
-//! Over a line the program goes first, by a constant script; everything else it takes by itself.
+//! Over a line the program goes first; everything else it takes by itself.
 
 use super::contents::link_program;
 use super::order::PROGRAM;
 use anyhow::{Context, ensure};
 use speedwell_fleet::bundle::Bundle;
-use speedwell_fleet::{Engine, FleetMachine, depot};
+use speedwell_fleet::{Engine, FleetMachine, depot, program};
+use speedwell_harness::own_program;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
-
-/// Takes a program of the name `$2` and `$3` bytes into the folder `$1`, unless it is there.
-const TAKE_PROGRAM: &str = r#"umask 077 && mkdir -p "$1/bin" && cd "$1/bin" || exit
-[ -x "$2" ] || { echo send; head -c "$3" > "$2.$$" && chmod 700 "$2.$$" && mv "$2.$$" "$2" || exit; }
-echo there"#;
 
 /// Whether this machine sees the folder of the others.
 pub(super) fn is_shared(file: &FleetFile) -> bool {
@@ -66,42 +62,12 @@ pub(super) fn there(
     machine: &FleetMachine,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let folder = machine.folder.to_string_lossy().into_owned();
-    let program = match &machine.binary {
-        Some(binary) => binary.to_string_lossy().into_owned(),
-        None => send_program(engine, bundle, machine, &folder)?,
-    };
-    let words = [program.as_str(), "perform-parcel", "--receive", &folder];
+    let program = program::send(engine, machine, &own_program())?;
+    let program = program.to_string_lossy();
+    let words = [&*program, "perform-parcel", "--receive", &folder];
     let mut line = Line::open(engine, machine, &words)?;
     let sent = depot::send(bundle, session, &mut line.to, &mut line.from);
     line.close(sent)
-}
-
-fn send_program(
-    engine: &mut Engine,
-    bundle: &Bundle,
-    machine: &FleetMachine,
-    folder: &str,
-) -> anyhow::Result<String> {
-    let own = bundle.entries().iter().find(|entry| entry.path == PROGRAM);
-    let own = own.context("the bundle has no program")?;
-    let bytes = own.bytes.to_string();
-    let words = ["sh", "-c", TAKE_PROGRAM, "sh", folder, &own.sha256, &bytes];
-    let mut line = Line::open(engine, machine, &words)?;
-    let mut take = || -> anyhow::Result<()> {
-        let mut answer = String::new();
-        line.from.read_line(&mut answer)?;
-        if answer == "send\n" {
-            io::copy(&mut bundle.open(&own.sha256)?, &mut line.to)?;
-            line.to.flush()?;
-            answer.clear();
-            line.from.read_line(&mut answer)?;
-        }
-        ensure!(answer == "there\n", "it does not take the program");
-        Ok(())
-    };
-    let taken = take();
-    line.close(taken)?;
-    Ok(format!("{folder}/bin/{}", own.sha256))
 }
 
 /// What a machine starts in a session: the program that its fleet names, or that of the bundle.

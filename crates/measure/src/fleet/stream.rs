@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::process::ChildStdout;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 /// A longer line comes in pieces.
@@ -53,6 +53,7 @@ pub(super) struct Stream {
     lines: Receiver<Vec<u8>>,
     /// The parcel and the attempt whose spool it is at.
     whose: Option<(u32, u32)>,
+    has_ended: bool,
 }
 
 #[derive(Deserialize)]
@@ -83,13 +84,29 @@ impl Stream {
                 }
             }
         });
-        Stream { lines, whose: None }
+        Stream {
+            lines,
+            whose: None,
+            has_ended: false,
+        }
+    }
+
+    /// Whether all of it was read.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// The lines that have come, each with the parcel and the attempt that it is of.
     pub fn lines(&mut self) -> Vec<((u32, u32), Vec<u8>)> {
         let mut found = Vec::new();
-        while let Ok(line) = self.lines.try_recv() {
+        loop {
+            let line = match self.lines.try_recv() {
+                Ok(line) => line,
+                Err(why) => {
+                    self.has_ended |= why == TryRecvError::Disconnected;
+                    break;
+                }
+            };
             if line.starts_with(b"{\"spool\":")
                 && let Ok(first) = serde_json::from_slice::<FirstLine>(&line)
             {

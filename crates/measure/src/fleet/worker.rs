@@ -3,12 +3,12 @@
 //! It holds the machine while it measures, so that whoever comes measures after it; before every block it looks whether a later
 //! attempt has begun, and ends if so. Start at [`perform`].
 
-use super::order::{Order, order_of, spool_of, stop_of};
+use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use crate::resume::attach_definitions;
-use crate::session::Decider;
+use crate::session::{Decider, build_packages};
 use anyhow::{Context, ensure};
 use speedwell_environment as environment;
-use speedwell_fleet::{Identity, MachineLock};
+use speedwell_fleet::{Identity, MachineLock, clean};
 use speedwell_model::{Event, Observer, SessionMachine};
 use speedwell_process as process;
 use speedwell_results::spool::{Header, Spool, VERSION};
@@ -38,6 +38,7 @@ pub fn perform(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    clean_up(folder);
     for task in tasks {
         let number: u32 = task
             .parse()
@@ -52,6 +53,19 @@ pub fn perform(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes what nobody has written to for two weeks from the folder of the fleet.
+fn clean_up(session: &Path) {
+    let fleet = session.ancestors().nth(2);
+    if let Some(fleet) = fleet.filter(|_| {
+        session
+            .parent()
+            .is_some_and(|own| own.ends_with("sessions"))
+    }) {
+        // It is no reason not to measure, and the next one tries again.
+        let _ = clean::clean(fleet, clean::Which::Older(clean::OLD));
+    }
 }
 
 /// The lines of the input, read by a thread of its own. Its end is the end of our lease: what is being measured is ended.
@@ -107,10 +121,12 @@ fn attempt(
         reason: None,
     };
     let mut judge = Decider::new(&plan, &order.settings);
-    let ended = match fence.look() {
-        Some(reason) => Err(anyhow::anyhow!(reason)),
-        None => runner::execute(&plan, orders, &mut judge, &mut [&mut spool, &mut fence]),
-    };
+    // What a package is built of was sent, and what it is built into depends on the machine.
+    let ready = fence
+        .ensure_open()
+        .and_then(|()| build_packages(&plan, &mut spool));
+    let ended = ready
+        .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut spool, &mut fence]));
     match ended {
         Ok(Ended::Complete) => spool.end(None),
         // What was interrupted says nothing more: whoever asks for it asks again.
@@ -141,7 +157,7 @@ fn have_machine(folder: &Path) -> anyhow::Result<Option<MachineLock>> {
         if let Some(lock) = MachineLock::try_take(fleet)? {
             return Ok(Some(lock));
         }
-        if process::interrupted() {
+        if process::interrupted() || stop_of(folder).exists() {
             return Ok(None);
         }
         thread::sleep(TURN);
@@ -165,6 +181,8 @@ impl Fence<'_> {
             .map(|more| attempt + more)
         {
             self.reason = Some(format!("attempt {later} has taken over"));
+        } else if over_of(self.folder, place, attempt).exists() {
+            self.reason = Some("another attempt takes over".to_owned());
         } else if stop_of(self.folder).exists() {
             self.reason = Some("it was told to stop".to_owned());
         }
@@ -172,11 +190,19 @@ impl Fence<'_> {
     }
 }
 
+impl Fence<'_> {
+    /// Refuses to go on where no further block may be begun.
+    fn ensure_open(&mut self) -> anyhow::Result<()> {
+        let reason = self.look();
+        ensure!(reason.is_none(), "{}", reason.unwrap_or_default());
+        Ok(())
+    }
+}
+
 impl Observer for Fence<'_> {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         if matches!(event, Event::BlockDone { .. }) {
-            let reason = self.look();
-            ensure!(reason.is_none(), "{}", reason.unwrap_or_default());
+            self.ensure_open()?;
         }
         Ok(())
     }

@@ -183,6 +183,14 @@ impl Merger<'_> {
         self.recorder.number()
     }
 
+    /// Notes that the session is to be pushed when it is over, also if this process does not live so long.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn owe(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
+        self.recorder.owe(url, now_unix_ms)
+    }
+
     /// The store, for reading what is there.
     pub fn store(&self) -> &Store {
         self.recorder.store

@@ -20,6 +20,9 @@ pub struct FleetArgs {
     /// Every case on every machine, with a fixed number of runs [default: every case on one of them]
     #[arg(long, requires = "on")]
     pub each: bool,
+    /// Hand the work out, print the session and return; 'fleet collect' reports it
+    #[arg(long, requires = "on", conflicts_with_all = ["no_save", "push"])]
+    pub detach: bool,
 }
 
 impl FleetArgs {
@@ -37,6 +40,7 @@ impl FleetArgs {
             on: Some(on),
             machines: self.machines,
             each: self.each,
+            detach: self.detach,
         }))
     }
 
@@ -50,6 +54,7 @@ impl FleetArgs {
             on: None,
             machines: None,
             each: false,
+            detach: false,
         })
     }
 }

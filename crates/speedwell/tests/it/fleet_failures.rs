@@ -51,7 +51,7 @@ fn by_ssh() -> Option<(Sshd, Project)> {
 }
 
 /// Three machines of Slurm with a folder that all see.
-fn by_slurm() -> Option<(Slurm, Project)> {
+pub(super) fn by_slurm() -> Option<(Slurm, Project)> {
     let slurm = Slurm::start()
         .inspect_err(|why| eprintln!("skipped: {why}"))
         .ok()?;
@@ -64,7 +64,7 @@ fn by_slurm() -> Option<(Slurm, Project)> {
 }
 
 /// The command that measures everything on the fleet.
-fn measuring(project: &Project, slurm: Option<&Slurm>, words: &[&str]) -> Child {
+pub(super) fn measuring(project: &Project, slurm: Option<&Slurm>, words: &[&str]) -> Child {
     let words = [
         &[
             "run",
@@ -96,13 +96,13 @@ fn answer(child: Child) -> Answer {
     Answer::from(child.wait_with_output().unwrap())
 }
 
-fn session(project: &Project) -> Session {
+pub(super) fn session(project: &Project) -> Session {
     let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
     store.session(1).unwrap()
 }
 
 /// What was measured in each slot; a slot that is there twice has no place in it.
-fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, String)> {
+pub(super) fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, String)> {
     let mut slots = BTreeMap::new();
     for run in &session.runs {
         let value = format!(
@@ -157,7 +157,7 @@ fn wait_for_blocks(project: &Project) {
 }
 
 /// The processes whose command line has all of these words.
-fn processes(words: &[&str]) -> Vec<u32> {
+pub(super) fn processes(words: &[&str]) -> Vec<u32> {
     let numbers = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let has = |number: &u32| {
@@ -180,7 +180,7 @@ fn kill_a_worker(folder: &Path) {
     kill(worker);
 }
 
-fn kill(process: u32) {
+pub(super) fn kill(process: u32) {
     let killed = Command::new("kill")
         .args(["-9", &process.to_string()])
         .status();

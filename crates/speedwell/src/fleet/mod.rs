@@ -1,5 +1,9 @@
 //! `speedwell fleet`: which machines there are, and whether they are fit to measure.
 
+mod sessions;
+
+pub use sessions::left;
+
 use super::options::{OutputArgs, fleet_file};
 use super::{Status, status};
 use anyhow::{Context, Result};
@@ -24,7 +28,8 @@ const FAR_OFF_NS: u64 = 1_000_000_000;
     after_help = "Examples:
   speedwell fleet
   speedwell fleet 'lab & !zen4'
-  speedwell fleet check lab"
+  speedwell fleet check lab
+  speedwell fleet collect @31"
 )]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -43,6 +48,16 @@ enum FleetCommand {
     /// Exit status 1 if a machine cannot be had or has a problem. A machine whose table names no 'binary' is sent this program
     /// once.
     Check(CheckArgs),
+    /// Take in what the workers of a session have, and show how far they are
+    Status(sessions::StatusArgs),
+    /// Wait for the end of a session that was handed out with --detach, and report it
+    ///
+    /// Workers that are lost get successors. Ctrl-C ends the waiting, not the workers.
+    Collect(sessions::CollectArgs),
+    /// End the workers of a session; what was measured is kept
+    Cancel(sessions::CancelArgs),
+    /// Remove what sessions left on the machines: plans, programs, benchmark files, spools
+    Clean(sessions::CleanArgs),
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +77,10 @@ pub fn run(args: &FleetArgs) -> Result<Status> {
     match &args.command {
         None => list(args.labels.as_ref(), &args.output),
         Some(FleetCommand::Check(args)) => check(args),
+        Some(FleetCommand::Status(args)) => sessions::show(args),
+        Some(FleetCommand::Collect(args)) => sessions::collect(args),
+        Some(FleetCommand::Cancel(args)) => sessions::cancel(args),
+        Some(FleetCommand::Clean(args)) => sessions::clean(args),
     }
 }
 

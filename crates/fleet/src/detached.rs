@@ -1,0 +1,161 @@
+//! Workers that nobody holds: they outlive whoever started them, and are known by the number of their process, when it began,
+//! and the start of the machine that it belongs to. Start at [`start`].
+
+use crate::JobId;
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use speedwell_process::{Identity, spawn_detached};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The option by which a worker says its name before anything else.
+pub const NAMED: &str = "--named";
+
+/// How often it is looked whether a worker has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Starts the program of a session's `folder` as a worker with these tasks, and says what it is called.
+///
+/// # Errors
+/// It cannot be started, or ends before it has said its name.
+pub fn start(folder: &Path, tasks: &[u32]) -> Result<JobId> {
+    let program = folder.join("bin/speedwell");
+    let mut command = Command::new(&program);
+    command.args(["perform-parcel", NAMED]).arg(folder);
+    command.args(tasks.iter().map(u32::to_string));
+    command.stdin(Stdio::null());
+    let failed = || format!("cannot start '{}'", program.display());
+    let output = spawn_detached(&mut command).with_context(failed)?;
+    let mut name = String::new();
+    BufReader::new(output).read_line(&mut name)?;
+    let name = name.trim();
+    ensure!(of_name(name).is_some(), "the worker ended without a word");
+    Ok(JobId(name.to_owned()))
+}
+
+/// What this process is called as a worker.
+pub fn own_name() -> String {
+    let Identity {
+        pid,
+        started_ticks,
+        boot,
+        ..
+    } = Identity::own();
+    let (ticks, boot) = (started_ticks.unwrap_or_default(), boot.unwrap_or_default());
+    format!("{pid}.{ticks}.{boot}")
+}
+
+/// Whether a job has the name of a worker that nobody holds.
+pub fn is_name(job: &JobId) -> bool {
+    of_name(&job.0).is_some()
+}
+
+/// Whether the worker of that name has ended. Names that are none are of nobody.
+pub fn has_ended(job: &JobId) -> bool {
+    of_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
+}
+
+/// Ends a worker on this machine: it is told to, and killed if it goes on after `grace`.
+///
+/// # Errors
+/// It belongs to another user.
+pub fn end(job: &JobId, grace: Duration) -> Result<()> {
+    let pid = of_name(&job.0).and_then(|worker| Pid::from_raw(worker.pid));
+    let Some(pid) = pid.filter(|_| !has_ended(job)) else {
+        return Ok(());
+    };
+    let failed = || format!("cannot end the worker {}", job.0);
+    kill_process(pid, Signal::TERM).with_context(failed)?;
+    let until = Instant::now() + grace;
+    while !has_ended(job) {
+        if Instant::now() >= until {
+            // It may have ended at this moment.
+            let _ = kill_process(pid, Signal::KILL);
+            return Ok(());
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+fn of_name(name: &str) -> Option<Identity> {
+    let mut parts = name.splitn(3, '.');
+    let (pid, ticks, boot) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_boot = !boot.is_empty() && boot.bytes().all(|byte| byte.is_ascii_graphic());
+    let pid: i32 = pid.parse().ok().filter(|pid| *pid > 1 && is_boot)?;
+    Some(Identity {
+        boot: Some(boot.to_owned()),
+        pid,
+        started_ticks: Some(ticks.parse().ok()?),
+        // Of another start of the machine, all processes have ended.
+        ..Identity::own()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A folder whose program does `script` in the place of Speedwell.
+    fn folder(script: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        let program = folder.path().join("bin/speedwell");
+        let name =
+            r#"echo "$$.$(cut -d' ' -f22 /proc/$$/stat).$(cat /proc/sys/kernel/random/boot_id)""#;
+        std::fs::write(&program, format!("#!/bin/sh\n{name}\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_worker_goes_on_without_us_until_it_is_ended() {
+        let folder = folder("exec sleep 600");
+        let job = start(folder.path(), &[3]).unwrap();
+        assert!(is_name(&job) && !has_ended(&job), "{job:?}");
+        let pid = job.0.split('.').next().unwrap();
+        let session = std::process::Command::new("ps")
+            .args(["-o", "sid=", "-p", pid])
+            .output();
+        if let Ok(session) = session {
+            let sid = String::from_utf8(session.stdout).unwrap();
+            assert_ne!(sid.trim(), std::process::id().to_string());
+        }
+        end(&job, Duration::from_secs(60)).unwrap();
+        assert!(has_ended(&job));
+        // Once more is no error.
+        end(&job, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn one_that_does_not_listen_is_killed() {
+        let folder = folder("trap '' TERM\nwhile :; do sleep 0.01; done");
+        let job = start(folder.path(), &[]).unwrap();
+        end(&job, Duration::from_millis(30)).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !has_ended(&job) && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+        assert!(has_ended(&job));
+    }
+
+    #[test]
+    fn another_process_under_its_number_is_not_meant() {
+        let own = own_name();
+        assert!(!has_ended(&JobId(own.clone())));
+        let mut parts: Vec<&str> = own.splitn(3, '.').collect();
+        parts[1] = "1";
+        let other = JobId(parts.join("."));
+        assert!(is_name(&other) && has_ended(&other));
+        end(&other, Duration::ZERO).unwrap();
+        for name in ["7", "7,8", "1.2.3", "x.2.3", "7.2.", ""] {
+            assert!(!is_name(&JobId(name.into())), "{name}");
+        }
+    }
+}

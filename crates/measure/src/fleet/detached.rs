@@ -1,0 +1,247 @@
+//! Sessions whose workers were left to themselves: how far they are, waiting for their end, and ending them early. Workers are
+//! found again by what the store knows of their parcels. Start at [`attend`].
+
+use super::coordinator::{Coordinator, Machine, Manner, is_over};
+use super::{FleetRequest, machines_of, next_task, send, take_up};
+use crate::Listener;
+use anyhow::{Context, ensure};
+use speedwell_analysis::Settings;
+use speedwell_fleet::clean::{self, Cleaned, Which};
+use speedwell_fleet::{Engine, FleetMachine, depot, program};
+use speedwell_harness::own_program;
+use speedwell_harness::plan::Plan;
+use speedwell_model::{Event, Session};
+use speedwell_process as process;
+use speedwell_results::store::{ParcelState, Store, StoredParcel};
+use speedwell_runner::Ended;
+use speedwell_suite::fleet::FleetFile;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+/// What is done with a session that other machines measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attendance {
+    /// What they have is taken in; they go on.
+    Look,
+    /// The same until all is measured, with new attempts where a worker is lost.
+    Wait,
+    /// They are ended, and what they have is taken in.
+    Cancel,
+}
+
+/// How far a parcel is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParcelStatus {
+    /// Its machine.
+    pub machine: String,
+    /// What the store knows of it.
+    pub parcel: StoredParcel,
+    /// How many of its blocks are in the store.
+    pub blocks: usize,
+    /// What the engine says of its job, or why the last attempt ended too soon.
+    pub said: Option<String>,
+}
+
+/// Takes in what the workers of a session have, and does with them what is asked for.
+///
+/// # Errors
+/// The session is none of several machines, another process attends to it, or the engine or the store fails.
+pub fn attend(
+    store: &mut Store,
+    number: i64,
+    file: &FleetFile,
+    (settings, how): (&Settings, Attendance),
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<(Ended, Vec<ParcelStatus>)> {
+    process::on_interrupt()?;
+    let parcels = parcels_of(store, number)?;
+    if parcels.iter().all(|parcel| is_over(parcel.state)) {
+        ensure!(
+            how != Attendance::Cancel,
+            "session @{number} has ended: there is nothing to cancel"
+        );
+        return Ok((Ended::Complete, statuses(store, number, Vec::new())?));
+    }
+    let text = store.plan(number)?.context("the session has no plan")?;
+    let plan: Plan = serde_json::from_str(&text)?;
+    let session = store.session(number)?;
+    let mut engine = Engine::of_file(file);
+    let machines = found_again(&session, &engine.machines()?, file)?;
+    let mut merger = store.resume_merging(number)?;
+    listener.observe(&Event::Started {
+        runs: plan.slots().len(),
+        cases: plan.jobs.len(),
+        done: merger.store().finished_slots(number)?.len(),
+    })?;
+    let mut coordinator = Coordinator {
+        engine: &mut engine,
+        merger: &mut merger,
+        listener: &mut *listener,
+        plan: &plan,
+        settings,
+        session: session.id,
+        tasks: next_task(&machines),
+        tries: vec![0; parcels.len()],
+        machines,
+        parcels,
+        attempts: Vec::new(),
+        streams: Vec::new(),
+        manner: Manner::Following,
+    };
+    let done = take_up(&mut coordinator, how != Attendance::Look).and_then(|()| match how {
+        Attendance::Wait => Ok((coordinator.run()?, Vec::new())),
+        Attendance::Look => coordinator.look(),
+        Attendance::Cancel => {
+            coordinator.stop(Duration::ZERO)?;
+            Ok((Ended::Interrupted, Vec::new()))
+        }
+    });
+    let is_whole = matches!(done, Ok((Ended::Complete, _)));
+    merger.finish(!is_whole)?;
+    listener.observe(&Event::Finished {
+        interrupted: !is_whole,
+    })?;
+    drop(merger);
+    process::forget_interrupt();
+    let (ended, said) = done?;
+    Ok((ended, statuses(store, number, said)?))
+}
+
+/// The machines of a session, with the folders that it was given there.
+fn found_again(
+    session: &Session,
+    known: &[FleetMachine],
+    file: &FleetFile,
+) -> anyhow::Result<Vec<Machine>> {
+    let machines = machines_of(&session.machines, known)?;
+    let machine = |known: FleetMachine| {
+        let folder = known.folder.join("sessions").join(&session.id);
+        Machine {
+            bundle: folder.join(depot::BUNDLE),
+            folder,
+            known,
+            is_shared: send::is_shared(file),
+            failures: 0,
+        }
+    };
+    Ok(machines.into_iter().map(machine).collect())
+}
+
+fn parcels_of(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
+    let parcels = store.parcels(number)?;
+    ensure!(
+        !parcels.is_empty(),
+        "session @{number} was measured by this machine alone\nhint: 'speedwell report @{number}' shows it"
+    );
+    Ok(parcels)
+}
+
+/// How far each parcel is by the store; `said` is what is known beside that, by place.
+fn statuses(
+    store: &Store,
+    number: i64,
+    said: Vec<(u32, String)>,
+) -> anyhow::Result<Vec<ParcelStatus>> {
+    let machines = store.session(number)?.machines;
+    let blocks = store.merged_blocks(number)?;
+    let status = |(place, parcel): (u32, StoredParcel)| ParcelStatus {
+        machine: machines
+            .get(parcel.machine as usize)
+            .map(|machine| machine.name.clone())
+            .unwrap_or_default(),
+        blocks: (blocks.iter())
+            .filter(|(_, origin)| origin.parcel == place)
+            .count(),
+        said: (said.iter())
+            .find(|(own, _)| *own == place)
+            .map(|(_, text)| text.clone()),
+        parcel,
+    };
+    Ok((0..).zip(store.parcels(number)?).map(status).collect())
+}
+
+/// Removes what a session left on its machines, or what is two weeks old on all of them; what was removed, by machine. A folder
+/// that several share is named once, by the first of them.
+///
+/// # Errors
+/// The session is still being measured, or a machine cannot be reached.
+pub fn clean_up(
+    session: Option<(&Store, i64)>,
+    file: &FleetFile,
+) -> anyhow::Result<Vec<(String, Cleaned)>> {
+    let mut engine = Engine::of_file(file);
+    let mut machines = engine.machines()?;
+    let mut id = None;
+    if let Some((store, number)) = session {
+        let parcels = parcels_of(store, number)?;
+        let is_out = |parcel: &StoredParcel| {
+            matches!(parcel.state, ParcelState::Sent | ParcelState::Running)
+        };
+        ensure!(
+            !parcels.iter().any(is_out),
+            "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
+             'speedwell fleet cancel @{number}' ends it"
+        );
+        let session = store.session(number)?;
+        machines = machines_of(&session.machines, &machines)?;
+        id = Some(session.id);
+    }
+    let which = id.as_deref().map_or(Which::Older(clean::OLD), Which::Named);
+    let mut seen = BTreeSet::new();
+    let mut cleaned = Vec::new();
+    for machine in machines {
+        let gone = if !send::is_shared(file) {
+            clean_there(&mut engine, &machine, id.as_deref())
+        } else if seen.insert(machine.folder.clone()) {
+            clean::clean(&machine.folder, which)
+        } else {
+            continue;
+        };
+        let failed = || format!("'{}' cannot be cleaned", machine.name);
+        cleaned.push((machine.name.clone(), gone.with_context(failed)?));
+    }
+    Ok(cleaned)
+}
+
+fn clean_there(
+    engine: &mut Engine,
+    machine: &FleetMachine,
+    session: Option<&str>,
+) -> anyhow::Result<Cleaned> {
+    let program = program::send(engine, machine, &own_program())?;
+    let (program, folder) = (program.to_string_lossy(), machine.folder.to_string_lossy());
+    let mut words = vec![&*program, "perform-parcel", "--clean", &*folder];
+    words.extend(session);
+    let mut line = engine.reach(&machine.name, &words)?;
+    drop(line.stdin.take());
+    let mut complaint = String::new();
+    if let Some(mut stderr) = line.stderr.take() {
+        stderr.read_to_string(&mut complaint)?;
+    }
+    let output = line.wait_with_output()?;
+    let last = complaint.lines().rfind(|said| !said.trim().is_empty());
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| last.unwrap_or("the line is cut").to_owned())
+}
+
+/// The other end of cleaning: says what was removed.
+///
+/// # Errors
+/// The folder cannot be cleaned.
+pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
+    let which = session.map_or(Which::Older(clean::OLD), Which::Named);
+    Ok(serde_json::to_string(&clean::clean(folder, which)?)?)
+}
+
+impl FleetRequest {
+    /// How the workers of a new session are held.
+    pub(super) fn manner(&self) -> Manner {
+        if self.detach {
+            Manner::Leaving
+        } else {
+            Manner::Held
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The reports of `fleet status` and `fleet clean`: how far the parcels of a session are, and what was removed from machines.
+//! Start at [`fleet_parcels`].
+
+use crate::document::{Block, Document};
+use crate::table::{Cell, Column, Columns, Emphasis, Kind};
+
+/// A parcel of a session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ParcelRow {
+    /// Its place in the session.
+    pub place: u32,
+    /// Its machine.
+    pub machine: String,
+    /// `waiting`, `sent`, `running`, `done` or `lost`.
+    pub state: String,
+    /// How many cases it has.
+    pub cases: usize,
+    /// How many of its blocks are in the store.
+    pub blocks: usize,
+    /// Which attempt at it is the last, from 0.
+    pub attempt: u32,
+    /// What the engine says of it.
+    pub said: String,
+}
+
+/// The parcels, one a row.
+pub fn fleet_parcels(rows: &[ParcelRow]) -> Document {
+    let mut columns = Columns::new();
+    columns.add(Column::words("state", "state"), |row: &ParcelRow| {
+        let emphasis = match row.state.as_str() {
+            "done" => Emphasis::Good,
+            "lost" => Emphasis::Bad,
+            _ => Emphasis::Caution,
+        };
+        Cell::words(row.state.clone()).emphasised(emphasis)
+    });
+    let place = Column::new("parcel", "parcel", Kind::Identifier);
+    columns.add(place, |row| Cell::words(row.place.to_string()));
+    columns.add(Column::new("machine", "machine", Kind::Identifier), |row| {
+        Cell::words(row.machine.clone())
+    });
+    columns.add(Column::figure("cases", "cases"), |row| {
+        Cell::count(row.cases as u64)
+    });
+    columns.add(Column::figure("blocks", "blocks"), |row| {
+        Cell::count(row.blocks as u64)
+    });
+    columns.add(Column::figure("attempt", "attempt"), |row| {
+        Cell::count(row.attempt)
+    });
+    columns.add(Column::words("engine", "engine"), |row| {
+        Cell::words(row.said.clone())
+    });
+    let mut document = Document::new("parcels");
+    document.push(Block::Table(columns.table("parcels", rows)));
+    document
+}
+
+/// What was removed: the machine, how many sessions, and how many bytes they took.
+pub fn fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
+    let mut columns = Columns::new();
+    columns.add(
+        Column::new("machine", "machine", Kind::Identifier),
+        |row: &(String, u32, u64)| Cell::words(row.0.clone()),
+    );
+    columns.add(Column::figure("sessions", "sessions"), |row| {
+        Cell::count(row.1)
+    });
+    columns.add(Column::figure("bytes", "bytes"), |row| Cell::count(row.2));
+    let mut document = Document::new("cleaned");
+    document.push(Block::Table(columns.table("cleaned", rows)));
+    document
+}

@@ -1,0 +1,288 @@
+//! Sessions that are handed out and collected later: by this machine under several names, by ssh, and by Slurm.
+
+use super::fleet_failures::processes;
+use super::project::Project;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Cases that are over soon, and one that is not.
+const SHORT: &str = "case n=1\n* 100\ncase n=2\n* 200\ncase n=3\n* 300\n";
+const LONG: &str = "case n=1\n* sleep:600000\n";
+
+const MEASURE: [&str; 12] = [
+    "run",
+    "g",
+    "--runs",
+    "4",
+    "--seed",
+    "7",
+    "--variant",
+    "old=",
+    "--variant=new=",
+    "--on",
+    "lab",
+    "--detach",
+];
+
+/// A fleet of one kind, with what must outlive it and the folders that its machines use.
+struct Lab<'a> {
+    project: Project,
+    variables: Vec<(&'a str, PathBuf)>,
+    folders: Vec<PathBuf>,
+}
+
+impl Lab<'_> {
+    /// What a command prints.
+    fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let mut command: Command = self.project.command(words);
+        for (name, value) in &self.variables {
+            command.env(name, value);
+        }
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let status = output.status.code().unwrap_or(-1);
+        (status, text(output.stdout), text(output.stderr))
+    }
+
+    /// The parcels of the last session.
+    fn parcels(&self) -> Vec<Value> {
+        let (status, stdout, stderr) = self.run(&["fleet", "status", "--format", "json"]);
+        assert_eq!(status, 0, "{stderr}");
+        let json: Value = serde_json::from_str(&stdout).unwrap();
+        let rows = json["tables"]["parcels"].as_array();
+        let rows = rows.or_else(|| json["parcels"].as_array());
+        rows.unwrap_or_else(|| panic!("{json:#}")).clone()
+    }
+
+    fn runs(&self) -> usize {
+        let (_, stdout, _) = self.run(&["report", "--export", "jsonl"]);
+        let runs = stdout.lines().filter(|line| line.starts_with("{\"run\""));
+        runs.count()
+    }
+}
+
+fn local(cases: &str) -> Lab<'static> {
+    let project = Project::new().with("g/b.fake", cases);
+    let folder = project.path("fleet");
+    let machine = |name: &str| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n");
+    let text = format!(
+        "engine = \"local\"\nfolder = \"{}\"\n{}{}",
+        folder.display(),
+        machine("lab-1"),
+        machine("lab-2")
+    );
+    Lab {
+        project: project.with("fleet.toml", &text),
+        variables: Vec::new(),
+        folders: vec![folder],
+    }
+}
+
+fn by_ssh(sshd: &Sshd, cases: &str) -> Lab<'static> {
+    let folders = HOSTS.map(|name| sshd.folder().join(name));
+    let machine = |(name, folder): (&str, &PathBuf)| {
+        let folder = folder.display();
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nfolder = \"{folder}\"\n")
+    };
+    let machines: String = HOSTS.into_iter().zip(&folders).map(machine).collect();
+    let config = sshd.config();
+    let text = format!(
+        "engine = \"ssh\"\nssh_config = \"{}\"\n{machines}",
+        config.display()
+    );
+    Lab {
+        project: Project::new()
+            .with("g/b.fake", cases)
+            .with("fleet.toml", &text),
+        variables: Vec::new(),
+        folders: folders.to_vec(),
+    }
+}
+
+fn by_slurm(slurm: &Slurm, cases: &str) -> Lab<'static> {
+    let folder = slurm.folder().join("fleet");
+    let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
+    let machines =
+        NODES.map(|name| format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\n"));
+    Lab {
+        project: Project::new()
+            .with("g/b.fake", cases)
+            .with("fleet.toml", &format!("{text}{}", machines.concat())),
+        variables: vec![("SLURM_CONF", slurm.conf())],
+        folders: vec![folder],
+    }
+}
+
+impl Drop for Lab<'_> {
+    /// A test that fails leaves nobody behind who holds the machine.
+    fn drop(&mut self) {
+        for worker in workers(&self.folders) {
+            let _ = kill_process(worker, Signal::KILL);
+        }
+    }
+}
+
+/// The workers in these folders.
+fn workers(folders: &[PathBuf]) -> Vec<Pid> {
+    let of_folder = |folder: &PathBuf| processes(&["perform-parcel", &folder.to_string_lossy()]);
+    let found = folders.iter().flat_map(of_folder);
+    found
+        .filter_map(|process| Pid::from_raw(process as i32))
+        .collect()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Hands out, looks, waits, and removes: nothing is left.
+fn hand_out_and_collect(lab: &Lab<'_>) {
+    let (status, stdout, stderr) = lab.run(&MEASURE);
+    assert_eq!((status, stdout.as_str()), (0, "@1\n"), "{stderr}");
+    assert!(stderr.contains("speedwell fleet collect @1"), "{stderr}");
+    let parcels = lab.parcels();
+    let cases: u64 = parcels
+        .iter()
+        .map(|own| own["cases"].as_u64().unwrap())
+        .sum();
+    assert_eq!(cases, 3, "{parcels:?}");
+    let (status, stdout, stderr) = lab.run(&["fleet", "collect", "@1", "--format", "json"]);
+    assert_eq!(status, 0, "{stderr}");
+    assert!(serde_json::from_str::<Value>(&stdout).is_ok(), "{stdout}");
+    assert_eq!(lab.runs(), 24);
+    let parcels = lab.parcels();
+    assert!(
+        parcels.iter().all(|own| own["state"] == "done"),
+        "{parcels:?}"
+    );
+    let blocks: u64 = parcels
+        .iter()
+        .map(|own| own["blocks"].as_u64().unwrap())
+        .sum();
+    assert_eq!(blocks, 6, "three cases, two blocks of two runs a side each");
+    // Once more changes nothing.
+    assert_eq!(lab.run(&["fleet", "collect", "@1"]).0, 0);
+    assert_eq!(lab.runs(), 24);
+    let refused = lab.run(&["fleet", "cancel", "@1"]);
+    assert!(
+        refused.2.contains("there is nothing to cancel"),
+        "{refused:?}"
+    );
+    let cleaned = lab.run(&["fleet", "clean", "@1", "--format", "csv"]);
+    assert_eq!(cleaned.0, 0, "{cleaned:?}");
+    until("a worker is left", || workers(&lab.folders).is_empty());
+    let left: Vec<&PathBuf> = lab
+        .folders
+        .iter()
+        .filter(|folder| folder.exists())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Hands out what does not end, and ends it.
+fn hand_out_and_cancel(lab: &Lab<'_>) {
+    let (status, _, stderr) = lab.run(&MEASURE);
+    assert_eq!(status, 0, "{stderr}");
+    until("nobody begins", || {
+        lab.parcels().iter().any(|own| own["state"] == "running")
+    });
+    let refused = lab.run(&["fleet", "clean", "@1"]);
+    assert_eq!(refused.0, 2);
+    assert!(
+        refused.2.contains("is still being measured\nhint: "),
+        "{refused:?}"
+    );
+    let cancelled = lab.run(&["fleet", "cancel", "@1"]);
+    assert_eq!(cancelled.0, 0, "{cancelled:?}");
+    assert!(
+        cancelled.2.contains("speedwell run --resume @1"),
+        "{cancelled:?}"
+    );
+    until("a worker is left", || workers(&lab.folders).is_empty());
+    assert!(lab.parcels().iter().all(|own| own["state"] == "waiting"));
+    assert_eq!(lab.run(&["fleet", "clean", "@1"]).0, 0);
+    assert!(lab.folders.iter().all(|folder| !folder.exists()));
+}
+
+#[test]
+fn a_session_is_handed_out_and_collected_later() {
+    hand_out_and_collect(&local(SHORT));
+}
+
+#[test]
+fn a_session_that_was_handed_out_is_cancelled() {
+    hand_out_and_cancel(&local(LONG));
+}
+
+#[test]
+fn workers_at_the_end_of_ssh_go_on_without_a_line() {
+    match Sshd::start() {
+        Ok(sshd) => {
+            hand_out_and_collect(&by_ssh(&sshd, SHORT));
+            hand_out_and_cancel(&by_ssh(&sshd, LONG));
+        }
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+}
+
+#[test]
+fn jobs_of_slurm_are_collected_later() {
+    match Slurm::start() {
+        Ok(slurm) => {
+            hand_out_and_collect(&by_slurm(&slurm, SHORT));
+            hand_out_and_cancel(&by_slurm(&slurm, LONG));
+        }
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+}
+
+#[test]
+fn a_worker_that_was_killed_meanwhile_has_a_successor() {
+    let lab = local("case n=1\n* sleep:40\n");
+    assert_eq!(lab.run(&MEASURE).0, 0);
+    until("nobody begins", || {
+        let orders = lab.folders[0].join("sessions");
+        let spools = fs::read_dir(orders).into_iter().flatten().flatten();
+        let has_begun = spools.flat_map(|session| fs::read_dir(session.path().join("spools")));
+        has_begun.flatten().next().is_some()
+    });
+    // It may have ended by itself on a machine that is fast.
+    for worker in workers(&lab.folders) {
+        let _ = kill_process(worker, Signal::KILL);
+    }
+    let collected = lab.run(&["fleet", "collect"]);
+    assert_eq!(collected.0, 0, "{collected:?}");
+    assert_eq!(lab.runs(), 8);
+}
+
+#[test]
+fn sessions_of_one_machine_are_not_collected() {
+    let lab = local(SHORT);
+    lab.project
+        .run(&["run", "g", "--runs", "2", "--variant", "a="])
+        .expect_status(0);
+    for command in ["status", "collect", "cancel", "clean"] {
+        let answer = lab.project.run(&["fleet", command, "@1"]);
+        let texts = [
+            "measured by this machine alone",
+            "hint: 'speedwell report @1'",
+        ];
+        answer.expect_status(2).expect_stderr(&texts);
+    }
+    let detached = lab.project.run(&["run", "g", "--detach"]);
+    detached.expect_status(2).expect_stderr(&["--on"]);
+    let to = "http://127.0.0.1:9/core";
+    let pushed = (lab.project).run(&["run", "g", "--on", "lab", "--detach", "--push", to]);
+    pushed
+        .expect_status(2)
+        .expect_stderr(&["cannot be used with '--push"]);
+}

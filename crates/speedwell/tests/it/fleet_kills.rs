@@ -1,0 +1,185 @@
+//! Whatever is killed while Slurm's machines measure, and whenever: no closed block is lost, none is kept twice, and the session is
+//! that of a machine that nobody disturbed.
+
+use super::fleet_failures::{by_slot, by_slurm, kill, measuring, processes, session};
+use super::project::Project;
+use serde_json::Value;
+use speedwell_fixtures::lab::{NODES, Slurm};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Who is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Coordinator,
+    Worker,
+    StepDaemon,
+    NodeDaemon,
+    Controller,
+}
+
+const VICTIMS: [Victim; 5] = [
+    Victim::Coordinator,
+    Victim::Worker,
+    Victim::StepDaemon,
+    Victim::NodeDaemon,
+    Victim::Controller,
+];
+
+/// The longest time before a kill: about what a session takes.
+const LATEST_MS: u64 = 3_000;
+
+/// Numbers that look random, always the same (Marsaglia's xorshift of 64 bits).
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Kills one of these, if one lives; whether one did.
+fn kill_one(slurm: &Slurm, victim: Victim, coordinator: u32, choice: usize) -> bool {
+    let folder = slurm.folder();
+    let folder = folder.to_string_lossy();
+    let node = NODES[choice % NODES.len()];
+    let found: Vec<u32> = match victim {
+        Victim::Coordinator => vec![coordinator],
+        Victim::Worker => processes(&["speedwell perform-parcel", &folder]),
+        Victim::StepDaemon => (processes(&["slurmstepd"]).into_iter())
+            .filter(|process| has_conf(*process, slurm))
+            .collect(),
+        Victim::NodeDaemon => slurm
+            .daemon(&format!("slurmd-{node}"))
+            .into_iter()
+            .collect(),
+        Victim::Controller => slurm.daemon("slurmctld").into_iter().collect(),
+    };
+    let alive = |process: &&u32| Path::new(&format!("/proc/{process}/exe")).exists();
+    let alive: Vec<&u32> = found.iter().filter(alive).collect();
+    let Some(&&process) = alive.get(choice % alive.len().max(1)) else {
+        return false;
+    };
+    // It may have ended at this moment.
+    let killed = std::panic::catch_unwind(|| kill(process)).is_ok();
+    std::thread::sleep(Duration::from_secs(1));
+    match victim {
+        Victim::NodeDaemon => start_again(slurm, "slurmd", &["-N", node]),
+        Victim::Controller => start_again(slurm, "slurmctld", &[]),
+        _ => {}
+    }
+    killed
+}
+
+/// Whether a process belongs to this cluster.
+fn has_conf(process: u32, slurm: &Slurm) -> bool {
+    let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let conf = slurm.conf();
+    String::from_utf8_lossy(&environment).contains(&*conf.to_string_lossy())
+}
+
+fn start_again(slurm: &Slurm, daemon: &str, words: &[&str]) {
+    let mut command = slurm.command(daemon);
+    command.arg("-f").arg(slurm.conf()).args(words);
+    let started = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(started.unwrap().success(), "{daemon}");
+}
+
+/// How often each block was closed, by whatever attempt.
+fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), u32> {
+    let spools = slurm.folder().join("sessions").join(id).join("spools");
+    let files = std::fs::read_dir(spools).unwrap().flatten();
+    let mut closed = BTreeMap::new();
+    for file in files.filter(|file| file.path().extension().is_some_and(|own| own == "jsonl")) {
+        let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).unwrap_or_default();
+            let end = &line["block_done"];
+            if let (Some(job), Some(block)) = (end["job"].as_u64(), end["block"].as_u64()) {
+                *closed.entry((job, block)).or_insert(0) += 1;
+            }
+        }
+    }
+    closed
+}
+
+/// Kills so often, once a session. What a slot holds is compared with a session of this machine alone.
+fn kill_at_random_moments(kills: u32, seed: u64) {
+    let Some((slurm, undisturbed)) = by_slurm() else {
+        return;
+    };
+    let alone = Project::new().with(
+        "g/slow.fake",
+        &std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap(),
+    );
+    assert!(measuring(&alone, None, &[]).wait().unwrap().success());
+    let expected = by_slot(&session(&alone));
+    let fleet = std::fs::read_to_string(undisturbed.path("fleet.toml")).unwrap();
+    let benchmark = std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap();
+    let mut state = seed;
+    let mut told: BTreeMap<Victim, (u32, usize)> = BTreeMap::new();
+    let mut killed = 0;
+    while killed < kills {
+        let project = Project::new()
+            .with("fleet.toml", &fleet)
+            .with("g/slow.fake", &benchmark);
+        let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
+        let after = Duration::from_millis(next(&mut state) % LATEST_MS);
+        let choice = next(&mut state) as usize >> 8;
+        let mut child = measuring(&project, Some(&slurm), &["--on", "lab"]);
+        std::thread::sleep(after);
+        let hit = kill_one(&slurm, victim, child.id(), choice);
+        let status = child.wait().unwrap();
+        if !status.success() {
+            assert_eq!(victim, Victim::Coordinator, "after {after:?}: {status}");
+            let mut again = project.command(&["run", "--resume", "@latest"]);
+            let again = again.env("SLURM_CONF", slurm.conf()).output().unwrap();
+            let said = String::from_utf8_lossy(&again.stderr).into_owned();
+            // It was killed before there was a session.
+            if said.contains("no session") {
+                continue;
+            }
+            assert!(again.status.success(), "after {after:?}: {said}");
+        }
+        let found = session(&project);
+        assert_eq!(by_slot(&found), expected, "{victim:?} after {after:?}");
+        let twice = closed_blocks(&slurm, &found.id);
+        let twice = twice.values().filter(|count| **count > 1).count();
+        let entry = told.entry(victim).or_default();
+        entry.1 += twice;
+        if hit {
+            entry.0 += 1;
+            killed += 1;
+        }
+    }
+    for (victim, (count, twice)) in &told {
+        println!("{victim:?}: {count} kills, {twice} closed blocks were measured again");
+    }
+    // A worker outlives its step daemon, and closes the block that is open then: it is the one that may be repeated.
+    let may = |victim, count| {
+        if victim == Victim::StepDaemon {
+            count as usize
+        } else {
+            0
+        }
+    };
+    for (victim, (count, twice)) in told {
+        assert!(
+            twice <= may(victim, count),
+            "closed blocks were lost: {victim:?}: {twice} of {count} kills"
+        );
+    }
+}
+
+#[test]
+fn a_kill_at_a_random_moment_loses_nothing() {
+    kill_at_random_moments(2, 0x5eed);
+}
+
+/// `cargo test -p speedwell --test it --features http3,postgres -- a_hundred_kills --ignored --nocapture`
+#[test]
+#[ignore = "takes a quarter of an hour"]
+fn a_hundred_kills_at_random_moments_lose_nothing() {
+    kill_at_random_moments(100, 2026);
+}
