@@ -88,6 +88,7 @@ impl FromArgs {
             on: Some(from),
             machines: self.machines,
             each: false,
+            detach: false,
         }))
     }
 }
