@@ -5,7 +5,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use speedwell_model::{
-    Case, Design, Event, Layout, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
+    Case, Design, Event, Metric, Observer, Order, Run, Sample, Session, State, Stopping,
     Surroundings, Usage, Value, Variant,
 };
 use speedwell_results::store::Store;
