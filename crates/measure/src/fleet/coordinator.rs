@@ -206,9 +206,10 @@ impl Coordinator<'_, '_, '_> {
         }
         let mut said = Vec::new();
         let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
-        let states = match jobs.is_empty() {
-            true => Vec::new(),
-            false => self.engine.state(&jobs)?,
+        let states = if jobs.is_empty() {
+            Vec::new()
+        } else {
+            self.engine.state(&jobs)?
         };
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
             let text = match (attempt.over, state) {

@@ -10,7 +10,7 @@ use speedwell_fleet::clean::{self, Cleaned, Which};
 use speedwell_fleet::{Engine, FleetMachine, depot, program};
 use speedwell_harness::own_program;
 use speedwell_harness::plan::Plan;
-use speedwell_model::{Event, Session};
+use speedwell_model::Session;
 use speedwell_process as process;
 use speedwell_results::store::{ParcelState, Store, StoredParcel};
 use speedwell_runner::Ended;
@@ -70,11 +70,7 @@ pub fn attend(
     let mut engine = Engine::of_file(file);
     let machines = found_again(&session, &engine.machines()?, file)?;
     let mut merger = store.resume_merging(number)?;
-    listener.observe(&Event::Started {
-        runs: plan.slots().len(),
-        cases: plan.jobs.len(),
-        done: merger.store().finished_slots(number)?.len(),
-    })?;
+    super::announce(&plan, &merger, listener)?;
     let mut coordinator = Coordinator {
         engine: &mut engine,
         merger: &mut merger,
@@ -99,12 +95,7 @@ pub fn attend(
         }
     });
     let is_whole = matches!(done, Ok((Ended::Complete, _)));
-    merger.finish(!is_whole)?;
-    listener.observe(&Event::Finished {
-        interrupted: !is_whole,
-    })?;
-    drop(merger);
-    process::forget_interrupt();
+    super::conclude(merger, listener, is_whole)?;
     let (ended, said) = done?;
     Ok((ended, statuses(store, number, said)?))
 }

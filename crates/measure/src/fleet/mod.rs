@@ -24,7 +24,7 @@ use speedwell_fleet::{Engine, FleetMachine, JobId, MachineState, place};
 use speedwell_harness::plan::Plan;
 use speedwell_model::{Event, Length, Runs, SessionMachine, Stopping};
 use speedwell_process as process;
-use speedwell_results::store::{ParcelState, Store, StoredParcel};
+use speedwell_results::store::{Merger, ParcelState, Store, StoredParcel};
 use speedwell_runner::Ended;
 use speedwell_suite::fleet::FleetFile;
 use speedwell_suite::labels::Labels;
@@ -89,7 +89,6 @@ pub fn carry_out(
     }
     let machines = sent(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
     begun.machines = machines.iter().map(|own| named(&own.known)).collect();
-    let runs = plan.slots().len();
     let id = begun.id.clone();
     let mut merger = match number {
         Some(number) => store.resume_merging(number)?,
@@ -99,11 +98,7 @@ pub fn carry_out(
     if let Some(url) = &request.push {
         merger.owe(url, process::unix_ms())?;
     }
-    listener.observe(&Event::Started {
-        runs,
-        cases: plan.jobs.len(),
-        done: merger.store().finished_slots(number)?.len(),
-    })?;
+    announce(&plan, &merger, listener)?;
     let mut coordinator = Coordinator {
         engine: &mut engine,
         merger: &mut merger,
@@ -119,23 +114,44 @@ pub fn carry_out(
         streams: Vec::new(),
         manner: fleet.manner(),
     };
-    let ended = take_up(&mut coordinator, true).and_then(|()| match fleet.detach {
-        true => coordinator.submit().map(|()| Ended::Interrupted),
-        false => coordinator.run(),
+    let ended = take_up(&mut coordinator, true).and_then(|()| {
+        if fleet.detach {
+            return coordinator.submit().map(|()| Ended::Interrupted);
+        }
+        coordinator.run()
     });
     let is_whole = matches!(ended, Ok(Ended::Complete));
+    conclude(merger, listener, is_whole)?;
+    Ok(MeasuredSession {
+        session: store.session(number)?,
+        ended,
+        planned: plan.slots().len(),
+        advice: None,
+    })
+}
+
+/// Says to the listener how much there is to do, and how much of it is done.
+fn announce(plan: &Plan, merger: &Merger<'_>, listener: &mut Listener<'_>) -> anyhow::Result<()> {
+    listener.observe(&Event::Started {
+        runs: plan.slots().len(),
+        cases: plan.jobs.len(),
+        done: merger.store().finished_slots(merger.number())?.len(),
+    })
+}
+
+/// Closes the session, or leaves it open to be resumed.
+fn conclude(
+    mut merger: Merger<'_>,
+    listener: &mut Listener<'_>,
+    is_whole: bool,
+) -> anyhow::Result<()> {
     merger.finish(!is_whole)?;
     listener.observe(&Event::Finished {
         interrupted: !is_whole,
     })?;
     drop(merger);
     process::forget_interrupt();
-    Ok(MeasuredSession {
-        session: store.session(number)?,
-        ended,
-        planned: runs,
-        advice: None,
-    })
+    Ok(())
 }
 
 /// The machines and parcels of a session that is resumed.

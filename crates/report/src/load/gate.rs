@@ -100,7 +100,7 @@ fn why(row: &Judged<'_>) -> Option<&'static str> {
         Unknown::ClosedLoad => "a load without --rate has no such time",
         Unknown::NoRequests => "no request has this figure",
         Unknown::MachineLost => {
-            "a machine that sent a part of the load was lost, so it was not the load that was asked for"
+            "a machine that sent a part of the load was lost, so the load was smaller than requested"
         }
         Unknown::Range => {
             "the limit lies within the range: the generator's own lateness would decide"

@@ -220,7 +220,7 @@ fn of_machines(remark: &Remark) -> Option<String> {
             at_ns,
         } => format!(
             "{machine} was lost ({why}): it had attempted {} at {}, which are in no figure. The others were stopped, and what \
-             they measured is not the load that was asked for.",
+             they measured is of a smaller load than requested.",
             requests(*attempted),
             spelled_ns(*at_ns as f64, false)
         ),

@@ -160,6 +160,19 @@ impl Store {
         row.map(TokenRow::token).transpose()
     }
 
+    /// A token by its id and its digest. The time that this takes does not tell which of them is unknown.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn token_of(&self, id: &str, digest: &[u8]) -> anyhow::Result<Option<StoredToken>> {
+        let sql = sql!(
+            "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
+                    expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1 AND digest = $2"
+        );
+        let row = self.first_row(sql, given![id, &digest.to_vec()], TokenRow::read)?;
+        row.map(TokenRow::token).transpose()
+    }
+
     /// Ends all valid tokens of this name or id, and tells which.
     ///
     /// # Errors
@@ -320,6 +333,10 @@ mod tests {
             assert!(store.add_token(&token).is_err(), "the same id twice");
             assert_eq!(store.token("abc").unwrap(), Some(token.clone()));
             assert_eq!(store.token("ci").unwrap(), None, "a name is no id");
+            let presented = |id, digest: &[u8]| store.token_of(id, digest).unwrap();
+            assert_eq!(presented("abc", &[0, 255, 7]), Some(token.clone()));
+            assert_eq!(presented("abc", &[0, 255, 8]), None, "another secret");
+            assert_eq!(presented("abd", &[0, 255, 7]), None, "another id");
             assert!(token.is_valid(HOUR_MS * 9 - 1) && !token.is_valid(HOUR_MS * 9));
             store.note_use(&token, HOUR_MS + 7).unwrap();
             let used = store.token("abc").unwrap().unwrap();

@@ -104,6 +104,18 @@ fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), u32> {
     closed
 }
 
+/// Whether a session could be resumed: one whose coordinator was killed early does not exist.
+fn resumed(project: &Project, slurm: &Slurm, killed_after: Duration) -> bool {
+    let mut again = project.command(&["run", "--resume", "@latest"]);
+    let again = again.env("SLURM_CONF", slurm.conf()).output().unwrap();
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    if said.contains("no session") {
+        return false;
+    }
+    assert!(again.status.success(), "after {killed_after:?}: {said}");
+    true
+}
+
 /// Kills so often, once a session. What a slot holds is compared with a session of this machine alone.
 fn kill_at_random_moments(kills: u32, seed: u64) {
     let Some((slurm, undisturbed)) = by_slurm() else {
@@ -133,14 +145,9 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
         let status = child.wait().unwrap();
         if !status.success() {
             assert_eq!(victim, Victim::Coordinator, "after {after:?}: {status}");
-            let mut again = project.command(&["run", "--resume", "@latest"]);
-            let again = again.env("SLURM_CONF", slurm.conf()).output().unwrap();
-            let said = String::from_utf8_lossy(&again.stderr).into_owned();
-            // It was killed before there was a session.
-            if said.contains("no session") {
+            if !resumed(&project, &slurm, after) {
                 continue;
             }
-            assert!(again.status.success(), "after {after:?}: {said}");
         }
         let found = session(&project);
         assert_eq!(by_slot(&found), expected, "{victim:?} after {after:?}");
