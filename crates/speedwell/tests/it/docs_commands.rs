@@ -97,6 +97,11 @@ fn the_page_on_profiles_can_be_followed() {
 }
 
 #[test]
+fn the_page_about_noisy_machines_can_be_followed() {
+    follow("docs/guide/noise.md", 4, &Project::new());
+}
+
+#[test]
 fn the_page_on_imports_can_be_followed() {
     let golden = repository().join("crates/speedwell/tests/golden/history");
     let project = Project::new().with(

@@ -144,8 +144,14 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
         let hit = kill_one(&slurm, victim, child.id(), choice);
         let status = child.wait().unwrap();
         if !status.success() {
-            assert_eq!(victim, Victim::Coordinator, "after {after:?}: {status}");
-            if !resumed(&project, &slurm, after) {
+            let resumed = resumed(&project, &slurm, after);
+            // Without a controller nobody knows the machines: that is said at once, and nothing has begun.
+            let is_refused = victim == Victim::Controller && !resumed;
+            assert!(
+                victim == Victim::Coordinator || is_refused,
+                "{victim:?} after {after:?}: {status}"
+            );
+            if !resumed {
                 continue;
             }
         }
@@ -160,22 +166,15 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
             killed += 1;
         }
     }
-    for (victim, (count, twice)) in &told {
+    for (victim, (count, twice)) in told {
         println!("{victim:?}: {count} kills, {twice} closed blocks were measured again");
-    }
-    // A worker outlives its step daemon, and closes the block that is open then: it is the one that may be repeated.
-    let may = |victim, count| {
-        if victim == Victim::StepDaemon {
+        // A worker outlives its step daemon, and closes the block that is open then: it is the one that may be repeated.
+        let may = if victim == Victim::StepDaemon {
             count as usize
         } else {
             0
-        }
-    };
-    for (victim, (count, twice)) in told {
-        assert!(
-            twice <= may(victim, count),
-            "closed blocks were lost: {victim:?}: {twice} of {count} kills"
-        );
+        };
+        assert!(twice <= may, "{victim:?}: closed blocks were lost");
     }
 }
 
