@@ -1,13 +1,15 @@
-//! Figures for programs that want no page: series and points, what a gate says, tokens and the audit.
+//! Figures for programs: what pages say, as JSON at addresses that only ever grow; series and points, what a gate says, tokens
+//! and the audit.
 //!
 //! Everything is asked of the store with a limit, and says whether there is more.
 
 use super::call::Call;
 use super::problem::Problem;
 use super::reply;
+use crate::answer;
 use crate::page::MOST_RUNS;
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::{Response, StatusCode, Uri};
 use serde_json::{Value, json};
 use speedwell_results::store::{Store, StoredPoint};
 
@@ -22,6 +24,25 @@ const LINES: usize = 200;
 
 /// What the options of a gate are called.
 const OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
+
+/// The document of a page of the project.
+pub fn of_project(call: &Call<'_>, page: &str) -> Answer {
+    // Names of projects need no escaping, and what is none has no page.
+    call.site.project(call.project())?;
+    document(call, &format!("/{}/{page}.json", call.project()))
+}
+
+/// The document of a page of the server.
+pub fn document(call: &Call<'_>, path: &str) -> Answer {
+    let address = match call.query {
+        "" => path.to_owned(),
+        query => format!("{path}?{query}"),
+    };
+    let uri: Uri = address
+        .parse()
+        .map_err(|_| Problem::bad("the question is not understood"))?;
+    Ok(answer::document(call.site, call.caller, &uri)?)
+}
 
 /// All series of the project.
 pub fn series(call: &Call<'_>) -> Answer {

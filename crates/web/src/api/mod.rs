@@ -7,7 +7,6 @@ mod call;
 mod check;
 mod data;
 mod openapi;
-mod pages;
 mod problem;
 mod routes;
 mod sessions;

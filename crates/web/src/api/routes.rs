@@ -4,7 +4,7 @@
 
 use super::call::Call;
 use super::problem::Problem;
-use super::{data, openapi, pages, sessions};
+use super::{data, openapi, sessions};
 use crate::access::Need;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};
@@ -158,7 +158,7 @@ pub const ROUTES: &[Route] = &[
         "projects",
         "All projects that may be read, with their newest sessions",
         &[],
-        |call| pages::document(call, "/index.json"),
+        |call| data::document(call, "/index.json"),
     ),
     document(
         "{project}/sessions",
@@ -167,7 +167,7 @@ pub const ROUTES: &[Route] = &[
             ("branch", "only of this branch"),
             ("before", "only those before this one, for the next page"),
         ],
-        |call| pages::of_project(call, "sessions"),
+        |call| data::of_project(call, "sessions"),
     ),
     heavy(
         "{project}/compare",
@@ -176,7 +176,7 @@ pub const ROUTES: &[Route] = &[
             ("base", "a session such as @prev"),
             ("with", "a session such as @latest"),
         ],
-        |call| pages::of_project(call, "compare"),
+        |call| data::of_project(call, "compare"),
     ),
     heavy(
         "{project}/trend",
@@ -191,7 +191,7 @@ pub const ROUTES: &[Route] = &[
             ("to", "the day of the last commit"),
             ("space", "revision or time: what the axis shows"),
         ],
-        |call| pages::of_project(call, "trend"),
+        |call| data::of_project(call, "trend"),
     ),
     heavy(
         "{project}/gate",
@@ -222,16 +222,16 @@ pub const ROUTES: &[Route] = &[
         data::points,
     ),
     document("{project}/benchmarks", "All benchmarks", &[], |call| {
-        pages::of_project(call, "benchmarks")
+        data::of_project(call, "benchmarks")
     }),
     document("{project}/machines", "All machines", &[], |call| {
-        pages::of_project(call, "machines")
+        data::of_project(call, "machines")
     }),
     heavy(
         "{project}/alerts",
         "Changes that nobody has judged",
         &[],
-        |call| pages::of_project(call, "alerts"),
+        |call| data::of_project(call, "alerts"),
     ),
     Route {
         need: Need::Admin,
@@ -254,7 +254,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         need: Need::Admin,
         ..document("settings", "Projects, tokens and the audit", &[], |call| {
-            pages::document(call, "/settings.json")
+            data::document(call, "/settings.json")
         })
     },
 ];
