@@ -167,14 +167,14 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn placed(&self, branch: &str, number: i64) -> anyhow::Result<Option<PlacedRevision>> {
+        // Revisions with the same files come first: from the line, each revision beside it takes a walk along the whole line.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
                  (SELECT position FROM line WHERE line.revision = known.number
                   AND line.project = known.project AND branch = $1),
-                 (SELECT min(position) FROM revision AS other
-                  JOIN line ON line.revision = other.number
-                  WHERE line.project = $2 AND branch = $1
-                  AND other.project = $2 AND other.tree = known.tree
+                 (SELECT min(position) FROM revision AS other CROSS JOIN line
+                  WHERE other.project = $2 AND other.tree = known.tree
+                  AND line.revision = other.number AND line.project = $2 AND branch = $1
                   HAVING count(*) = 1))
              FROM revision AS known WHERE number = $3"
         );
