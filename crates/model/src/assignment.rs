@@ -111,12 +111,15 @@ impl Target {
     /// The same with these blanks filled.
     #[must_use]
     pub fn fill(mut self, blanks: &[Blank]) -> Target {
-        let values = self.environment.iter_mut().filter_map(|change| match change {
-            Change::Unset(_) => None,
-            Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
-                Some(value)
-            }
-        });
+        let values = self
+            .environment
+            .iter_mut()
+            .filter_map(|change| match change {
+                Change::Unset(_) => None,
+                Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
+                    Some(value)
+                }
+            });
         for text in self.command.iter_mut().chain(values) {
             *text = filled(text, blanks);
         }

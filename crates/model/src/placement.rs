@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct Placement {
     /// The file of their fleet.
     pub fleet: PathBuf,
+    /// The folder of the definition file, here.
+    pub root: PathBuf,
     /// All of them.
     pub machines: Vec<PlacedMachine>,
     /// The place of the target's machine among them.
@@ -33,6 +35,8 @@ pub struct PlacedMachine {
     pub class: String,
     /// Where other machines reach it.
     pub address: IpAddr,
+    /// Our folder there.
+    pub folder: PathBuf,
     /// Our program there.
     pub program: String,
     /// Where the folder of the definition file lies there.

@@ -2,9 +2,8 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Placement,
-    Bisection, Calibration, Environment, Failure, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, SessionMachine, Variant,
+    Bisection, Calibration, Environment, Failure, Metric, Origin, Placement, Recording, Rules, Run,
+    RunValue, Series, SessionMachine, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};

@@ -225,7 +225,12 @@ fn name(part: &Part<'_>, key: &str, text: String) -> Result<String> {
 
 fn address(part: &Part<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
     let read = |text: String| {
-        let wrong = |_| part.wrong("address", format!("is no address, as \"10.0.0.5\" is: '{text}'"));
+        let wrong = |_| {
+            part.wrong(
+                "address",
+                format!("is no address, as \"10.0.0.5\" is: '{text}'"),
+            )
+        };
         text.parse::<IpAddr>().map_err(wrong)
     };
     text.map(read).transpose()

@@ -279,7 +279,11 @@ impl<'a> ServerLifecycle<'a> {
                 ..stage_failure(Stage::Stop, reason)
             });
         }
-        if site.places(port).iter().any(|place| in_use_by(place).is_some()) {
+        if site
+            .places(port)
+            .iter()
+            .any(|place| in_use_by(place).is_some())
+        {
             let reason = format!("port {port} is still in use");
             return Err(stage_failure(Stage::Stop, reason));
         }
@@ -312,7 +316,9 @@ pub(super) fn port_of_run(
             let begin = std::process::id() % count;
             let nth = |at: u32| first + ((begin + at) % count) as u16;
             let is_free = |port: &u16| TcpListener::bind((site.host(), *port)).is_ok();
-            let free = (0..count).map(nth).find(|port| holder(*port).is_none() && is_free(port));
+            let free = (0..count)
+                .map(nth)
+                .find(|port| holder(*port).is_none() && is_free(port));
             let reason = || format!("none of {first}-{last} is free");
             free.ok_or_else(|| stage_failure(Stage::Port, reason()))
         }

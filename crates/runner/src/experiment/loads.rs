@@ -6,9 +6,7 @@
 
 use super::lifecycle::{ServerLifecycle, port_of_run};
 use super::{Done, Fallible, Site, stage_failure, target};
-use crate::load::{
-    Notice, UNLIMITED, carry_out_beside, load_with_tool, load_with_tool_beside,
-};
+use crate::load::{Notice, UNLIMITED, carry_out_beside, load_with_tool, load_with_tool_beside};
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::assignment::{Target, Warmup};
 use speedwell_model::load_run::LoadRun;

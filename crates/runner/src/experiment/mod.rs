@@ -21,6 +21,7 @@ pub use figures::{Done, Fallible, stage_failure};
 pub use services::Backing;
 pub use site::{Here, SendsLoads, Site};
 use speedwell_model::assignment::{Assignment, Work};
+use speedwell_model::performed::StageFailure;
 
 /// Performs a run on this machine, whose random choices come from `seed`. A failure is part of what it gives.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
@@ -62,21 +63,34 @@ fn beside_services(
     ];
     let mut backing: Vec<Backing> = Vec::new();
     for service in &assignment.services {
-        let own = Backing::start(service, site, assignment.ports)?;
+        let own = Backing::start(service, site, assignment.ports);
+        let own = own.map_err(|why| of_service(&service.name, why))?;
         blanks.extend(own.blanks());
         backing.push(own);
     }
     let filled = assignment.clone().fill(&blanks);
     let ended = perform_at(&filled, site, seed, done);
-    let lost = backing.iter().find_map(Backing::lost);
+    let named = |own: &Backing, why| of_service(own.name(), why);
+    let lost = backing
+        .iter()
+        .find_map(|own| own.lost().map(|why| named(own, why)));
     let mut stopped = Ok(());
     for own in backing.into_iter().rev() {
-        stopped = stopped.and(own.stop(done));
+        let name = own.name().to_owned();
+        stopped = stopped.and(own.stop(done).map_err(|why| of_service(&name, why)));
     }
     // A target whose database is gone fails because of that.
     match lost {
         Some(why) => Err(why),
         None => ended.and(stopped),
+    }
+}
+
+/// Says that the failure is that of a service.
+fn of_service(name: &str, why: StageFailure) -> StageFailure {
+    StageFailure {
+        reason: format!("service '{name}': {}", why.reason),
+        ..why
     }
 }
 

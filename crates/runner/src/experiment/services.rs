@@ -32,8 +32,7 @@ impl Backing {
         site: &Site<'_>,
         ports: Option<(u16, u16)>,
     ) -> Fallible<Backing> {
-        let named = |why| of_service(&own.name, why);
-        let port = port_of_run(None, ports, site).map_err(named)?;
+        let port = port_of_run(None, ports, site)?;
         let host = site.host().to_string();
         let blanks = [("host".to_owned(), host.clone()), port_blank(port)];
         let mut spec = target::spec(&own.program.clone().fill(&blanks), Some(port));
@@ -46,7 +45,7 @@ impl Backing {
         let program = spec.program.display().to_string();
         let begin = Instant::now();
         let service = Service::start(spec)
-            .map_err(|error| named(stage_failure(Stage::Start, format!("'{program}': {error}"))))?;
+            .map_err(|error| stage_failure(Stage::Start, format!("'{program}': {error}")))?;
         let limit = Duration::from_millis(own.within_ms);
         let found = wait_until_ready(&service, begin, limit, || match &asked {
             Some(spec) => answers(spec),
@@ -59,7 +58,7 @@ impl Backing {
                 host,
                 port,
             }),
-            Err(why) => Err(named(unready(service, &why, limit))),
+            Err(why) => Err(unready(service, &why, limit)),
         }
     }
 
@@ -71,6 +70,11 @@ impl Backing {
         ]
     }
 
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The port at which it is.
     pub fn port(&self) -> u16 {
         self.port
@@ -78,9 +82,8 @@ impl Backing {
 
     /// Why it cannot be used any more, if it has ended by itself.
     pub fn lost(&self) -> Option<StageFailure> {
-        let lost = || stage_failure(Stage::Alive, "it ended by itself");
-        (self.service.has_ended() && !process::interrupted())
-            .then(|| of_service(&self.name, lost()))
+        let has_ended = self.service.has_ended() && !process::interrupted();
+        has_ended.then(|| stage_failure(Stage::Alive, "it ended by itself"))
     }
 
     /// Ends it.
@@ -88,34 +91,24 @@ impl Backing {
     /// # Errors
     /// It did not end when it was asked to.
     pub fn stop(self, done: &mut Done) -> Fallible<()> {
-        let Backing { name, service, .. } = self;
-        let named = |why| of_service(&name, why);
-        let outcome = service.stop();
-        let outcome = outcome
-            .map_err(|error| named(stage_failure(Stage::Stop, error.to_string())))?;
-        let left = outcome.leftovers();
-        let told = left.into_iter().map(|note| format!("{name}: {note}"));
-        done.performed.notes.extend(told);
+        let outcome = self.service.stop();
+        let outcome = outcome.map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
+        done.performed.notes.extend(outcome.leftovers());
         match outcome.shutdown.is_some_and(|own| own.was_killed) {
             false => Ok(()),
-            true => Err(named(StageFailure {
+            true => Err(StageFailure {
                 stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
-                ..stage_failure(Stage::Stop, "it did not end when it was asked to, and was killed")
-            })),
+                ..stage_failure(
+                    Stage::Stop,
+                    "it did not end when it was asked to, and was killed",
+                )
+            }),
         }
     }
 }
 
 fn port_blank(port: u16) -> Blank {
     ("port".to_owned(), port.to_string())
-}
-
-/// Says of what the failure is.
-fn of_service(name: &str, why: StageFailure) -> StageFailure {
-    StageFailure {
-        reason: format!("service '{name}': {}", why.reason),
-        ..why
-    }
 }
 
 /// A command that is started as the service is.
@@ -136,7 +129,10 @@ fn answers(question: &Spec) -> Result<(), Look> {
         Ended::Exit(0) => Ok(()),
         _ => {
             let said = outcome.stderr.last_lines(1);
-            Err(Look::NotYet(format!("'{program}': {} {said}", outcome.ended)))
+            Err(Look::NotYet(format!(
+                "'{program}': {} {said}",
+                outcome.ended
+            )))
         }
     }
 }

@@ -14,7 +14,13 @@ pub trait SendsLoads: Sync {
     ///
     /// # Errors
     /// It cannot be sent, or not all of it was.
-    fn send(&self, spec: &LoadSpec, seed: u64, to: SocketAddr, stop: &AtomicBool) -> Result<LoadRun>;
+    fn send(
+        &self,
+        spec: &LoadSpec,
+        seed: u64,
+        to: SocketAddr,
+        stop: &AtomicBool,
+    ) -> Result<LoadRun>;
 }
 
 /// This process sends them.
@@ -22,7 +28,13 @@ pub trait SendsLoads: Sync {
 pub struct Here;
 
 impl SendsLoads for Here {
-    fn send(&self, spec: &LoadSpec, seed: u64, to: SocketAddr, stop: &AtomicBool) -> Result<LoadRun> {
+    fn send(
+        &self,
+        spec: &LoadSpec,
+        seed: u64,
+        to: SocketAddr,
+        stop: &AtomicBool,
+    ) -> Result<LoadRun> {
         let mut job = load::job(spec, seed, Part::WHOLE)?;
         // A name such as 'localhost' has several addresses; the server listens on this one.
         job.load.target.addresses = vec![Address::Internet(to)];

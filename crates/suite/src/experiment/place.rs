@@ -97,7 +97,10 @@ checked! {
 
 /// A program that targets need, such as a database: each run gets a fresh one, which is started before the target and ended
 /// after it.
-#[expect(dead_code, reason = "some keys are read before placeholders are filled")]
+#[expect(
+    dead_code,
+    reason = "some keys are read before placeholders are filled"
+)]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceKeys {
@@ -182,7 +185,10 @@ pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
             return Err(part.error("name", format!("{message}\nhint: {hint}")));
         }
         if found.iter().any(|known| known.name == name) {
-            return Err(part.error("name", format!("there are two services with the name '{name}'")));
+            return Err(part.error(
+                "name",
+                format!("there are two services with the name '{name}'"),
+            ));
         }
         let on = text("on").map(|on| on.parse::<Labels>()).transpose();
         let on = on.map_err(|error| part.wrong("on", format!("has no meaning: {error:#}")))?;
@@ -193,7 +199,10 @@ pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
         }
         if let Some(scope) = text("scope").filter(|scope| *scope != "run") {
             let message = format!("cannot be '{scope}': every run gets a fresh one");
-            return Err(part.wrong("scope", format!("{message}\nhint: scope = \"run\", or leave it out")));
+            return Err(part.wrong(
+                "scope",
+                format!("{message}\nhint: scope = \"run\", or leave it out"),
+            ));
         }
         found.push(Declared {
             name: name.to_owned(),
@@ -215,19 +224,27 @@ fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
     top.node.visit_texts(&mut |text| {
         let found = BLANK.iter().flat_map(|blank| blank.captures_iter(text));
         let names = found.map(|found| format!("{}.{}", &found[1], &found[2]));
-        unknown = unknown.take().or(names.into_iter().find(|name| !known.contains(name)));
+        unknown = unknown
+            .take()
+            .or(names.into_iter().find(|name| !known.contains(name)));
     });
     match unknown {
         None => Ok(()),
         Some(name) => {
             let hint = nearest_of(&name, &known);
-            anyhow::bail!("unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}")
+            anyhow::bail!(
+                "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
+            )
         }
     }
 }
 
 /// Where the parts are, if the file says so.
-pub fn resolve(keys: Option<PlaceKeys>, top: &Part, experiment: &Experiment) -> Result<Option<Place>> {
+pub fn resolve(
+    keys: Option<PlaceKeys>,
+    top: &Part,
+    experiment: &Experiment,
+) -> Result<Option<Place>> {
     let is_server = |group: &&Group| group.kind == Kind::Server;
     let other = experiment.groups.iter().find(|group| !is_server(group));
     if let (Some(group), false) = (other, experiment.services.is_empty() && keys.is_none()) {
@@ -293,7 +310,9 @@ impl Place {
             return Err(load.error("warmup", message));
         }
         // What is only a path is one of the target, wherever that is.
-        spec.url = spec.url.replacen(OWN_ADDRESS, "http://{target.host}:{port}", 1);
+        spec.url = spec
+            .url
+            .replacen(OWN_ADDRESS, "http://{target.host}:{port}", 1);
         Ok(())
     }
 }
