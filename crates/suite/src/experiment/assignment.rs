@@ -73,11 +73,7 @@ impl Experiment {
             let mut service = target::service(&keys, &part, &self.root)?;
             if let Some(place) = &self.place {
                 place.settle(&mut service, &part)?;
-                ensure!(
-                    target.directory.starts_with(&self.root),
-                    "the folder of the target, '{}', is not below that of the file, which is all that is sent to its machine",
-                    target.directory.display()
-                );
+                super::place::ensure_below(&self.root, &target.directory, "the target")?;
             }
             Work::Server(Box::new(service))
         } else {

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use speedwell_model::assignment::{BackingService, Service, Target, Warmup};
 use speedwell_model::load_spec::Client;
 use speedwell_model::milliseconds;
+use std::path::{Component, Path};
 use std::sync::LazyLock;
 
 /// `{db.host}`: a name before the dot, and what of it.
@@ -260,7 +261,7 @@ pub fn resolve(
     };
     if experiment.plan.pins.is_some() {
         let message = "the plan divides the processors of one machine between target and load, which have machines \
-                       of their own\nhint: leave out 'pin' of [plan], or [place]";
+                       of their own\nhint: leave out 'cpus' of [plan], or [place]";
         return Err(top.error("place", message));
     }
     if experiment.profile_is_wanted(top) {
@@ -284,6 +285,21 @@ pub fn resolve(
         roles,
         ports: keys.ports.map(|ports| ports.0),
     }))
+}
+
+/// Refuses the folder of a part that is not sent.
+pub fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
+    let is_plain = |inside: &Path| {
+        inside
+            .components()
+            .all(|one| matches!(one, Component::Normal(_)))
+    };
+    ensure!(
+        folder.strip_prefix(root).is_ok_and(is_plain),
+        "the folder of {whose}, '{}', is not below that of the file, which is all that is sent to other machines",
+        folder.display()
+    );
+    Ok(())
 }
 
 impl Place {
@@ -340,11 +356,13 @@ impl Experiment {
                 Some(folder) => target::tidy(&self.root.join(folder)),
                 None => self.root.clone(),
             };
-            ensure!(
-                self.place.is_none() || directory.starts_with(&self.root),
-                "the folder of the service '{}' is not below that of the file, which is all that is sent",
-                own.name
-            );
+            if self.place.is_some() {
+                ensure_below(
+                    &self.root,
+                    &directory,
+                    &format!("the service '{}'", own.name),
+                )?;
+            }
             Ok(BackingService {
                 name: own.name.clone(),
                 program: Target {
