@@ -11,7 +11,7 @@ pub fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
         let left_ns = at_ns.saturating_sub(now_ns);
-        match u64::try_from(left_ns - LAST_NS) {
+        match u64::try_from(left_ns.saturating_sub(LAST_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if left_ns <= 0 => return now_ns,
             // Whoever else wants the processor may have it meanwhile.
