@@ -109,17 +109,22 @@ impl Role {
         }
     }
 
-    /// Ends it, and says what it says at its end.
+    /// Ends a service; `notes` get what it remarks at its end.
     ///
     /// # Errors
     /// It did not end well.
-    pub fn end(self) -> Fallible<()> {
+    pub fn end(self, notes: &mut Vec<String>) -> Fallible<()> {
         self.line.close(GRACE);
         let last = self.said.iter().find_map(|said| match said {
-            Ok(Said::Done(done)) => done.performed.failure,
+            Ok(Said::Done(done)) => Some(done.performed),
             _ => None,
         });
-        last.map_or(Ok(()), |why| Err(self.named(why)))
+        let Some(performed) = last else {
+            return Ok(());
+        };
+        let whose = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
+        notes.extend(performed.notes.iter().map(whose));
+        performed.failure.map_or(Ok(()), |why| Err(self.named(why)))
     }
 
     /// Says which part it is, and on which machine.

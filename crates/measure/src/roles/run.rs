@@ -71,7 +71,8 @@ fn live(
     };
     let mut stopped = Ok(());
     for service in services.into_iter().rev() {
-        stopped = stopped.and(service.end());
+        let ended = service.end(&mut done.performed.notes);
+        stopped = stopped.and(ended);
     }
     match lost {
         Some(why) => Err(why),

@@ -197,6 +197,22 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     assert!(!project.path("fleet").exists(), "no machine was needed");
 }
 
+/// The same for three hosts at the end of ssh, one of which sends the load.
+fn by_ssh(sshd: &Sshd, changes: &[(&str, &str)]) -> Project {
+    let one = ("on = \"load\", machines = 2", "on = \"load\"");
+    let project = placed(&[&[one], changes].concat());
+    let machine = |(name, label): (&str, &str)| {
+        let folder = project.path("fleet").join(name);
+        let folder = folder.display();
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\nfolder = \"{folder}\"\n")
+    };
+    let parts = HOSTS.into_iter().zip(["server", "store", "load"]);
+    let machines: String = parts.map(machine).collect();
+    let config = sshd.config();
+    let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
+    project.with("fleet.toml", &format!("{head}{machines}"))
+}
+
 #[test]
 fn parts_at_the_end_of_ssh_do_the_same() {
     if is_missing("python3") {
@@ -206,19 +222,7 @@ fn parts_at_the_end_of_ssh_do_the_same() {
         Ok(sshd) => sshd,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    let project = placed(&[("on = \"load\", machines = 2", "on = \"load\"")]);
-    let machine = |(name, label): (&str, &str)| {
-        let folder = project.path("fleet").join(name);
-        let folder = folder.display();
-        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\nfolder = \"{folder}\"\n")
-    };
-    let parts = HOSTS.into_iter().zip(["server", "store", "load"]);
-    let machines: String = parts.map(machine).collect();
-    let head = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"\n",
-        sshd.config().display()
-    );
-    let project = project.with("fleet.toml", &format!("{head}{machines}"));
+    let project = by_ssh(&sshd, &[]);
     measured(&project, &[]).expect_status(0);
     expect_parts(&project, &HOSTS, &["m3"]);
     let own = [pids(&project, "db"), pids(&project, "web")].concat();
@@ -340,22 +344,31 @@ fn machines_are_had_all_or_none() {
         .expect_stderr(&["[place] has no meaning for machines of Slurm"]);
 }
 
-#[test]
-fn nothing_outlives_a_coordinator_that_is_killed() {
-    if is_missing("python3") {
-        return;
-    }
-    let project = placed(&[("requests = 40,", "duration = \"500s\",")]);
+/// Kills the coordinator while a load is under way that would take minutes.
+fn expect_an_end_with_the_coordinator(project: &Project) {
     let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until(|| !pids(&project, "web").is_empty());
-    let own = [pids(&project, "db"), pids(&project, "web")].concat();
+    wait_until(|| !pids(project, "web").is_empty());
+    let own = [pids(project, "db"), pids(project, "web")].concat();
     assert!(own.len() == 2 && own.iter().all(|pid| lives(*pid)));
     kill(child.id());
     child.wait().unwrap();
     wait_until(|| !own.iter().any(|pid| lives(*pid)));
+}
+
+#[test]
+fn nothing_outlives_a_coordinator_that_is_killed() {
+    if is_missing("python3") {
+        return;
+    }
+    let long = [("requests = 40,", "duration = \"500s\",")];
+    expect_an_end_with_the_coordinator(&placed(&long));
+    match Sshd::start() {
+        Ok(sshd) => expect_an_end_with_the_coordinator(&by_ssh(&sshd, &long)),
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
 }

@@ -72,8 +72,7 @@ impl Experiment {
         let work = if is_server {
             let mut service = target::service(&keys, &part, &self.root)?;
             if let Some(place) = &self.place {
-                place.settle(&mut service, &part)?;
-                super::place::ensure_below(&self.root, &target.directory, "the target")?;
+                place.settle(&mut service, &part, (&self.root, &target.directory))?;
             }
             Work::Server(Box::new(service))
         } else {

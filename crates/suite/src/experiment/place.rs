@@ -288,7 +288,7 @@ pub fn resolve(
 }
 
 /// Refuses the folder of a part that is not sent.
-pub fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
+fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
     let is_plain = |inside: &Path| {
         inside
             .components()
@@ -304,7 +304,13 @@ pub fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
 
 impl Place {
     /// Makes a server one of these machines, and refuses what cannot be done there.
-    pub(super) fn settle(&self, service: &mut Service, group: &Part) -> Result<()> {
+    pub(super) fn settle(
+        &self,
+        service: &mut Service,
+        group: &Part,
+        (root, folder): (&Path, &Path),
+    ) -> Result<()> {
+        ensure_below(root, folder, "the target")?;
         let part = |name: &str| group.part(name).unwrap_or_else(|| group.clone());
         if service.private_network {
             let message = "network = \"private\" has a target that other machines cannot reach, and [place] puts the load \
