@@ -41,9 +41,10 @@ impl MachineLock {
         for place in places {
             match open(place) {
                 Ok(file) => {
-                    let tried = match is_shared {
-                        true => file.try_lock_shared(),
-                        false => file.try_lock(),
+                    let tried = if is_shared {
+                        file.try_lock_shared()
+                    } else {
+                        file.try_lock()
                     };
                     return match tried {
                         Ok(()) => Ok(Some(MachineLock { _file: file })),

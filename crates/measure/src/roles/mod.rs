@@ -47,17 +47,7 @@ pub fn prepare(
     let mut engine = Engine::of_file(file);
     let known = engine.machines()?;
     let dealt = dealt(&place.roles, &known)?;
-    let wanted = [
-        Wanted::Folder {
-            from: root.to_owned(),
-            to: FILES.to_owned(),
-        },
-        Wanted::Program {
-            from: program::sendable(&own_program()),
-            to: order::PROGRAM.to_owned(),
-        },
-    ];
-    let bundle = Bundle::gather(&wanted)?;
+    let bundle = bundle(root)?;
     let session = uuid::Uuid::now_v7().to_string();
     let mut machines: Vec<PlacedMachine> = Vec::new();
     for (role, at) in place
@@ -101,6 +91,21 @@ pub fn prepare(
     }
     placement.machines = machines;
     Ok(placement)
+}
+
+/// What each machine gets.
+fn bundle(root: &Path) -> Result<Bundle> {
+    let wanted = [
+        Wanted::Folder {
+            from: root.to_owned(),
+            to: FILES.to_owned(),
+        },
+        Wanted::Program {
+            from: program::sendable(&own_program()),
+            to: order::PROGRAM.to_owned(),
+        },
+    ];
+    Bundle::gather(&wanted)
 }
 
 /// The places of the machines of each role; no machine has two of them.
@@ -195,9 +200,10 @@ fn ready(
     bundle: &Bundle,
     session: &str,
 ) -> Result<PlacedMachine> {
-    let (folder, laid_out) = match send::is_shared(file) {
-        true => send::here(bundle, session, machine)?,
-        false => send::there(engine, bundle, session, machine)?,
+    let (folder, laid_out) = if send::is_shared(file) {
+        send::here(bundle, session, machine)?
+    } else {
+        send::there(engine, bundle, session, machine)?
     };
     let program = folder.join(order::PROGRAM).to_string_lossy().into_owned();
     let greeting = greeted(engine, &machine.name, &program)?;

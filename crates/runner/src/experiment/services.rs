@@ -94,16 +94,14 @@ impl Backing {
         let outcome = self.service.stop();
         let outcome = outcome.map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
         done.performed.notes.extend(outcome.leftovers());
-        match outcome.shutdown.is_some_and(|own| own.was_killed) {
-            false => Ok(()),
-            true => Err(StageFailure {
+        if outcome.shutdown.is_some_and(|own| own.was_killed) {
+            let reason = "it did not end when it was asked to, and was killed";
+            return Err(StageFailure {
                 stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
-                ..stage_failure(
-                    Stage::Stop,
-                    "it did not end when it was asked to, and was killed",
-                )
-            }),
+                ..stage_failure(Stage::Stop, reason)
+            });
         }
+        Ok(())
     }
 }
 
