@@ -33,10 +33,12 @@ class Connection {
   #waiting = [];
   #prepared = new Set();
 
-  /** Connects as `user`, whom the server lets in without a question. */
-  static async open(socket, user) {
+  /** Connects to a socket, or to a host and its port, as `user`, whom the server lets in without a question. */
+  static async open(place, user) {
     const own = new Connection();
-    own.#line = net.connect(socket);
+    own.#line = net.connect(place);
+    // What is small goes at once (tcp(7), TCP_NODELAY).
+    own.#line.setNoDelay(true);
     own.#line.on('data', (bytes) => own.#take(bytes));
     own.#line.on('error', (error) => own.#fail(error));
     own.#line.on('close', () => own.#fail(new Error('the database closed the connection')));

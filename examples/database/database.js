@@ -1,10 +1,13 @@
 'use strict';
-// A PostgreSQL server of this process: in a folder of its own, on a socket there, gone with the process.
+// A PostgreSQL server of this process: in a folder of its own, on a socket there or at a port, gone with the process.
+//   node database.js --host=127.0.0.1 --port=5432           serves until SIGTERM
+//   node database.js --host=127.0.0.1 --port=5432 --ask     succeeds once that lets somebody in
 
 const { spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
+const { parseArgs } = require('node:util');
 const { Connection } = require('./client.js');
 
 const USER = 'speedwell';
@@ -29,17 +32,19 @@ function run(program, args) {
   if (done.status !== 0) throw new Error(`${program}: ${done.stderr || done.error}`);
 }
 
-/** Starts a database, and gives its socket and a function that ends it. */
-async function start() {
+/** Starts a database, and gives its socket and a function that ends it. At a port it serves the networks of its machine, too. */
+async function start(place) {
   const bin = programs();
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'database-'));
   const data = path.join(folder, 'data');
   if (NOBODY.uid !== undefined) fs.chownSync(folder, NOBODY.uid, NOBODY.gid);
   run(path.join(bin, 'initdb'), ['-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '-D', data]);
-  const options = ['-D', data, '-k', folder, '-c', 'listen_addresses='];
+  if (place) fs.appendFileSync(path.join(data, 'pg_hba.conf'), 'host all all samenet trust\n');
+  const listen = place ? ['-p', place.port, '-c', `listen_addresses=${place.host}`] : ['-c', 'listen_addresses='];
+  const options = ['-D', data, '-k', folder, ...listen];
   const server = spawn(path.join(bin, 'postgres'), options, { cwd: '/', ...NOBODY, stdio: 'ignore' });
   const ended = new Promise((resolve) => { server.once('exit', resolve); });
-  const socket = path.join(folder, '.s.PGSQL.5432');
+  const socket = path.join(folder, `.s.PGSQL.${place ? place.port : 5432}`);
   for (;;) {
     if (server.exitCode !== null) throw new Error('PostgreSQL ended before it could be asked');
     try {
@@ -59,4 +64,24 @@ async function start() {
   return { socket, user: USER, stop };
 }
 
-module.exports = { start };
+async function main() {
+  const { values: options } = parseArgs({
+    options: { host: { type: 'string' }, port: { type: 'string' }, ask: { type: 'boolean', default: false } },
+  });
+  const place = { host: options.host, port: options.port };
+  if (options.ask) {
+    (await Connection.open(place, USER)).close();
+    return;
+  }
+  const database = await start(place);
+  process.once('SIGTERM', database.stop);
+}
+
+if (require.main === module) {
+  main().catch((error) => {
+    console.error(error.message);
+    process.exit(1);
+  });
+}
+
+module.exports = { start, USER };

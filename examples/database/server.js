@@ -1,11 +1,13 @@
 'use strict';
-// A web server in front of PostgreSQL: GET /N answers with the name of article N. It starts its database, and ends it.
+// A web server in front of PostgreSQL: GET /N answers with the name of article N. It starts its database, and ends it, unless
+// it is told where one is.
 //   node server.js --port=8080 --query=simple|prepared --connections=4 --rows=10000
+//   node server.js --port=8080 --host=10.0.0.5 --database=10.0.0.6:5432
 
 const http = require('node:http');
 const { parseArgs } = require('node:util');
 const { Connection } = require('./client.js');
-const { start } = require('./database.js');
+const { start, USER } = require('./database.js');
 
 const { values: options } = parseArgs({
   options: {
@@ -13,6 +15,8 @@ const { values: options } = parseArgs({
     query: { type: 'string', default: 'prepared' },
     connections: { type: 'string', default: '4' },
     rows: { type: 'string', default: '10000' },
+    host: { type: 'string' },
+    database: { type: 'string' },
   },
 });
 
@@ -31,6 +35,13 @@ async function fill(connection, rows) {
     INSERT INTO writer SELECT n, 'writer ' || n FROM generate_series(0, 99) n;
     INSERT INTO article SELECT n, n % 100, 'article ' || n FROM generate_series(0, ${rows - 1}) n;
     ANALYZE`);
+}
+
+/** A database that is there already, which is not ended. */
+function known(place) {
+  const at = place.lastIndexOf(':');
+  const socket = { host: place.slice(0, at), port: Number(place.slice(at + 1)) };
+  return { socket, user: USER, stop: async () => {} };
 }
 
 /** Listens at once, so that nobody else takes the port meanwhile, and answers 503 until the database is there. */
@@ -62,9 +73,9 @@ async function main() {
   });
   await new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(Number(options.port), resolve);
+    server.listen({ port: Number(options.port), host: options.host }, resolve);
   });
-  const database = await start();
+  const database = options.database ? known(options.database) : await start();
   const stop = async () => {
     server.close();
     server.closeAllConnections();

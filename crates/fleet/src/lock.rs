@@ -24,16 +24,29 @@ impl MachineLock {
     /// # Errors
     /// There is no place for a lock.
     pub fn try_take(folder: &Path) -> Result<Option<MachineLock>> {
-        MachineLock::take_one(&[PathBuf::from(PLACE), folder.join(NAME)])
+        MachineLock::take_one(&[PathBuf::from(PLACE), folder.join(NAME)], false)
+    }
+
+    /// The same for a part of an experiment: others of its kind may be there, but nobody who measures alone.
+    ///
+    /// # Errors
+    /// There is no place for a lock.
+    pub fn try_share(folder: &Path) -> Result<Option<MachineLock>> {
+        MachineLock::take_one(&[PathBuf::from(PLACE), folder.join(NAME)], true)
     }
 
     /// Takes the lock at the first of the places that there can be one at.
-    fn take_one(places: &[PathBuf]) -> Result<Option<MachineLock>> {
+    fn take_one(places: &[PathBuf], is_shared: bool) -> Result<Option<MachineLock>> {
         let mut last = None;
         for place in places {
             match open(place) {
                 Ok(file) => {
-                    return match file.try_lock() {
+                    let tried = if is_shared {
+                        file.try_lock_shared()
+                    } else {
+                        file.try_lock()
+                    };
+                    return match tried {
                         Ok(()) => Ok(Some(MachineLock { _file: file })),
                         Err(TryLockError::WouldBlock) => Ok(None),
                         Err(TryLockError::Error(error)) => {
@@ -71,7 +84,7 @@ mod tests {
     fn one_at_a_time_has_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("none/lock"), folder.path().join("lock")];
-        let take = || MachineLock::take_one(&places).unwrap();
+        let take = || MachineLock::take_one(&places, false).unwrap();
         let first = take().unwrap();
         assert!(take().is_none());
         drop(first);
@@ -86,12 +99,25 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_experiments_share_a_machine_with_each_other_and_with_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = [folder.path().join("lock")];
+        let take = |is_shared| MachineLock::take_one(&places, is_shared).unwrap();
+        let parts = [take(true), take(true)];
+        assert!(parts.iter().all(Option::is_some));
+        assert!(take(false).is_none());
+        drop(parts);
+        let alone = take(false);
+        assert!(alone.is_some() && take(true).is_none());
+    }
+
+    #[test]
     fn what_cannot_be_locked_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("lock");
         // A link might lead to anybody's file.
         std::os::unix::fs::symlink("/etc/passwd", &place).unwrap();
-        let error = MachineLock::take_one(std::slice::from_ref(&place)).unwrap_err();
+        let error = MachineLock::take_one(std::slice::from_ref(&place), false).unwrap_err();
         assert!(
             format!("{error:#}").contains(&place.display().to_string()),
             "{error:#}"

@@ -23,6 +23,7 @@ pub mod reference;
 mod request;
 mod resume;
 mod revisions;
+pub mod roles;
 mod scripts;
 mod session;
 mod trial;

@@ -13,6 +13,7 @@ use speedwell_model::{
     Purpose, Run, Runs, Samples, Sampling, Stopping, Variant, milliseconds,
 };
 use speedwell_process::{CpuSet, resolve};
+use speedwell_suite::fleet::FleetFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ pub struct MeasureRequest {
     pub plan: PlanRequest,
     /// Whether cases are only to be listed, for which nothing has to be installed.
     pub only_lists: bool,
+    /// What finds the fleet, for files whose parts have machines of their own.
+    pub fleet: Option<fn() -> anyhow::Result<FleetFile>>,
 }
 
 /// What is compared with what.

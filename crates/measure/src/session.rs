@@ -229,6 +229,8 @@ fn undivided_warning(plan: &Plan) -> Option<String> {
 
 /// The session before its first run.
 pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
+    let experiment = plan.design.experiment.as_ref();
+    let placement = experiment.and_then(|file| file.placement.as_ref());
     Session {
         id: uuid::Uuid::now_v7().to_string(),
         number: None,
@@ -255,7 +257,7 @@ pub fn header(plan: &Plan, suite: Suite, request: &SessionRequest) -> Session {
         failures: suite.failures,
         profiles: Vec::new(),
         calibration: None,
-        machines: Vec::new(),
+        machines: placement.map_or(Vec::new(), |own| own.session_machines()),
     }
 }
 

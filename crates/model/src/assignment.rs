@@ -4,8 +4,8 @@
 //! port and its address: `{port}` stays a blank in texts until then. A definition file says all this for many
 //! cases and variants at once; here it is said for one of each. Start at [`Assignment`].
 
-use super::Metric;
 use super::load_spec::LoadSpec;
+use super::{Metric, Placement};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -29,6 +29,37 @@ pub struct Assignment {
     /// The run is recorded instead of timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profiling>,
+    /// What the target needs beside it, in the order of its start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<BackingService>,
+    /// The first and the last port that a free one is taken from; any without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<(u16, u16)>,
+    /// The machines of its parts, where they have machines of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Box<Placement>>,
+}
+
+/// A blank that is filled when its run begins, and its text: `db.port` and `20001`.
+pub type Blank = (String, String);
+
+impl Assignment {
+    /// The same with these blanks of its target and its load filled.
+    #[must_use]
+    pub fn fill(mut self, blanks: &[Blank]) -> Assignment {
+        self.target = self.target.fill(blanks);
+        if let Work::Server(service) = &mut self.work {
+            let spec = std::mem::take(&mut service.load.spec);
+            service.load.spec = spec.fill(&|text| filled(text, blanks));
+        }
+        self
+    }
+}
+
+/// The text with these blanks filled.
+pub fn filled(text: &str, blanks: &[Blank]) -> String {
+    let fill = |text: String, (name, value): &Blank| text.replace(&format!("{{{name}}}"), value);
+    blanks.iter().fold(text.to_owned(), fill)
 }
 
 /// How many processors are whose.
@@ -77,6 +108,24 @@ pub struct Target {
 }
 
 impl Target {
+    /// The same with these blanks filled.
+    #[must_use]
+    pub fn fill(mut self, blanks: &[Blank]) -> Target {
+        let values = self
+            .environment
+            .iter_mut()
+            .filter_map(|change| match change {
+                Change::Unset(_) => None,
+                Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
+                    Some(value)
+                }
+            });
+        for text in self.command.iter_mut().chain(values) {
+            *text = filled(text, blanks);
+        }
+        self
+    }
+
     /// The variables that get a value of their own, for a line that a person could type.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
@@ -133,6 +182,21 @@ pub struct Service {
     pub load: Traffic,
     /// What answers must be.
     pub verify: Verify,
+}
+
+/// A program that the target needs, such as a database: it is started before the target, and ended after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackingService {
+    /// Its name.
+    pub name: String,
+    /// The program; `{port}` and `{host}` stay blanks.
+    pub program: Target,
+    /// A command that succeeds when it is ready; without, it is enough that it listens at its port.
+    pub ready: Option<Vec<String>>,
+    /// How long that may take, in milliseconds.
+    pub within_ms: u64,
+    /// How it is ended.
+    pub stop: Stop,
 }
 
 /// When a server counts as ready: it listens itself, and a request is answered.

@@ -2,8 +2,8 @@
 //! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
 
 use crate::{
-    Bisection, Calibration, Environment, Failure, Metric, Origin, Recording, Rules, Run, RunValue,
-    Series, SessionMachine, Variant,
+    Bisection, Calibration, Environment, Failure, Metric, Origin, Placement, Recording, Rules, Run,
+    RunValue, Series, SessionMachine, Variant,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -374,6 +374,9 @@ pub struct DefinitionFile {
     pub set: Vec<(String, String)>,
     /// Processors that could be used.
     pub cpus: u32,
+    /// The machines that its parts have, where it gives them machines of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Box<Placement>>,
 }
 
 /// How many runs each variant of a case gets.

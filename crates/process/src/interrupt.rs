@@ -52,6 +52,11 @@ pub fn interrupt_flag() -> &'static AtomicBool {
     &REQUESTED
 }
 
+/// Wants us to stop as a user would: whoever we work for has gone away.
+pub fn interrupt() {
+    REQUESTED.store(true, Ordering::Relaxed);
+}
+
 /// Forgets a wish that has been honoured.
 pub fn forget_interrupt() {
     REQUESTED.store(false, Ordering::Relaxed);

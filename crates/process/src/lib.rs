@@ -19,7 +19,7 @@ mod stopwatch;
 
 pub use attached::{run_attached, spawn_detached};
 pub use channel::{Channel, Conversation, Next, Stream};
-pub use interrupt::{forget_interrupt, interrupt_flag, interrupted, on_interrupt};
+pub use interrupt::{forget_interrupt, interrupt, interrupt_flag, interrupted, on_interrupt};
 pub use listen::{run, unix_ms};
 pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{

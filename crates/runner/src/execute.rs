@@ -386,7 +386,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             // What was no process of its own cannot have been disturbed.
             surroundings: attempt.usage.map(|_| surroundings),
             disturbed: None,
-            machine: None,
+            machine: machine_of(self.plan),
             samples: seen.samples,
             notes: seen.notes,
             load: seen.load,
@@ -505,6 +505,12 @@ impl<'a, 'o> Execution<'a, 'o> {
         };
         !is_snippet || sound.iter().all(|&variant| runs_of(variant) >= ENOUGH_RUNS)
     }
+}
+
+/// The place of the target's machine among those of the session, where it has one of its own.
+fn machine_of(plan: &Plan) -> Option<u32> {
+    let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
+    u32::try_from(placement.target).ok()
 }
 
 /// The circumstances of one slot.

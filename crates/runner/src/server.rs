@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use speedwell_load::load::Address;
 use speedwell_process::{self as process, Ended, Service, Spec};
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,18 @@ pub enum NotReady {
     Never(String),
     /// It did not in time; this is what was missing last.
     TooSlow(String),
+}
+
+impl NotReady {
+    /// As the end of a sentence.
+    pub fn reason(&self, limit: Duration) -> String {
+        match self {
+            NotReady::Interrupted => "interrupted".to_owned(),
+            NotReady::Ended => "it ended before it was ready".to_owned(),
+            NotReady::Never(reason) => reason.clone(),
+            NotReady::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
+        }
+    }
 }
 
 /// Waits until `look` finds what it looks for, at most for `limit` by the clock of the service. Gives what it found, and
@@ -101,12 +113,12 @@ pub fn in_use_by(address: &Address) -> Option<String> {
     (!sockets.is_empty()).then(|| process::names_of(&process::all_holders_of(&sockets)))
 }
 
-/// A port of this machine that nobody listens at.
+/// A port that nobody listens at, at this address of this machine.
 ///
 /// # Errors
 /// There is none.
-pub fn free_port() -> std::io::Result<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
+    TcpListener::bind((host, 0))?
         .local_addr()
         .map(|address| address.port())
 }

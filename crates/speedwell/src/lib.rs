@@ -43,6 +43,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
 use speedwell_measure::load::machines::worker::COMMAND as PERFORM_LOAD;
+use speedwell_measure::roles::worker::COMMAND as PERFORM_ROLE;
 use speedwell_runner::load::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -92,6 +93,9 @@ enum Command {
     /// Performs one run of an experiment.
     #[command(name = perform::COMMAND, hide = true)]
     PerformRun,
+    /// Has one part of an experiment live on the machine that it is started on.
+    #[command(name = PERFORM_ROLE, hide = true)]
+    PerformRole,
     /// Says what this machine is like, and what the time is.
     #[command(name = fleet::perform::COMMAND, hide = true)]
     PerformCheck,
@@ -179,6 +183,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::LoadWorker => load::work(),
         Command::PerformLoad => load::perform(),
         Command::PerformRun => perform::run(),
+        Command::PerformRole => perform::role(),
         Command::PerformParcel(args) => perform::parcel(&args),
         Command::HarnessSh { shell } => {
             snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)

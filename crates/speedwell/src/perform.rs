@@ -9,9 +9,9 @@ use clap::Args;
 use speedwell_fleet::STILL_RUNNING;
 use speedwell_harness::Message;
 use speedwell_measure::fleet::{clean_here, left, receive, worker};
+use speedwell_measure::roles;
 use speedwell_model::assignment::Assignment;
 use speedwell_process as process;
-use speedwell_runner::experiment::perform;
 use speedwell_runner::load::private_line;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub fn run() -> anyhow::Result<Status> {
     let seed = order.number("seed").unwrap_or(0);
     process::adopt_orphans();
     process::on_interrupt()?;
-    let done = perform(&assignment, seed);
+    let done = roles::perform(&assignment, seed);
     let mut answer =
         Message::new("performed").with("json", serde_json::to_string(&done.performed)?);
     if let Some(load) = &done.load {
@@ -50,6 +50,16 @@ pub fn run() -> anyhow::Result<Status> {
     events.write_all(answer.to_string().as_bytes())?;
     events.write_all(Message::new("end").to_string().as_bytes())?;
     Ok(Status::DONE)
+}
+
+/// Has one part of an experiment live here, as it is told over the input.
+///
+/// # Errors
+/// The line is cut.
+pub fn role() -> anyhow::Result<Status> {
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    roles::worker::perform().map(|()| Status::DONE)
 }
 
 /// The name of the command that takes what is sent, and measures parcels of a session.

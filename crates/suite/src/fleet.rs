@@ -9,6 +9,7 @@ use super::{project, tree};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use speedwell_model::parse_duration;
+use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub struct MachineEntry {
     pub folder: Option<PathBuf>,
     /// The program to use there, where the one that is sent cannot run.
     pub binary: Option<PathBuf>,
+    /// Where other machines reach it, where that is not where this one does.
+    pub address: Option<IpAddr>,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +101,7 @@ struct MachineKeys {
     labels: Vec<String>,
     folder: Option<String>,
     binary: Option<String>,
+    address: Option<String>,
 }
 
 /// Keys that only Slurm has.
@@ -192,6 +196,7 @@ fn machines(top: &Part<'_>, all: Vec<MachineKeys>) -> Result<Vec<MachineEntry>> 
         machines.push(MachineEntry {
             folder: folder(part, "folder", keys.folder)?,
             binary: folder(part, "binary", keys.binary)?,
+            address: address(part, keys.address)?,
             name: name(part, "name", keys.name)?,
             labels: (keys.labels.into_iter())
                 .map(|label| name(part, "labels", label))
@@ -216,6 +221,19 @@ fn name(part: &Part<'_>, key: &str, text: String) -> Result<String> {
         }
     };
     Err(part.wrong(key, format!("cannot be '{text}'\nhint: {hint}")))
+}
+
+fn address(part: &Part<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
+    let read = |text: String| {
+        let wrong = |_| {
+            part.wrong(
+                "address",
+                format!("is no address, as \"10.0.0.5\" is: '{text}'"),
+            )
+        };
+        text.parse::<IpAddr>().map_err(wrong)
+    };
+    text.map(read).transpose()
 }
 
 /// An absolute path without anything that a shell or tar could take for something else.

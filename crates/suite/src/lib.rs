@@ -93,6 +93,7 @@ pub fn source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
         text,
         set: set.to_vec(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        placement: None,
     })
 }
 
@@ -108,6 +109,7 @@ mod tests {
                 .into(),
             set: Vec::new(),
             cpus: 2,
+            placement: None,
         });
         let parsed = definition.experiment().unwrap();
         assert!(std::ptr::eq(parsed, definition.experiment().unwrap()));

@@ -198,6 +198,7 @@ fn parsed(text: &str) -> bool {
         text: text.to_owned(),
         set: Vec::new(),
         cpus: 4,
+        placement: None,
     };
     Experiment::parse(&file).is_ok()
 }

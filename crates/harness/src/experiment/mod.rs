@@ -13,7 +13,7 @@ use super::events::Events;
 use super::job::{Description, Job, Kind, Parameter, Request, Setting, Source};
 use super::{Attempt, Harness, Message, Observation, own_program, protocol};
 use anyhow::{Context, anyhow};
-use speedwell_model::assignment::{Assignment, Warmup, Work};
+use speedwell_model::assignment::{self, Assignment, Warmup, Work};
 use speedwell_model::performed::{Performed, StageFailure};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, Sample};
@@ -21,6 +21,7 @@ use speedwell_process::{Channel, Outcome, Spec, run};
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::{Experiment, Kind as GroupKind, repeated_variant};
 use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,14 +232,21 @@ fn performed(told: &Message) -> Option<Performed> {
 const ANY_PORT: u16 = 3000;
 
 /// What a person would type to start the target by hand, or to send the load.
-fn replayed(assignment: &Assignment) -> Spec {
-    let target = &assignment.target;
-    let port = match &assignment.work {
+fn replayed(assigned: &Assignment) -> Spec {
+    let target = &assigned.target;
+    let port = match &assigned.work {
         Work::Server(service) => service.port.unwrap_or(ANY_PORT),
         Work::Command | Work::Load(_) => ANY_PORT,
     };
-    let filled = |text: &String| text.replace("{port}", &port.to_string());
-    if let Work::Load(spec) = &assignment.work {
+    let host = (assigned.placement.as_ref()).map(|own| own.of_target().address);
+    let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
+    let blanks = [
+        ("port".to_owned(), port.to_string()),
+        ("target.host".to_owned(), host.clone()),
+        ("host".to_owned(), host),
+    ];
+    let filled = |text: &String| assignment::filled(text, &blanks);
+    if let Work::Load(spec) = &assigned.work {
         let mut spec = spec.as_ref().clone().fill(&|text| filled(&text.to_owned()));
         spec.serve = spec
             .serve

@@ -9,7 +9,7 @@ mod requirements;
 pub use estimate::{Estimate, of_loads, of_trial};
 pub use record::record;
 
-use super::{Listener, MeasureRequest, PlanRequest, Plans};
+use super::{Listener, MeasureRequest, PlanRequest, Plans, roles};
 use anyhow::{Context, ensure};
 use speedwell_harness::Known;
 use speedwell_harness::discover;
@@ -39,7 +39,7 @@ pub fn plans(
     let target = file.to_string_lossy().into_owned();
     let here = std::env::current_dir()?;
     let sources = discover::sources(&target, &here, &Known::new(&[], &here)?)?;
-    let written = DefinitionFile {
+    let mut written = DefinitionFile {
         set: selection.sets.clone(),
         ..sources[0].definition()?.source().clone()
     };
@@ -49,6 +49,11 @@ pub fn plans(
         renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
     if !request.only_lists {
         requirements::check(&experiment, listener)?;
+        if let Some(place) = &experiment.place {
+            let fleet = request.fleet.context("this command has no fleet")?;
+            let placement = roles::prepare(place, &experiment.root, &fleet()?, listener)?;
+            written.placement = Some(Box::new(placement));
+        }
     }
     divide_values(&experiment, &mut selection);
     let variants = variants(&experiment, request)?;

@@ -23,8 +23,8 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
             && !plan.jobs.iter().any(|job| job.source.kind == Kind::Load),
-        "--on is for benchmark files and snippets; experiments and loads have roles on machines of their own\n\
-         hint: leave out --on"
+        "--on is for benchmark files and snippets\nhint: leave out --on; [place] in the file of an experiment gives its \
+         parts machines of their own"
     );
     ensure!(
         !plan

@@ -9,8 +9,8 @@ mod contents;
 mod coordinator;
 mod detached;
 pub mod left;
-mod order;
-mod send;
+pub(crate) mod order;
+pub(crate) mod send;
 mod stream;
 pub mod worker;
 

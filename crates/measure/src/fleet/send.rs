@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
 /// Whether this machine sees the folder of the others.
-pub(super) fn is_shared(file: &FleetFile) -> bool {
+pub(crate) fn is_shared(file: &FleetFile) -> bool {
     file.folder.is_some() || file.engine != EngineKind::Ssh
 }
 
@@ -22,7 +22,7 @@ pub(super) fn is_shared(file: &FleetFile) -> bool {
 ///
 /// # Errors
 /// The folder cannot be written.
-pub(super) fn here(
+pub(crate) fn here(
     bundle: &Bundle,
     session: &str,
     machine: &FleetMachine,
@@ -55,7 +55,7 @@ pub fn receive(folder: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The machine cannot be reached, or refuses.
-pub(super) fn there(
+pub(crate) fn there(
     engine: &mut Engine,
     bundle: &Bundle,
     session: &str,

@@ -43,6 +43,13 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
     document.append(claims::claims(found));
     document.append(claims::gates(found));
     document.append(validity(&found.validity));
+    document.extend(experiment.placement.as_ref().map(|own| {
+        let text = format!(
+            "{} Latencies include the network between them.",
+            own.sentence()
+        );
+        Block::Note(text.into())
+    }));
     document.push_warnings(&found.warnings);
     let (leading, further) = leading_first(charts(found, experiment, output), found);
     let drawn = |chart| Block::Chart(Box::new(chart));

@@ -355,6 +355,7 @@ requests = 10
             text: FILE.to_owned(),
             set: Vec::new(),
             cpus: 2,
+            placement: None,
         })
         .unwrap()
     }

@@ -8,18 +8,16 @@ use super::figures::{Ready, Served};
 use super::profiling::{self, Profiler};
 use super::proof::Output;
 use super::proof::{self, Evidence};
-use super::{Done, Fallible, counters, figures, isolation, stage_failure, target};
+use super::{Done, Fallible, Site, counters, figures, stage_failure, target};
 use crate::profile::Attached;
-use crate::server::{
-    Listener, Look, NotReady, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready,
-};
+use crate::server::{Listener, Look, TAIL_LINES, free_port, in_use_by, listener, wait_until_ready};
 use crate::verify;
 use speedwell_load::load::Address;
 use speedwell_model::assignment::{Assignment, Service as Serving};
 use speedwell_model::performed::{Stage, StageFailure};
 use speedwell_process::{self as process, Clock, CpuSet, Service, Spec, tree_of};
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Performs the run of a server.
@@ -30,22 +28,15 @@ pub fn live(
     assignment: &Assignment,
     serving: &Serving,
     pin: Option<CpuSet>,
-    seed: u64,
+    run: (u64, &Site<'_>),
     done: &mut Done,
 ) -> Fallible<()> {
-    if serving.private_network
-        && let Err(error) = isolation::enter()
-    {
-        done.performed.notes.push(format!(
-            "A network of its own is not permitted here ({error}); the run used that of the machine."
-        ));
-    }
-    let port = port_of_run(serving.port)?;
+    let port = port_of_run(serving.port, assignment.ports, run.1)?;
     let counter = counters::wanted(assignment, done);
     let mut spec = target::spec(&assignment.target, Some(port));
     spec.shutdown = target::shutdown(&serving.stop);
     spec.pin = pin;
-    let mut life = ServerLifecycle::start(assignment, serving, seed, (port, spec))?;
+    let mut life = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
     let ended = life.measured(counter.as_ref(), done);
     let mut served = match ended {
         Ok(served) => served,
@@ -65,6 +56,7 @@ pub(super) struct ServerLifecycle<'a> {
     assignment: &'a Assignment,
     pub(super) serving: &'a Serving,
     pub(super) seed: u64,
+    pub(super) site: &'a Site<'a>,
     pub(super) service: Service,
     output: Output,
     port: u16,
@@ -81,7 +73,7 @@ impl<'a> ServerLifecycle<'a> {
     fn start(
         assignment: &'a Assignment,
         serving: &'a Serving,
-        seed: u64,
+        (seed, site): (u64, &'a Site<'a>),
         (port, mut spec): (u16, Spec),
     ) -> Fallible<ServerLifecycle<'a>> {
         let profiler = Profiler::wanted(assignment.profile.as_ref());
@@ -97,11 +89,12 @@ impl<'a> ServerLifecycle<'a> {
             url: serving.load.spec.url.replace("{port}", &port.to_string()),
             ready: Ready {
                 took_ns: 0,
-                address: SocketAddr::from(([127, 0, 0, 1], port)),
+                address: SocketAddr::new(site.host(), port),
             },
             assignment,
             serving,
             seed,
+            site,
             service,
             output,
             port,
@@ -123,21 +116,14 @@ impl<'a> ServerLifecycle<'a> {
     fn wait_until_ready(&self, begin: Instant) -> Fallible<Ready> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
         let found = wait_until_ready(&self.service, begin, limit, || self.look());
-        let (address, took_ns) = found.map_err(|why| {
-            let reason = match why {
-                NotReady::Interrupted => "interrupted".to_owned(),
-                NotReady::Ended => "it ended before it was ready".to_owned(),
-                NotReady::Never(reason) => reason,
-                NotReady::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
-            };
-            stage_failure(Stage::Ready, reason)
-        })?;
+        let (address, took_ns) =
+            found.map_err(|why| stage_failure(Stage::Ready, why.reason(limit)))?;
         Ok(Ready { took_ns, address })
     }
 
     /// Whether it is ready now, and where it listens.
     fn look(&self) -> Result<SocketAddr, Look> {
-        let address = own_address(self.port, self.service.pid())?;
+        let address = listens(self.site, self.port, self.service.pid())?;
         let ready = &self.serving.ready;
         if let Some(path) = &ready.path {
             let url = verify::with_path(&self.url, path);
@@ -255,7 +241,7 @@ impl<'a> ServerLifecycle<'a> {
     fn end(self, done: &mut Done) -> Fallible<()> {
         let has_ended = self.service.has_ended();
         // What it writes at its end is still needed after it has gone.
-        let (output, port) = (self.output.clone(), self.port);
+        let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self
             .service
@@ -293,7 +279,11 @@ impl<'a> ServerLifecycle<'a> {
                 ..stage_failure(Stage::Stop, reason)
             });
         }
-        if places(port).iter().any(|place| in_use_by(place).is_some()) {
+        if site
+            .places(port)
+            .iter()
+            .any(|place| in_use_by(place).is_some())
+        {
             let reason = format!("port {port} is still in use");
             return Err(stage_failure(Stage::Stop, reason));
         }
@@ -301,25 +291,48 @@ impl<'a> ServerLifecycle<'a> {
     }
 }
 
-/// The port of the run: the given one if nobody has it, else one that is free.
-pub(super) fn port_of_run(port: Option<u16>) -> Fallible<u16> {
-    let Some(port) = port else {
-        let failed = |error| stage_failure(Stage::Port, format!("no port is free: {error}"));
-        return free_port().map_err(failed);
-    };
-    match places(port).iter().find_map(in_use_by) {
-        Some(names) => {
-            let reason = format!("{port} is in use already, by {names}");
-            Err(stage_failure(Stage::Port, reason))
+/// The port of the run: the given one if nobody has it, else one that is free, of `ports` if they are given.
+pub(super) fn port_of_run(
+    port: Option<u16>,
+    ports: Option<(u16, u16)>,
+    site: &Site<'_>,
+) -> Fallible<u16> {
+    let holder = |port: u16| site.places(port).iter().find_map(in_use_by);
+    match (port, ports) {
+        (Some(port), _) => match holder(port) {
+            None => Ok(port),
+            Some(names) => {
+                let reason = format!("{port} is in use already, by {names}");
+                Err(stage_failure(Stage::Port, reason))
+            }
+        },
+        (None, None) => {
+            let failed = |error| stage_failure(Stage::Port, format!("no port is free: {error}"));
+            free_port(site.host()).map_err(failed)
         }
-        None => Ok(port),
+        (None, Some((first, last))) => {
+            // Others may look for one at the same time, so not all begin at the same one.
+            let count = u32::from(last - first) + 1;
+            let begin = std::process::id() % count;
+            let nth = |at: u32| first + ((begin + at) % count) as u16;
+            let is_free = |port: &u16| TcpListener::bind((site.host(), *port)).is_ok();
+            let free = (0..count)
+                .map(nth)
+                .find(|port| holder(*port).is_none() && is_free(port));
+            let reason = || format!("none of {first}-{last} is free");
+            free.ok_or_else(|| stage_failure(Stage::Port, reason()))
+        }
     }
 }
 
-/// Where the target whose first process is `pid` listens.
-fn own_address(port: u16, pid: i32) -> Result<SocketAddr, Look> {
-    let mut why = Look::NotYet(format!("nobody listens at port {port}"));
-    for place in places(port) {
+/// Where the program whose first process is `pid` listens.
+pub(super) fn listens(site: &Site<'_>, port: u16, pid: i32) -> Result<SocketAddr, Look> {
+    let nobody = match site.address {
+        None => format!("nobody listens at port {port}"),
+        Some(host) => format!("nobody listens at {}", SocketAddr::new(host, port)),
+    };
+    let mut why = Look::NotYet(nobody);
+    for place in site.places(port) {
         match (listener(&place, pid), place) {
             (Listener::Own, Address::Internet(address)) => return Ok(address),
             (Listener::Stranger(who), _) => {
@@ -331,12 +344,4 @@ fn own_address(port: u16, pid: i32) -> Result<SocketAddr, Look> {
         }
     }
     Err(why)
-}
-
-/// The addresses of this machine that a server on a port may have.
-fn places(port: u16) -> [Address; 2] {
-    [
-        Address::Internet((Ipv4Addr::LOCALHOST, port).into()),
-        Address::Internet((Ipv6Addr::LOCALHOST, port).into()),
-    ]
 }

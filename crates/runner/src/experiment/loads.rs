@@ -5,12 +5,8 @@
 //! form, at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, port_of_run};
-use super::{Done, Fallible, stage_failure, target};
-use crate::load::{
-    self, Notice, UNLIMITED, as_run, carry_out_beside, generate, load_with_tool,
-    load_with_tool_beside,
-};
-use speedwell_load::load::{Address, Part};
+use super::{Done, Fallible, Site, stage_failure, target};
+use crate::load::{Notice, UNLIMITED, carry_out_beside, load_with_tool, load_with_tool_beside};
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::assignment::{Target, Warmup};
 use speedwell_model::load_run::LoadRun;
@@ -36,7 +32,7 @@ pub fn send(
     seed: u64,
     done: &mut Done,
 ) -> Fallible<()> {
-    let port = port_of_run(None)?;
+    let port = port_of_run(None, None, &Site::default())?;
     let spec = spec
         .clone()
         .fill(&|text| text.replace("{port}", &port.to_string()));
@@ -258,9 +254,6 @@ impl ServerLifecycle<'_> {
 
     fn sent_by_us(&self, stage: Stage, spec: &LoadSpec) -> Fallible<LoadRun> {
         let failed = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
-        let mut job = load::job(spec, self.seed, Part::WHOLE).map_err(failed)?;
-        // A name such as 'localhost' has several addresses; the server listens on this one.
-        job.load.target.addresses = vec![Address::Internet(self.ready.address)];
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let service = &self.service;
         let sent = std::thread::scope(|scope| {
@@ -272,11 +265,15 @@ impl ServerLifecycle<'_> {
                     std::thread::sleep(PULSE);
                 }
             });
-            let measured = generate(&job, &stop, &mut |_| ());
+            let to = self.ready.address;
+            let sent = self.site.sender.send(spec, self.seed, to, &stop);
             over.store(true, Ordering::Relaxed);
-            measured
+            sent
         });
-        let run = as_run(&job, sent.map_err(failed)?);
+        if sent.is_err() && self.service.has_ended() {
+            return Err(stage_failure(stage, "it ended during the load"));
+        }
+        let run = sent.map_err(failed)?;
         let has_ended = if run.measured.has_lost_server() {
             self.service.is_dying()
         } else {

@@ -13,21 +13,101 @@ mod lifecycle;
 mod loads;
 mod profiling;
 mod proof;
+mod services;
+mod site;
 mod target;
 
-pub use figures::Done;
-use figures::{Fallible, stage_failure};
+pub use figures::{Done, Fallible, stage_failure};
+pub use services::Backing;
+pub use site::{Here, SendsLoads, Site};
 use speedwell_model::assignment::{Assignment, Work};
+use speedwell_model::performed::StageFailure;
 
-/// Performs a run, whose random choices come from `seed`. A failure is part of what it gives.
+/// Performs a run on this machine, whose random choices come from `seed`. A failure is part of what it gives.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
+    let site = Site::default();
     let mut done = Done::default();
-    let own = isolation::divide(assignment.processors, &mut done);
-    let ended = match &assignment.work {
-        Work::Command => command::live(assignment, own, &mut done),
-        Work::Server(service) => lifecycle::live(assignment, service, own, seed, &mut done),
-        Work::Load(spec) => loads::send(&assignment.target, spec, own, seed, &mut done),
+    let ended = match enter_network(assignment, &mut done) {
+        Ok(()) => beside_services(assignment, &site, seed, &mut done),
+        Err(why) => Err(why),
     };
     done.performed.failure = ended.err();
     done
+}
+
+/// The network is entered before there is a second thread.
+fn enter_network(assignment: &Assignment, done: &mut Done) -> Fallible<()> {
+    let Work::Server(service) = &assignment.work else {
+        return Ok(());
+    };
+    if service.private_network
+        && let Err(error) = isolation::enter()
+    {
+        done.performed.notes.push(format!(
+            "A network of its own is not permitted here ({error}); the run used that of the machine."
+        ));
+    }
+    Ok(())
+}
+
+/// Starts what the target needs, has it do its work, and ends the others in the opposite order.
+fn beside_services(
+    assignment: &Assignment,
+    site: &Site<'_>,
+    seed: u64,
+    done: &mut Done,
+) -> Fallible<()> {
+    let mut blanks = vec![
+        ("host".to_owned(), site.host().to_string()),
+        ("target.host".to_owned(), site.host().to_string()),
+    ];
+    let mut backing: Vec<Backing> = Vec::new();
+    for service in &assignment.services {
+        let own = Backing::start(service, site, assignment.ports);
+        let own = own.map_err(|why| of_service(&service.name, why))?;
+        blanks.extend(own.blanks());
+        backing.push(own);
+    }
+    let filled = assignment.clone().fill(&blanks);
+    let ended = perform_at(&filled, site, seed, done);
+    let named = |own: &Backing, why| of_service(own.name(), why);
+    let lost = backing
+        .iter()
+        .find_map(|own| own.lost().map(|why| named(own, why)));
+    let mut stopped = Ok(());
+    for own in backing.into_iter().rev() {
+        let name = own.name().to_owned();
+        stopped = stopped.and(own.stop(done).map_err(|why| of_service(&name, why)));
+    }
+    // A target whose database is gone fails because of that.
+    match lost {
+        Some(why) => Err(why),
+        None => ended.and(stopped),
+    }
+}
+
+/// Says that the failure is that of a service.
+fn of_service(name: &str, why: StageFailure) -> StageFailure {
+    StageFailure {
+        reason: format!("service '{name}': {}", why.reason),
+        ..why
+    }
+}
+
+/// Has a target do its work at this place; what it needs is there already.
+///
+/// # Errors
+/// The stage that failed. What was measured before is in `done`.
+pub fn perform_at(
+    assignment: &Assignment,
+    site: &Site<'_>,
+    seed: u64,
+    done: &mut Done,
+) -> Fallible<()> {
+    let own = isolation::divide(assignment.processors, done);
+    match &assignment.work {
+        Work::Command => command::live(assignment, own, done),
+        Work::Server(service) => lifecycle::live(assignment, service, own, (seed, site), done),
+        Work::Load(spec) => loads::send(&assignment.target, spec, own, seed, done),
+    }
 }

@@ -59,6 +59,7 @@ impl SelectionArgs {
             variants: variants.request(arguments)?,
             plan,
             only_lists: execution.list,
+            fleet: Some(super::fleet::file),
         })
     }
 

@@ -183,6 +183,34 @@ fn a_server_in_front_of_postgresql_is_measured_and_reported() {
 }
 
 #[test]
+fn the_database_the_server_and_the_load_have_a_machine_each() {
+    if node().is_none() {
+        return;
+    }
+    if speedwell_fixtures::postgres::programs().is_none() {
+        return eprintln!("skipped: PostgreSQL is not installed");
+    }
+    let file = repository().join("examples/database/place.toml");
+    let project = Project::new();
+    let machine = |name: &str| format!("[[machine]]\nname = \"{name}\"\n");
+    let machines: String = ["server", "db", "load"].map(machine).concat();
+    let folder = project.path("fleet");
+    let fleet = format!("engine = \"local\"\nfolder = \"{}\"\n", folder.display());
+    let project = project.with("fleet.toml", &(fleet + &machines));
+    let sets = ["--set=duration=300ms", "--set=clients=4", "--runs=1"];
+    let answer = project.run(&[&["run", file.to_str().unwrap()], &sets[..]].concat());
+    if cannot_run(&answer) {
+        return;
+    }
+    let answer = answer.expect_status(0);
+    answer.expect_stdout(&["The target ran on server, db on db, the load came from load."]);
+    let variants = ["prepared", "simple"].map(str::to_owned);
+    assert_eq!(in_runs(&project, "variant"), variants.into());
+    let found = written(&project, "database-place.json");
+    assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
 fn the_cost_of_a_module_in_instructions_is_an_experiment_of_the_same_tests() {
     let project = Project::new();
     let cases = |file: &str| -> BTreeSet<String> {

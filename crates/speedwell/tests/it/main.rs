@@ -53,6 +53,7 @@ mod experiment_failures;
 mod experiment_figures;
 mod experiment_files;
 mod experiment_life;
+mod experiment_place;
 mod experiment_profiles;
 mod experiment_roles;
 mod experiments;

@@ -70,7 +70,11 @@ impl Experiment {
         let target = target::resolve((&keys, &target_part), (&patch, &patch_part), &context)?;
         let is_server = group.kind == Kind::Server;
         let work = if is_server {
-            Work::Server(Box::new(target::service(&keys, &part, &self.root)?))
+            let mut service = target::service(&keys, &part, &self.root)?;
+            if let Some(place) = &self.place {
+                place.settle(&mut service, &part, (&self.root, &target.directory))?;
+            }
+            Work::Server(Box::new(service))
         } else {
             refuse_server_keys(&target_part, group)?;
             Work::Command
@@ -84,6 +88,9 @@ impl Experiment {
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
+            services: self.backing_services(&known)?,
+            ports: self.place.as_ref().and_then(|place| place.ports),
+            placement: (self.placement.as_ref()).map(|own| Box::new(own.for_a_run())),
         })
     }
 
@@ -99,6 +106,7 @@ impl Experiment {
         let mut known = self.general.clone();
         known.define("seed", seed.to_string());
         known.defer("port");
+        known.defer("host");
         known.belong_to(format!(
             " in the group '{}' under the variant '{}'",
             group.name, variant.name
@@ -223,6 +231,9 @@ impl Experiment {
             also: Vec::new(),
             processors: self.shares,
             profile: None,
+            services: Vec::new(),
+            ports: None,
+            placement: None,
         })
     }
 

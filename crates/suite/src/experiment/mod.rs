@@ -18,6 +18,7 @@ mod load;
 mod metric;
 mod output;
 mod parameters;
+mod place;
 mod plan;
 mod profile;
 mod requirement;
@@ -33,6 +34,7 @@ pub use compare::Compare;
 pub use group::{Group, Seed};
 pub use metric::in_ms;
 pub use output::{Output, Series};
+pub use place::{Place, Role};
 pub use plan::{Pins, Plan, is_repetition, repeated_variant, repetition_of};
 pub use profile::{Profile, Tool, When};
 pub use requirement::{Need, Requirement};
@@ -51,7 +53,7 @@ use parameters::Settings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::Shares;
-use speedwell_model::{DefinitionFile, Value};
+use speedwell_model::{DefinitionFile, Placement, Value};
 use std::path::{Path, PathBuf};
 
 /// The version of the grammar. Before 2, `throughput` counted bytes.
@@ -90,6 +92,12 @@ pub struct Experiment {
     pub outputs: Vec<Output>,
     /// What `{program}` means where a variant does not say.
     pub program: Option<String>,
+    /// Machines of their own for its parts, if it wants them.
+    pub place: Option<Place>,
+    /// Which machines these are, once they are chosen.
+    pub placement: Option<Box<Placement>>,
+    /// What targets need beside them, in order.
+    services: Vec<place::Declared>,
     /// Placeholders that mean the same in all cases.
     general: Placeholders,
 }
@@ -122,6 +130,10 @@ struct FileKeys {
     group: Many<group::GroupKeys>,
     /// HTTP loads in the short form, by their names.
     benchmark: IndexMap<String, Deferred<benchmark::BenchmarkKeys>>,
+    /// What targets need beside them, such as a database, in the order of their starts.
+    service: Option<Deferred<Many<place::ServiceKeys>>>,
+    /// Machines of `fleet.toml` for the target, services and what sends the load. Usually all are on this one.
+    place: Option<place::PlaceKeys>,
     plan: plan::PlanKeys,
     compare: compare::CompareKeys,
     /// Sentences that the figures must carry.
@@ -141,9 +153,9 @@ pub fn schema() -> String {
 
 /// Keys of the file that make an experiment of it, which is measured by itself and has a report of its own. Without
 /// any, its loads are measured and reported as benchmark files are.
-const OF_AN_EXPERIMENT: [&str; 10] = [
+const OF_AN_EXPERIMENT: [&str; 12] = [
     "group", "schema", "question", "params", "requires", "plan", "compare", "claim", "profile",
-    "output",
+    "output", "service", "place",
 ];
 
 /// Keys of variants that do.
@@ -272,8 +284,12 @@ fn resolve(
         profile: None,
         outputs: Vec::new(),
         program: keys.program.clone(),
+        place: None,
+        placement: None,
+        services: place::services(&top, keys.place.is_some())?,
         general,
     };
+    experiment.place = place::resolve(keys.place.take(), &top, &experiment)?;
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;
@@ -429,8 +445,11 @@ impl Experiment {
         };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));
-        tree.and_then(|tree| resolve(&tree, &stem, root, &source.set, source.cpus))
-            .with_context(|| format!("in the definition file '{}'", file.display()))
+        let read = tree.and_then(|tree| resolve(&tree, &stem, root, &source.set, source.cpus));
+        let mut read =
+            read.with_context(|| format!("in the definition file '{}'", file.display()))?;
+        read.placement.clone_from(&source.placement);
+        Ok(read)
     }
 
     /// The group of that name.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a server may take to be ready where nothing is said, as for `speedwell load --serve`.
-const READY: Duration = Duration::from_secs(30);
+pub const READY: Duration = Duration::from_secs(30);
 
 /// How long its end may take where nothing is said.
 const GRACE: Duration = Duration::from_secs(3);
@@ -148,7 +148,7 @@ pub fn resolve(
 }
 
 /// Without parts that are `.`, which only puzzle readers.
-fn tidy(path: &Path) -> PathBuf {
+pub fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
@@ -255,11 +255,22 @@ checked! {
 /// How a server is ended.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StopKeys {
+pub struct StopKeys {
     /// The signal. Usually "SIGTERM".
     signal: Option<Signal>,
     /// How long the end may take. Usually "3s".
     grace: Option<Time>,
+}
+
+impl StopKeys {
+    /// What it says, and what is usual where it says nothing.
+    pub fn resolve(&self) -> Stop {
+        let signal = self.signal.map(|signal| signal.0);
+        Stop {
+            signal: signal.unwrap_or(process::Signal::TERM.as_raw()),
+            grace_ms: milliseconds(self.grace.map_or(GRACE, |grace| grace.0)),
+        }
+    }
 }
 
 checked! {
@@ -286,13 +297,7 @@ pub fn service(target: &TargetKeys, group: &Part, root: &Path) -> Result<Service
         port: target.port.0,
         private_network: target.network == Some(Network::Private),
         ready: ready(&target.ready),
-        stop: Stop {
-            signal: target
-                .stop
-                .signal
-                .map_or(process::Signal::TERM.as_raw(), |signal| signal.0),
-            grace_ms: milliseconds(target.stop.grace.map_or(GRACE, |grace| grace.0)),
-        },
+        stop: target.stop.resolve(),
         children: (target.expect_processes).map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),
         load: keys.resolve(&load, root)?,
         verify: verify::resolve(verify),

@@ -90,7 +90,7 @@ impl Board {
 }
 
 /// A line that is open. The reading end belongs to whoever follows it.
-pub(super) struct Line {
+pub(crate) struct Line {
     child: Mutex<Child>,
     to: Mutex<Option<ChildStdin>>,
     complaint: Mutex<Option<JoinHandle<String>>>,
@@ -119,7 +119,7 @@ impl Line {
     }
 
     /// Has the machine send its part, and notes what comes back.
-    pub fn follow(
+    pub(super) fn follow(
         &self,
         at: usize,
         mut from: BufReader<ChildStdout>,
@@ -200,8 +200,21 @@ impl Line {
         let _ = child.kill();
     }
 
+    /// Closes our end, and waits at most so long for the other one to end.
+    pub fn close(&self, most: Duration) {
+        *self.to.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let until = Instant::now() + most;
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Most have ended.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
     /// Why the line is over: what its other end complains of, and how it ended.
-    fn reason(&self, error: &anyhow::Error) -> String {
+    pub fn reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // Without its input nothing keeps it, but for a machine that does not answer.
         let _ = child.kill();
@@ -224,7 +237,7 @@ impl Line {
 }
 
 /// The next line, without its end.
-fn next(from: &mut BufReader<ChildStdout>) -> Result<String> {
+pub(crate) fn next(from: &mut BufReader<ChildStdout>) -> Result<String> {
     let mut line = String::new();
     if from.read_line(&mut line)? == 0 || !line.ends_with('\n') {
         bail!("the line was cut");

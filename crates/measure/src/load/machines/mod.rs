@@ -4,7 +4,7 @@
 //! A latency is a difference on one machine, so no clock touches it: clocks only decide when a machine begins, and where its
 //! course lies in that of the whole. Start at [`Generators`]; [`worker`] is the other end of a line.
 
-mod line;
+pub(crate) mod line;
 mod link;
 pub mod worker;
 
@@ -31,7 +31,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// How long a machine may take to say what it measured after the load was stopped, answers awaited included.
 const GRACE: Duration = Duration::from_secs(60);
 /// Lines of ssh: each is a process of 8 MiB beside us.
-const MOST_MACHINES: usize = 64;
+pub(crate) const MOST_MACHINES: usize = 64;
 
 /// Machines that send loads.
 #[derive(Debug)]
@@ -75,6 +75,18 @@ impl Generators {
             machines: machines?,
             engine,
         })
+    }
+
+    /// Machines that are known already, by their names and our program there.
+    pub(crate) fn at(
+        engine: Engine,
+        machines: impl IntoIterator<Item = (String, String)>,
+    ) -> Generators {
+        let machine = |(name, program)| Generator { name, program };
+        Generators {
+            engine,
+            machines: machines.into_iter().map(machine).collect(),
+        }
     }
 
     /// The load as all of them together send it.

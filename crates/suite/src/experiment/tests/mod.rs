@@ -1,6 +1,7 @@
 //! Two whole experiments read and resolved, and every kind of mistake.
 
 mod mistakes;
+mod places;
 mod programs;
 
 use super::*;

@@ -1,0 +1,104 @@
+//! What a part is told, with the paths of its machine: the folder of the definition file lies elsewhere there.
+
+use speedwell_model::assignment::{Assignment, BackingService, Change, Place, Target};
+use std::path::{Path, PathBuf};
+
+/// A folder here, and what it is called there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moved<'a> {
+    pub from: &'a Path,
+    pub to: &'a Path,
+}
+
+impl Moved<'_> {
+    /// A target and its proofs, with the paths there.
+    pub fn assignment(self, mut own: Assignment) -> Assignment {
+        self.target(&mut own.target);
+        for proof in &mut own.proofs {
+            if let Place::File(file) = &mut proof.place {
+                *file = self.path(file);
+            }
+        }
+        own
+    }
+
+    /// A service with the paths there.
+    pub fn service(self, mut own: BackingService) -> BackingService {
+        self.target(&mut own.program);
+        for word in own.ready.iter_mut().flatten() {
+            *word = self.text(word);
+        }
+        own
+    }
+
+    fn target(self, own: &mut Target) {
+        own.directory = self.path(&own.directory);
+        let values = own
+            .environment
+            .iter_mut()
+            .filter_map(|change| match change {
+                Change::Unset(_) => None,
+                Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
+                    Some(value)
+                }
+            });
+        for text in own.command.iter_mut().chain(values) {
+            *text = self.text(text);
+        }
+    }
+
+    fn path(self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.from) {
+            // Joined with nothing it would end with a slash.
+            Ok(inside) if inside.as_os_str().is_empty() => self.to.to_owned(),
+            Ok(inside) => self.to.join(inside),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// A text in which the folder may be named, also in the middle: `--data=/here/x`.
+    fn text(self, text: &str) -> String {
+        let (from, to) = (self.from.to_string_lossy(), self.to.to_string_lossy());
+        let is_of_a_name = |c: char| c.is_alphanumeric() || "._-".contains(c);
+        let (mut moved, mut rest) = (String::new(), text);
+        while let Some(at) = rest.find(&*from) {
+            let (before, behind) = (&rest[..at], &rest[at + from.len()..]);
+            let follows_a_name = before.chars().next_back().is_some_and(is_of_a_name);
+            let is_it = !follows_a_name && !behind.starts_with(is_of_a_name);
+            moved.push_str(before);
+            moved.push_str(if is_it { &to } else { &from });
+            rest = behind;
+        }
+        moved + rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_folder_itself_and_what_is_in_it_is_moved() {
+        let moved = Moved {
+            from: Path::new("/home/a/web"),
+            to: Path::new("/var/b"),
+        };
+        for (here, there) in [
+            ("/home/a/web/server.js", "/var/b/server.js"),
+            ("--data=/home/a/web", "--data=/var/b"),
+            ("/home/a/web:/home/a/web/lib", "/var/b:/var/b/lib"),
+            ("/home/a/web2/x", "/home/a/web2/x"),
+            ("/mnt/home/a/web", "/mnt/home/a/web"),
+            ("node", "node"),
+        ] {
+            let found = moved.text(here);
+            assert_eq!(found, there);
+        }
+        assert_eq!(moved.path(Path::new("/home/a/web")), Path::new("/var/b"));
+        assert_eq!(
+            moved.path(Path::new("/home/a/web/x")),
+            Path::new("/var/b/x")
+        );
+        assert_eq!(moved.path(Path::new("/usr/bin")), Path::new("/usr/bin"));
+    }
+}

@@ -1,0 +1,256 @@
+//! One run of an experiment whose parts have machines of their own: a star of lines, with the services started before the
+//! target, and the load sent by the machines that have it. Start at [`perform`].
+
+use super::line::Role;
+use super::relocate::Moved;
+use super::worker::{Answer, Finished, Order, Said, ServiceOrder, TargetOrder, Wanted};
+use crate::load::machines::Generators;
+use anyhow::{Result, bail};
+use speedwell_fleet::Engine;
+use speedwell_load::load::Part;
+use speedwell_model::Placement;
+use speedwell_model::assignment::{Assignment, Blank};
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::performed::{Stage, StageFailure};
+use speedwell_process as process;
+use speedwell_runner::experiment::{self, Done, Fallible, stage_failure};
+use speedwell_runner::load::{as_run, job};
+use speedwell_suite::fleet::FleetFile;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Between two looks whether a load has to end.
+const PULSE: Duration = Duration::from_millis(10);
+/// How much later it may be heard that a service has ended.
+const LATER: Duration = Duration::from_millis(300);
+
+/// Performs a run, on this machine or on those that it is placed on.
+pub fn perform(assignment: &Assignment, seed: u64) -> Done {
+    let Some(placement) = &assignment.placement else {
+        return experiment::perform(assignment, seed);
+    };
+    let mut done = Done::default();
+    let ended = live(assignment, placement, seed, &mut done);
+    done.performed.failure = ended.err();
+    done
+}
+
+fn live(
+    assignment: &Assignment,
+    placement: &Placement,
+    seed: u64,
+    done: &mut Done,
+) -> Fallible<()> {
+    if assignment.profile.is_some() {
+        let reason = "profiles are taken on one machine, and [place] has others";
+        return Err(stage_failure(Stage::Profile, reason));
+    }
+    let file = FleetFile::read(&placement.fleet)
+        .map_err(|error| stage_failure(Stage::Start, format!("{error:#}")))?;
+    let mut run = Run {
+        assignment,
+        placement,
+        seed,
+        engine: Engine::of_file(&file),
+        file,
+        blanks: vec![(
+            "target.host".to_owned(),
+            placement.of_target().address.to_string(),
+        )],
+        load_failure: None,
+    };
+    let mut services: Vec<Role> = Vec::new();
+    let ended = match run.start_services(&mut services) {
+        Ok(()) => run.have_target(&services, done),
+        Err(why) => Err(why),
+    };
+    let lost = match &ended {
+        Err(_) if !process::interrupted() => lost(&services),
+        _ => None,
+    };
+    let mut stopped = Ok(());
+    for service in services.into_iter().rev() {
+        let ended = service.end(&mut done.performed.notes);
+        stopped = stopped.and(ended);
+    }
+    match lost {
+        Some(why) => Err(why),
+        None => ended.and(stopped),
+    }
+}
+
+/// The service that the target lacked. That one has ended may be heard a little later than what that caused.
+fn lost(services: &[Role]) -> Option<StageFailure> {
+    let begin = Instant::now();
+    loop {
+        let lost = services.iter().find_map(Role::lost);
+        if lost.is_some() || services.is_empty() || begin.elapsed() > LATER {
+            return lost;
+        }
+        thread::sleep(PULSE);
+    }
+}
+
+struct Run<'a> {
+    assignment: &'a Assignment,
+    placement: &'a Placement,
+    seed: u64,
+    file: FleetFile,
+    engine: Engine,
+    /// What is known so far of where things are.
+    blanks: Vec<Blank>,
+    /// Why the load could not be sent.
+    load_failure: Option<String>,
+}
+
+impl Run<'_> {
+    /// Starts the services one after the other: the later ones may need the earlier ones.
+    fn start_services(&mut self, started: &mut Vec<Role>) -> Fallible<()> {
+        for service in &self.assignment.services {
+            let machine = self.placement.of_service(&service.name);
+            let moved = Moved {
+                from: &self.placement.root,
+                to: &machine.root,
+            };
+            let mut own = moved.service(service.clone());
+            own.program = own.program.fill(&self.blanks);
+            let order = Order::Serve(Box::new(ServiceOrder {
+                service: own,
+                address: machine.address,
+                ports: self.assignment.ports,
+                folder: machine.folder.clone(),
+            }));
+            let name = format!("service '{}'", service.name);
+            let there = (machine.name.as_str(), machine.program.as_str());
+            let role = Role::open(&mut self.engine, there, &name, &order)?;
+            let port = match role.next()? {
+                Said::Ready(port) => port,
+                Said::Done(done) => return Err(role.named(failure_of(*done))),
+                _ => return Err(role.named(unexpected())),
+            };
+            let blank = |what: &str, text: String| (format!("{}.{what}", service.name), text);
+            self.blanks.push(blank("host", machine.address.to_string()));
+            self.blanks.push(blank("port", port.to_string()));
+            started.push(role);
+        }
+        Ok(())
+    }
+
+    /// Has the target do its work, and sends the loads that it wants.
+    fn have_target(&mut self, services: &[Role], done: &mut Done) -> Fallible<()> {
+        let machine = self.placement.of_target();
+        let moved = Moved {
+            from: &self.placement.root,
+            to: &machine.root,
+        };
+        let mut blanks = self.blanks.clone();
+        blanks.push(("host".to_owned(), machine.address.to_string()));
+        let assignment = Assignment {
+            services: Vec::new(),
+            placement: None,
+            ..moved.assignment(self.assignment.clone().fill(&blanks))
+        };
+        let order = Order::Perform(Box::new(TargetOrder {
+            assignment,
+            seed: self.seed,
+            address: machine.address,
+            folder: machine.folder.clone(),
+        }));
+        let there = (machine.name.as_str(), machine.program.as_str());
+        let target = Role::open(&mut self.engine, there, "target", &order)?;
+        loop {
+            match target.next()? {
+                Said::Load(wanted) => {
+                    let sent = self.load(&wanted, &target, services);
+                    self.load_failure = sent.as_ref().err().map(|error| format!("{error:#}"));
+                    target.answer(&match sent {
+                        Ok(run) => Answer::Sent(Box::new(run)),
+                        Err(error) => Answer::NotSent(format!("{error:#}")),
+                    });
+                }
+                Said::StopLoad => {}
+                Said::Done(finished) => {
+                    let Finished { performed, load } = *finished;
+                    (done.performed, done.load) = (performed, load);
+                    let why = done.performed.failure.take();
+                    return why.map_or(Ok(()), |why| Err(self.named(&target, why)));
+                }
+                Said::Greeting(_) | Said::Ready(_) => return Err(target.named(unexpected())),
+            }
+        }
+    }
+
+    /// Says whose failure it is: that of the machines that send the load, or that of the target.
+    fn named(&self, target: &Role, why: StageFailure) -> StageFailure {
+        let is_of_load = |failure: &String| why.reason.contains(failure.as_str());
+        match (&self.load_failure, why.stage) {
+            (Some(failure), Stage::Warmup | Stage::Load) if is_of_load(failure) => StageFailure {
+                reason: failure.clone(),
+                ..why
+            },
+            (_, Stage::Served) => StageFailure {
+                reason: format!("load from {}: {}", self.names_of_load(), why.reason),
+                ..why
+            },
+            _ => target.named(why),
+        }
+    }
+
+    fn names_of_load(&self) -> String {
+        let name = |at: &usize| format!("'{}'", self.placement.machines[*at].name);
+        let names: Vec<String> = self.placement.load.iter().map(name).collect();
+        names.join(", ")
+    }
+
+    /// Has a load sent by its machines. It ends before its time if the target or a service is lost.
+    fn load(&self, wanted: &Wanted, target: &Role, services: &[Role]) -> Result<LoadRun> {
+        // A machine without a connection of its own would have nothing to send.
+        let most = wanted.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
+        let machines = (self.placement.load.iter().take(most)).map(|at| {
+            let machine = &self.placement.machines[*at];
+            (machine.name.clone(), machine.program.clone())
+        });
+        let mut generators = Generators::at(Engine::of_file(&self.file), machines);
+        let job = job(&generators.whole(&wanted.spec), wanted.seed, Part::WHOLE)?;
+        let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let alarms: Vec<&AtomicBool> = (services.iter().chain([target])).map(Role::alarm).collect();
+        let sent = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let has_alarm = alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed));
+                    if has_alarm || process::interrupted() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    thread::sleep(PULSE);
+                }
+            });
+            let sent = generators.send(&job, &stop, &mut |_| ());
+            over.store(true, Ordering::Relaxed);
+            sent
+        })?;
+        if let Some((part, why)) =
+            (sent.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
+        {
+            bail!(
+                "load from '{}': it was lost after {} requests: {why}",
+                part.machine,
+                part.attempted
+            );
+        }
+        if let Some(loss) = sent.losses.first() {
+            bail!("load from {loss}");
+        }
+        let mut run = as_run(&job, sent.measured);
+        run.parts = sent.parts;
+        Ok(run)
+    }
+}
+
+fn failure_of(done: Finished) -> StageFailure {
+    done.performed.failure.unwrap_or_else(unexpected)
+}
+
+fn unexpected() -> StageFailure {
+    stage_failure(Stage::Start, "it says something else than it should")
+}

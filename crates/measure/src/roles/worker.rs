@@ -1,0 +1,257 @@
+//! One part of an experiment on its machine: the target, or a service. All that it starts ends when its line does.
+//!
+//! What is said are lines of JSON: an [`Order`] first, then [`Said`] back, and an [`Answer`] to each load that is asked for. The
+//! target's part has the whole life of a server (`runner/experiment`) but for its loads, which others send. Start at [`perform`].
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use speedwell_environment as environment;
+use speedwell_fleet::{Identity, MachineLock};
+use speedwell_model::Environment;
+use speedwell_model::assignment::{Assignment, BackingService};
+use speedwell_model::load_run::LoadRun;
+use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::performed::{Performed, Stage, StageFailure};
+use speedwell_process as process;
+use speedwell_runner::experiment::{
+    Backing, Done, Fallible, SendsLoads, Site, perform_at, stage_failure,
+};
+use std::io::{self, BufRead, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The hidden command that leads here.
+pub const COMMAND: &str = "perform-role";
+
+/// Between two looks at what may have happened.
+const PULSE: Duration = Duration::from_millis(20);
+/// How long it is waited for somebody who measures alone on the machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a part is told first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Say who you are.
+    Greet,
+    /// Start a service.
+    Serve(Box<ServiceOrder>),
+    /// Have the target do its work.
+    Perform(Box<TargetOrder>),
+}
+
+/// A service that is to be started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ServiceOrder {
+    pub service: BackingService,
+    /// Where others reach this machine.
+    pub address: IpAddr,
+    pub ports: Option<(u16, u16)>,
+    /// Our folder here.
+    pub folder: PathBuf,
+}
+
+/// What a target has to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct TargetOrder {
+    pub assignment: Assignment,
+    pub seed: u64,
+    /// Where others reach this machine.
+    pub address: IpAddr,
+    /// Our folder here.
+    pub folder: PathBuf,
+}
+
+/// What a part says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum Said {
+    /// Who it is.
+    Greeting(Box<Greeting>),
+    /// A service is ready, at this port.
+    Ready(u16),
+    /// A load is wanted.
+    Load(Box<Wanted>),
+    /// The load that is under way is to end.
+    StopLoad,
+    /// What came of it; a service has ended.
+    Done(Box<Finished>),
+}
+
+/// A load that others are to send.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Wanted {
+    pub spec: LoadSpec,
+    pub seed: u64,
+}
+
+/// What came of a part.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Finished {
+    pub performed: Performed,
+    pub load: Option<LoadRun>,
+}
+
+/// Who a machine is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Greeting {
+    pub identity: Identity,
+    pub environment: Environment,
+    /// Its address on the line that leads here, if that is one of ssh.
+    pub reached_at: Option<IpAddr>,
+}
+
+/// What a part is told of the load that it wanted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// It was sent.
+    Sent(Box<LoadRun>),
+    /// It was not, and why.
+    NotSent(String),
+}
+
+/// Does what comes over the input.
+///
+/// # Errors
+/// The line is cut, or the order has no meaning.
+pub fn perform() -> Result<()> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line).context("the order cannot be read")?;
+    if let Order::Greet = order {
+        return say(&Said::Greeting(Box::new(greeting())));
+    }
+    let answers = listen();
+    let mut done = Done::default();
+    let ended = match order {
+        Order::Greet => Ok(()),
+        Order::Serve(order) => serve(&order, &answers, &mut done),
+        Order::Perform(order) => target(&order, answers, &mut done),
+    };
+    done.performed.failure = ended.err();
+    say(&Said::Done(Box::new(Finished {
+        performed: done.performed,
+        load: done.load,
+    })))
+}
+
+fn greeting() -> Greeting {
+    let environment = environment::capture(&[]);
+    // CLIENT PORT SERVER PORT (ssh(1), environment).
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let reached_at = connection.split(' ').nth(2);
+    Greeting {
+        identity: Identity::of(Path::new("/"), &environment),
+        environment,
+        reached_at: reached_at.and_then(|address| address.parse().ok()),
+    }
+}
+
+/// Has a service live until the line ends.
+fn serve(order: &ServiceOrder, answers: &Receiver<Answer>, done: &mut Done) -> Fallible<()> {
+    let _lock = share(&order.folder)?;
+    let site = Site {
+        address: Some(order.address),
+        ..Site::default()
+    };
+    let own = Backing::start(&order.service, &site, order.ports)?;
+    let told = say(&Said::Ready(own.port()));
+    let mut lost = told.err().map(|error| cut(&error));
+    let is_wanted = || matches!(answers.recv_timeout(PULSE), Err(RecvTimeoutError::Timeout));
+    while lost.is_none() && is_wanted() {
+        lost = own.lost();
+    }
+    let ended = own.stop(done);
+    lost.map_or(ended, Err)
+}
+
+/// Has the target do its work.
+fn target(order: &TargetOrder, answers: Receiver<Answer>, done: &mut Done) -> Fallible<()> {
+    let _lock = share(&order.folder)?;
+    let sender = Others(Mutex::new(answers));
+    let site = Site {
+        address: Some(order.address),
+        sender: &sender,
+    };
+    perform_at(&order.assignment, &site, order.seed, done)
+}
+
+/// Waits until nobody measures alone on this machine.
+fn share(folder: &Path) -> Fallible<MachineLock> {
+    let failed = |reason: String| stage_failure(Stage::Start, reason);
+    let begin = Instant::now();
+    loop {
+        match MachineLock::try_share(folder) {
+            Ok(Some(lock)) => return Ok(lock),
+            Err(error) => return Err(failed(format!("{error:#}"))),
+            Ok(None) if process::interrupted() => return Err(failed("interrupted".to_owned())),
+            Ok(None) if begin.elapsed() > PATIENCE => {
+                let reason =
+                    "somebody else measures on this machine, and has not ended within 30 s";
+                return Err(failed(reason.to_owned()));
+            }
+            Ok(None) => thread::sleep(PULSE),
+        }
+    }
+}
+
+fn cut(error: &anyhow::Error) -> StageFailure {
+    stage_failure(Stage::Alive, format!("the line is cut: {error:#}"))
+}
+
+fn say(what: &Said) -> Result<()> {
+    let text = serde_json::to_string(what)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// What comes over the input. Its end is the end of this part.
+fn listen() -> Receiver<Answer> {
+    let (sender, answers) = mpsc::channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let answer = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+            let Some(answer) = answer else { break };
+            if sender.send(answer).is_err() {
+                break;
+            }
+        }
+        process::interrupt();
+    });
+    answers
+}
+
+/// Whoever sent the order has the loads sent.
+struct Others(Mutex<Receiver<Answer>>);
+
+impl SendsLoads for Others {
+    fn send(
+        &self,
+        spec: &LoadSpec,
+        seed: u64,
+        _: SocketAddr,
+        stop: &AtomicBool,
+    ) -> Result<LoadRun> {
+        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let spec = spec.clone();
+        say(&Said::Load(Box::new(Wanted { spec, seed })))?;
+        let mut is_told = false;
+        loop {
+            match answers.recv_timeout(PULSE) {
+                Ok(Answer::Sent(run)) => return Ok(*run),
+                Ok(Answer::NotSent(why)) => bail!(why),
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the line was cut")),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !is_told && stop.load(Ordering::Relaxed) {
+                is_told = true;
+                say(&Said::StopLoad)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which machine has which part of an experiment. Start at [`Placement`].
+
+use super::{Environment, SessionMachine};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// The machines of an experiment whose parts have machines of their own. They are the same for all its runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The file of their fleet.
+    pub fleet: PathBuf,
+    /// The folder of the definition file, here.
+    pub root: PathBuf,
+    /// All of them.
+    pub machines: Vec<PlacedMachine>,
+    /// The place of the target's machine among them.
+    pub target: usize,
+    /// Places of the machines of services, by the names of these.
+    pub services: Vec<(String, usize)>,
+    /// Places of those that send the load.
+    pub load: Vec<usize>,
+}
+
+/// A machine that has a part of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlacedMachine {
+    /// What its fleet calls it.
+    pub name: String,
+    /// Names that it shares with others.
+    pub labels: Vec<String>,
+    /// Tells it from all others.
+    pub id: String,
+    /// Processor model, processors, memory and architecture.
+    pub class: String,
+    /// Where other machines reach it.
+    pub address: IpAddr,
+    /// Our folder there.
+    pub folder: PathBuf,
+    /// Our program there.
+    pub program: String,
+    /// Where the folder of the definition file lies there.
+    pub root: PathBuf,
+    /// Its circumstances.
+    pub environment: Environment,
+}
+
+impl Placement {
+    /// The machine of a service; that of the target for one that has none.
+    pub fn of_service(&self, name: &str) -> &PlacedMachine {
+        let own = self.services.iter().find(|(known, _)| known == name);
+        &self.machines[own.map_or(self.target, |(_, at)| *at)]
+    }
+
+    /// The machine of the target.
+    pub fn of_target(&self) -> &PlacedMachine {
+        &self.machines[self.target]
+    }
+
+    /// Without what runs need not know.
+    #[must_use]
+    pub fn for_a_run(&self) -> Placement {
+        let mut own = self.clone();
+        for machine in &mut own.machines {
+            machine.environment = Environment::default();
+        }
+        own
+    }
+
+    /// The machines as a session has them.
+    pub fn session_machines(&self) -> Vec<SessionMachine> {
+        let own = |machine: &PlacedMachine| SessionMachine {
+            id: machine.id.clone(),
+            name: machine.name.clone(),
+            labels: machine.labels.clone(),
+            class: machine.class.clone(),
+            environment: machine.environment.clone(),
+            ..SessionMachine::default()
+        };
+        self.machines.iter().map(own).collect()
+    }
+
+    /// Which part is where, as a sentence.
+    pub fn sentence(&self) -> String {
+        let name = |at: &usize| self.machines[*at].name.as_str();
+        let loads: Vec<&str> = self.load.iter().map(name).collect();
+        let services = self.services.iter();
+        let services: String = services
+            .map(|(service, at)| format!("{service} on {}, ", name(at)))
+            .collect();
+        format!(
+            "The target ran on {}, {services}the load came from {}.",
+            name(&self.target),
+            loads.join(", ")
+        )
+    }
+}

@@ -1,0 +1,149 @@
+//! What a target needs beside it, such as a database: started before it, ready before it starts, ended after it. Start at
+//! [`Backing::start`].
+
+use super::lifecycle::{listens, port_of_run};
+use super::{Done, Fallible, Site, stage_failure, target};
+use crate::load::UNLIMITED;
+use crate::server::{Look, NotReady, TAIL_LINES, wait_until_ready};
+use speedwell_model::assignment::{BackingService, Blank, filled};
+use speedwell_model::performed::{Stage, StageFailure};
+use speedwell_process::{self as process, Ended, Service, Spec};
+use std::time::{Duration, Instant};
+
+/// How long one question whether it is ready may take.
+const QUESTION: Duration = Duration::from_secs(10);
+
+/// A service that is ready.
+#[derive(Debug)]
+pub struct Backing {
+    name: String,
+    service: Service,
+    host: String,
+    port: u16,
+}
+
+impl Backing {
+    /// Starts a service and waits until it is ready.
+    ///
+    /// # Errors
+    /// The stage that failed.
+    pub fn start(
+        own: &BackingService,
+        site: &Site<'_>,
+        ports: Option<(u16, u16)>,
+    ) -> Fallible<Backing> {
+        let port = port_of_run(None, ports, site)?;
+        let host = site.host().to_string();
+        let blanks = [("host".to_owned(), host.clone()), port_blank(port)];
+        let mut spec = target::spec(&own.program.clone().fill(&blanks), Some(port));
+        spec.shutdown = target::shutdown(&own.stop);
+        spec.limit = UNLIMITED;
+        let asked = own.ready.as_ref().map(|words| Spec {
+            limit: QUESTION,
+            ..question(&spec, words, &blanks)
+        });
+        let program = spec.program.display().to_string();
+        let begin = Instant::now();
+        let service = Service::start(spec)
+            .map_err(|error| stage_failure(Stage::Start, format!("'{program}': {error}")))?;
+        let limit = Duration::from_millis(own.within_ms);
+        let found = wait_until_ready(&service, begin, limit, || match &asked {
+            Some(spec) => answers(spec),
+            None => listens(site, port, service.pid()).map(drop),
+        });
+        match found {
+            Ok(_) => Ok(Backing {
+                name: own.name.clone(),
+                service,
+                host,
+                port,
+            }),
+            Err(why) => Err(unready(service, &why, limit)),
+        }
+    }
+
+    /// Where others reach it.
+    pub fn blanks(&self) -> [Blank; 2] {
+        [
+            (format!("{}.host", self.name), self.host.clone()),
+            (format!("{}.port", self.name), self.port.to_string()),
+        ]
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The port at which it is.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Why it cannot be used any more, if it has ended by itself.
+    pub fn lost(&self) -> Option<StageFailure> {
+        let has_ended = self.service.has_ended() && !process::interrupted();
+        has_ended.then(|| stage_failure(Stage::Alive, "it ended by itself"))
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// It did not end when it was asked to.
+    pub fn stop(self, done: &mut Done) -> Fallible<()> {
+        let outcome = self.service.stop();
+        let outcome = outcome.map_err(|error| stage_failure(Stage::Stop, error.to_string()))?;
+        done.performed.notes.extend(outcome.leftovers());
+        if outcome.shutdown.is_some_and(|own| own.was_killed) {
+            let reason = "it did not end when it was asked to, and was killed";
+            return Err(StageFailure {
+                stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+                ..stage_failure(Stage::Stop, reason)
+            });
+        }
+        Ok(())
+    }
+}
+
+fn port_blank(port: u16) -> Blank {
+    ("port".to_owned(), port.to_string())
+}
+
+/// A command that is started as the service is.
+fn question(like: &Spec, words: &[String], blanks: &[Blank]) -> Spec {
+    let mut words = words.iter().map(|word| filled(word, blanks));
+    let mut spec = Spec::new(words.next().unwrap_or_default()).args(words);
+    spec.directory.clone_from(&like.directory);
+    spec.environment.clone_from(&like.environment);
+    spec.unset.clone_from(&like.unset);
+    spec
+}
+
+fn answers(question: &Spec) -> Result<(), Look> {
+    let program = question.program.display();
+    let outcome = process::run(question, &mut ())
+        .map_err(|error| Look::Never(format!("'{program}' cannot be started: {error}")))?;
+    match outcome.ended {
+        Ended::Exit(0) => Ok(()),
+        _ => {
+            let said = outcome.stderr.last_lines(1);
+            Err(Look::NotYet(format!(
+                "'{program}': {} {said}",
+                outcome.ended
+            )))
+        }
+    }
+}
+
+fn unready(service: Service, why: &NotReady, limit: Duration) -> StageFailure {
+    let reason = why.reason(limit);
+    let outcome = service.stop();
+    let mut failure = stage_failure(Stage::Ready, reason);
+    if let Ok(outcome) = outcome {
+        if matches!(why, NotReady::Ended) {
+            failure.reason = format!("{}: {}", failure.reason, outcome.ended);
+        }
+        failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+    }
+    failure
+}

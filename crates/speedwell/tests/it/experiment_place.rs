@@ -1,0 +1,387 @@
+//! `[place]`: a target, the service that it needs and what sends its load, each on a machine of its own. Here these are this
+//! machine under several names, or at the end of ssh.
+
+use super::experiment_life::is_missing;
+use super::fleet_failures::kill;
+use super::project::{Answer, Project};
+use serde_json::Value as Json;
+use speedwell_fixtures::lab::{HOSTS, Sshd};
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Only what never comes takes so long, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// python3 part.py KIND HOST PORT PIDS [ASK] [turns=N] [dies=N] [deaf]: answers 'stored', or what ASK answers.
+const PART: &str = r#"
+import http.server, os, signal, sys, threading, urllib.request
+kind, host, port, pids = sys.argv[1:5]
+wishes = dict((word + '=').split('=')[:2] for word in sys.argv[5:])
+ask = [word for word in sys.argv[5:] if ':' in word]
+answers = 0
+counting = threading.Lock()
+with open(os.path.join(pids, kind), 'a') as file:
+    file.write('%d\n' % os.getpid())
+if 'deaf' in wishes:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        global answers
+        with counting:
+            answers += 1
+            turn = answers
+        if turn == int(wishes.get('dies', -1)):
+            os._exit(3)
+        body = b'stored'
+        if ask:
+            try:
+                body = urllib.request.urlopen('http://%s/' % ask[0]).read()
+            except OSError:
+                body = b''
+        good = body and turn <= int(wishes.get('turns', 10**9))
+        self.send_response(200 if good else 500)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+Server((host, int(port)), Handler).serve_forever()
+"#;
+
+/// A file whose parts are on machines of their own; `PIDS` is a folder for numbers of processes.
+const PLACED: &str = r#"
+schema = 2
+name = "placed"
+[place]
+target = "server"
+load = { on = "load", machines = 2 }
+[[service]]
+name = "db"
+on = "store"
+command = ["python3", "{root}/part.py", "db", "{host}", "{port}", "PIDS"]
+ready = { command = ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://{host}:{port}/')"], within = "60s" }
+[[group]]
+name = "web"
+kind = "server"
+metrics = ["throughput", "cpu_per_request", "max_rss"]
+target = { command = ["python3", "part.py", "web", "{host}", "{port}", "PIDS", "{db.host}:{db.port}"], ready = { http = "/", within = "60s" } }
+load = { requests = 40, concurrency = 4, warmup = { requests = 10 } }
+verify = { body = "stored" }
+"#;
+
+/// Four names of this machine, and a file with these changes of [`PLACED`].
+fn placed(changes: &[(&str, &str)]) -> Project {
+    let project = Project::new().with("pids/of", "").with("web/part.py", PART);
+    let mut file = PLACED.to_owned();
+    for (from, to) in changes {
+        assert!(file.contains(from), "{from}");
+        file = file.replace(from, to);
+    }
+    let file = file.replace("PIDS", &project.path("pids").to_string_lossy());
+    let machine = |(name, label): (&str, &str)| {
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\n")
+    };
+    let names = [
+        ("lab-1", "server"),
+        ("lab-2", "store"),
+        ("lab-3", "load"),
+        ("lab-4", "load"),
+    ];
+    let machines: String = names.into_iter().map(machine).collect();
+    let folder = project.path("fleet");
+    let fleet = format!(
+        "engine = \"local\"\nfolder = \"{}\"\n{machines}",
+        folder.display()
+    );
+    project
+        .with("web/placed.toml", &file)
+        .with("fleet.toml", &fleet)
+}
+
+fn measured(project: &Project, more: &[&str]) -> Answer {
+    let usual: &[&str] = if more.is_empty() { &["--runs=1"] } else { more };
+    project.run(&[&["run", "web/placed.toml"], usual].concat())
+}
+
+/// The numbers of the processes that a part had.
+fn pids(project: &Project, kind: &str) -> Vec<u32> {
+    let text = std::fs::read_to_string(project.path("pids").join(kind)).unwrap_or_default();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn lives(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// The session as lines: its header, and its runs.
+fn exported(project: &Project) -> (Json, Vec<Json>) {
+    let answer = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0);
+    let lines = answer
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Json> = lines.collect();
+    let header = lines.iter().find_map(|line| line.get("session"));
+    let runs = lines
+        .iter()
+        .filter_map(|line| line.get("run"))
+        .cloned()
+        .collect();
+    (header.unwrap_or(&lines[0]).clone(), runs)
+}
+
+fn expect_parts(project: &Project, names: &[&str], loads: &[&str]) {
+    let (header, runs) = exported(project);
+    let machines = header["machines"].as_array().unwrap();
+    let found: Vec<&str> = (machines.iter())
+        .map(|own| own["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, names, "{header}");
+    assert!(
+        machines
+            .iter()
+            .all(|own| own["id"].as_str().unwrap().len() == 16)
+    );
+    assert!(!runs.is_empty());
+    for run in runs {
+        // Its figures are those of the target's machine.
+        assert_eq!(run["machine"], 0, "{run}");
+        let text = run["load"].to_string();
+        assert!(loads.iter().all(|name| text.contains(name)), "{text}");
+        let figure = |name: &str| {
+            let samples = run["samples"].as_array().unwrap();
+            let own = samples.iter().find(|sample| sample["metric"] == name);
+            own.unwrap_or_else(|| panic!("{name} of {run}"))["value"]
+                .as_f64()
+                .unwrap()
+        };
+        assert!(figure("cpu_per_request") > 0.0 && figure("max_rss") > 1e6);
+    }
+}
+
+#[test]
+fn target_service_and_load_have_machines_of_their_own() {
+    if is_missing("python3") {
+        return;
+    }
+    let project = placed(&[]);
+    let answer = measured(&project, &["--runs=2"]).expect_status(0);
+    answer
+        .expect_stdout(&["The target ran on lab-1, db on lab-2, the load came from lab-3, lab-4."]);
+    expect_parts(
+        &project,
+        &["lab-1", "lab-2", "lab-3", "lab-4"],
+        &["lab-3", "lab-4"],
+    );
+    // Each run has a service of its own, and none is left.
+    let own = [pids(&project, "db"), pids(&project, "web")];
+    assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
+    assert!(!own.concat().into_iter().any(lives));
+    measured(&project, &["--test"]).expect_status(0);
+}
+
+#[test]
+fn without_a_place_the_same_parts_are_on_one_machine() {
+    if is_missing("python3") {
+        return;
+    }
+    let place = "[place]\ntarget = \"server\"\nload = { on = \"load\", machines = 2 }\n";
+    let project = placed(&[(place, ""), ("on = \"store\"\n", "")]);
+    measured(&project, &[]).expect_status(0);
+    let own = [pids(&project, "db"), pids(&project, "web")];
+    assert_eq!(own.each_ref().map(Vec::len), [1, 1]);
+    assert!(!own.concat().into_iter().any(lives));
+    assert!(!project.path("fleet").exists(), "no machine was needed");
+}
+
+/// The same for three hosts at the end of ssh, one of which sends the load.
+fn by_ssh(sshd: &Sshd, changes: &[(&str, &str)]) -> Project {
+    let one = ("on = \"load\", machines = 2", "on = \"load\"");
+    let project = placed(&[&[one], changes].concat());
+    let machine = |(name, label): (&str, &str)| {
+        let folder = project.path("fleet").join(name);
+        let folder = folder.display();
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\nfolder = \"{folder}\"\n")
+    };
+    let parts = HOSTS.into_iter().zip(["server", "store", "load"]);
+    let machines: String = parts.map(machine).collect();
+    let config = sshd.config();
+    let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
+    project.with("fleet.toml", &format!("{head}{machines}"))
+}
+
+#[test]
+fn parts_at_the_end_of_ssh_do_the_same() {
+    if is_missing("python3") {
+        return;
+    }
+    let sshd = match Sshd::start() {
+        Ok(sshd) => sshd,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    let project = by_ssh(&sshd, &[]);
+    measured(&project, &[]).expect_status(0);
+    expect_parts(&project, &HOSTS, &["m3"]);
+    let own = [pids(&project, "db"), pids(&project, "web")].concat();
+    assert!(own.len() == 2 && !own.into_iter().any(lives));
+}
+
+/// What is said of a run with these changes, which fails.
+#[track_caller]
+fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
+    let project = placed(changes);
+    let answer = measured(&project, &[]);
+    let all = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
+    for text in said {
+        assert!(all.contains(text), "'{text}' is missing in:\n{all}");
+    }
+    let own = [pids(&project, "db"), pids(&project, "web")].concat();
+    assert!(!own.into_iter().any(lives), "something is left");
+}
+
+#[test]
+fn a_service_that_fails_is_named_with_its_machine() {
+    if is_missing("python3") {
+        return;
+    }
+    let db = "service 'db' on 'lab-2': ";
+    let words = "\"python3\", \"{root}/part.py\", \"db\"";
+    expect_failure(
+        &[(words, "\"nothing-of-that-name\"")],
+        &["start", db, "nothing-of-that-name"],
+    );
+    expect_failure(
+        &[
+            ("urlopen('http", "exit('http"),
+            ("within = \"60s\"", "within = \"1s\""),
+        ],
+        &["ready", db, "not within 1 s"],
+    );
+    let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
+    expect_failure(&[dies], &["alive", db, "it ended by itself"]);
+}
+
+#[test]
+fn a_target_that_fails_is_named_with_its_machine() {
+    if is_missing("python3") {
+        return;
+    }
+    let target = "target on 'lab-1': ";
+    let words = "\"python3\", \"part.py\"";
+    expect_failure(
+        &[(words, "\"nothing-of-that-name\"")],
+        &["start", target, "nothing-of-that-name"],
+    );
+    let never = [(
+        "http = \"/\", within = \"60s\"",
+        "http = \"/\", status = 299, within = \"1s\"",
+    )];
+    expect_failure(&never, &["ready", target, "not within 1 s"]);
+    expect_failure(
+        &[("body = \"stored\"", "body = \"lost\"")],
+        &["verify", target, "does not contain 'lost'"],
+    );
+    let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
+    expect_failure(&[dies], &["load", target, "it ended during the load"]);
+    let deaf = (
+        "{db.port}\"]",
+        "{db.port}\", \"deaf\"], stop = { grace = \"200ms\" }",
+    );
+    expect_failure(&[deaf], &["stop", target, "was killed"]);
+}
+
+#[test]
+fn a_load_that_fails_is_named_with_its_machines() {
+    if is_missing("python3") {
+        return;
+    }
+    let turns = ("{db.port}\"]", "{db.port}\", \"turns=40\"]");
+    expect_failure(
+        &[turns],
+        &[
+            "served",
+            "load from 'lab-3', 'lab-4': ",
+            "of 40 requests failed",
+        ],
+    );
+    let turns = ("{db.port}\"]", "{db.port}\", \"turns=2\"]");
+    expect_failure(
+        &[turns],
+        &["warmup", "cannot send the load: ", "answered 500"],
+    );
+}
+
+#[test]
+fn machines_are_had_all_or_none() {
+    let refused = |changes: &[(&str, &str)], said: &[&str]| {
+        let project = placed(changes);
+        measured(&project, &[]).expect_status(2).expect_stderr(said);
+        assert!(!project.path("fleet").exists(), "something was sent");
+    };
+    refused(
+        &[("machines = 2", "machines = 3")],
+        &["no machine is left for 'load'", "need 5"],
+    );
+    refused(
+        &[("\"store\"", "\"stroe\"")],
+        &[
+            "for 'db'",
+            "no machine or label 'stroe'",
+            "did you mean 'store'?",
+        ],
+    );
+    let project = placed(&[]);
+    std::fs::remove_file(project.path("fleet.toml")).unwrap();
+    measured(&project, &[])
+        .expect_status(2)
+        .expect_stderr(&["there is no 'fleet.toml'"]);
+    let project = project.with("fleet.toml", "engine = \"slurm\"\n");
+    measured(&project, &[])
+        .expect_status(2)
+        .expect_stderr(&["[place] has no meaning for machines of Slurm"]);
+}
+
+/// Kills the coordinator while a load is under way that would take minutes.
+fn expect_an_end_with_the_coordinator(project: &Project) {
+    let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    while pids(project, "web").is_empty() {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none() && begin.elapsed() < PATIENCE, "{ended:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let own = [pids(project, "db"), pids(project, "web")].concat();
+    assert!(own.len() == 2 && own.iter().all(|pid| lives(*pid)));
+    kill(child.id());
+    child.wait().unwrap();
+    let begin = Instant::now();
+    while own.iter().any(|pid| lives(*pid)) {
+        assert!(begin.elapsed() < PATIENCE, "something is left");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn nothing_outlives_a_coordinator_that_is_killed() {
+    if is_missing("python3") {
+        return;
+    }
+    let long = [("requests = 40,", "duration = \"500s\",")];
+    expect_an_end_with_the_coordinator(&placed(&long));
+    match Sshd::start() {
+        Ok(sshd) => expect_an_end_with_the_coordinator(&by_ssh(&sshd, &long)),
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+}

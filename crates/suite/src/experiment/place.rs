@@ -1,0 +1,388 @@
+//! `[place]` and `[[service]]`: what a target needs beside it, and on which machines of a fleet the parts of an experiment are.
+//!
+//! It decides what a file may say of that; which machines these are is chosen elsewhere. What is known only when a run begins
+//! stays a blank: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at [`resolve`].
+
+use super::command::{Command, Environment, changes};
+use super::target::{self, Kind, StopKeys};
+use super::{Experiment, Group};
+use crate::labels::Labels;
+use crate::part::{self, Part, nearest_of};
+use crate::placeholders::Placeholders;
+use crate::tree::Node;
+use crate::value::{Count, Time, checked};
+use anyhow::{Result, ensure};
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use speedwell_model::assignment::{BackingService, Service, Target, Warmup};
+use speedwell_model::load_spec::Client;
+use speedwell_model::milliseconds;
+use std::path::{Component, Path};
+use std::sync::LazyLock;
+
+/// `{db.host}`: a name before the dot, and what of it.
+static BLANK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\{([A-Za-z_][\w-]*)\.(host|port)\}").ok());
+/// The address of a target that is on the machine of its load.
+const OWN_ADDRESS: &str = "http://127.0.0.1:{port}";
+
+/// Where the parts of an experiment are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The target first, then services that have a machine of their own, then the load.
+    pub roles: Vec<Role>,
+    /// The first and the last port that free ones are taken from; any without.
+    pub ports: Option<(u16, u16)>,
+}
+
+/// A part of an experiment that has machines of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Role {
+    /// `target`, `load`, or the name of a service.
+    pub name: String,
+    /// The machines that it may have.
+    pub on: Labels,
+    /// How many it has.
+    pub machines: u32,
+}
+
+/// On which machines of the fleet the parts are: names and labels joined by `&`, `|`, `!` and brackets.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceKeys {
+    /// The machine of the target.
+    target: LabelsKey,
+    /// The machines that send the load: { on = "load", machines = 2 }, or a text for one.
+    load: LoadPlace,
+    /// Where {port} is taken from: "20000-20999". Usually any free port.
+    ports: Option<PortRange>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum LoadPlace {
+    #[serde(rename = "a text")]
+    One(LabelsKey),
+    #[serde(rename = "a table")]
+    Several(LoadMachines),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LoadMachines {
+    /// The machines.
+    on: LabelsKey,
+    /// So many of them. Usually 1.
+    machines: Option<Count>,
+}
+
+checked! {
+    /// Names and labels.
+    struct LabelsKey(Labels) from String as { "type": "string" },
+    |text| text.parse::<Labels>().map_err(|error| format!(": {error:#}"))
+}
+
+checked! {
+    #[derive(Copy)]
+    struct PortRange((u16, u16)) from String as { "type": "string", "pattern": r"^\d+ ?- ?\d+$" },
+    |text| {
+        let ends = text.split_once('-').and_then(|(first, last)| {
+            Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))
+        });
+        let wrong = || format!(": '{text}' is no range of ports\nhint: \"20000-20999\"");
+        ends.filter(|(first, last)| 0 < *first && first <= last).ok_or_else(wrong)
+    }
+}
+
+/// A program that targets need, such as a database: each run gets a fresh one, which is started before the target and ended
+/// after it.
+#[expect(
+    dead_code,
+    reason = "some keys are read before placeholders are filled"
+)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceKeys {
+    /// Its name: elsewhere it is reached at {NAME.host} and {NAME.port}.
+    name: String,
+    /// The machine of the fleet that it is on, where [place] is given. Usually that of the target.
+    on: Option<LabelsKey>,
+    /// A list of words, or a line that is split into words; no shell reads it. {port} is its port, {host} its address.
+    command: Command,
+    /// Its folder, below that of the file, which is also where it usually works.
+    cwd: Option<String>,
+    /// Variables.
+    #[serde(default)]
+    env: Environment,
+    /// When it is ready: { command = [...], within = "30s" } when the command succeeds, or the time that it may take to listen
+    /// at its port.
+    #[serde(default)]
+    ready: ServiceReadyKeys,
+    /// How it is ended: { signal = "SIGINT", grace = "2s" }.
+    #[serde(default)]
+    stop: StopKeys,
+    /// How long it lives: "run", the only one there is.
+    scope: Option<Scope>,
+}
+
+/// How long a service lives.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Scope {
+    /// Each run has a fresh one.
+    Run,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum ServiceReadyKeys {
+    #[serde(rename = "a text")]
+    Within(Time),
+    #[serde(rename = "a table")]
+    Asked(AskedKeys),
+}
+
+impl Default for ServiceReadyKeys {
+    fn default() -> ServiceReadyKeys {
+        ServiceReadyKeys::Within(Time(target::READY))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AskedKeys {
+    /// A command that succeeds when it is ready. Without one it is enough that it listens.
+    command: Option<Command>,
+    /// How long it may take. Usually "30s".
+    within: Option<Time>,
+}
+
+/// A service as the file declares it; its placeholders are filled for each case.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    name: String,
+    on: Option<Labels>,
+    place: part::Place,
+    node: Node,
+}
+
+/// The services of a file.
+pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
+    let mut found: Vec<Declared> = Vec::new();
+    for part in top.items("service") {
+        let text = |key: &str| part.get(key).and_then(Node::text);
+        let Some(name) = text("name") else {
+            return Err(part.missing("name", "name = \"db\""));
+        };
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !is_name || ["target", "load"].contains(&name) {
+            let message = format!("a service cannot be named '{name}'");
+            let hint = "letters, digits and _, the first a letter; not 'target' and 'load'";
+            return Err(part.error("name", format!("{message}\nhint: {hint}")));
+        }
+        if found.iter().any(|known| known.name == name) {
+            return Err(part.error(
+                "name",
+                format!("there are two services with the name '{name}'"),
+            ));
+        }
+        let on = text("on").map(|on| on.parse::<Labels>()).transpose();
+        let on = on.map_err(|error| part.wrong("on", format!("has no meaning: {error:#}")))?;
+        if on.is_some() && !is_placed {
+            let hint = "[place] says which machines the target and the load have";
+            let message = format!("'on' has a meaning only with [place]\nhint: {hint}");
+            return Err(part.error("on", message));
+        }
+        if let Some(scope) = text("scope").filter(|scope| *scope != "run") {
+            let message = format!("cannot be '{scope}': every run gets a fresh one");
+            return Err(part.wrong(
+                "scope",
+                format!("{message}\nhint: scope = \"run\", or leave it out"),
+            ));
+        }
+        found.push(Declared {
+            name: name.to_owned(),
+            on,
+            place: part.place.clone(),
+            node: part.node.clone(),
+        });
+    }
+    check_blanks(top, &found)?;
+    Ok(found)
+}
+
+/// Refuses blanks of services that there are not.
+fn check_blanks(top: &Part, services: &[Declared]) -> Result<()> {
+    let mut known: Vec<String> = vec!["target.host".to_owned()];
+    let of = |own: &Declared| [format!("{}.host", own.name), format!("{}.port", own.name)];
+    known.extend(services.iter().flat_map(of));
+    let mut unknown = None;
+    top.node.visit_texts(&mut |text| {
+        let found = BLANK.iter().flat_map(|blank| blank.captures_iter(text));
+        let names = found.map(|found| format!("{}.{}", &found[1], &found[2]));
+        unknown = unknown
+            .take()
+            .or(names.into_iter().find(|name| !known.contains(name)));
+    });
+    match unknown {
+        None => Ok(()),
+        Some(name) => {
+            let hint = nearest_of(&name, &known);
+            anyhow::bail!(
+                "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
+            )
+        }
+    }
+}
+
+/// Where the parts are, if the file says so.
+pub fn resolve(
+    keys: Option<PlaceKeys>,
+    top: &Part,
+    experiment: &Experiment,
+) -> Result<Option<Place>> {
+    let is_server = |group: &&Group| group.kind == Kind::Server;
+    let other = experiment.groups.iter().find(|group| !is_server(group));
+    if let (Some(group), false) = (other, experiment.services.is_empty() && keys.is_none()) {
+        let key = if keys.is_some() { "place" } else { "service" };
+        let message = format!(
+            "'{key}' is for servers, and the group '{}' is none\nhint: give it a file of its own",
+            group.name
+        );
+        return Err(top.error(key, message));
+    }
+    let Some(keys) = keys else {
+        return Ok(None);
+    };
+    if experiment.plan.pins.is_some() {
+        let message = "the plan divides the processors of one machine between target and load, which have machines \
+                       of their own\nhint: leave out 'cpus' of [plan], or [place]";
+        return Err(top.error("place", message));
+    }
+    if experiment.profile_is_wanted(top) {
+        let message = "profiles are taken on one machine\nhint: leave out [profile], or [place]";
+        return Err(top.error("place", message));
+    }
+    let role = |name: &str, on: Labels, machines: u32| Role {
+        name: name.to_owned(),
+        on,
+        machines,
+    };
+    let mut roles = vec![role("target", keys.target.0, 1)];
+    for service in &experiment.services {
+        roles.extend(service.on.clone().map(|on| role(&service.name, on, 1)));
+    }
+    roles.push(match keys.load {
+        LoadPlace::One(on) => role("load", on.0, 1),
+        LoadPlace::Several(own) => role("load", own.on.0, own.machines.map_or(1, |count| count.0)),
+    });
+    Ok(Some(Place {
+        roles,
+        ports: keys.ports.map(|ports| ports.0),
+    }))
+}
+
+/// Refuses the folder of a part that is not sent.
+fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
+    let is_plain = |inside: &Path| {
+        inside
+            .components()
+            .all(|one| matches!(one, Component::Normal(_)))
+    };
+    ensure!(
+        folder.strip_prefix(root).is_ok_and(is_plain),
+        "the folder of {whose}, '{}', is not below that of the file, which is all that is sent to other machines",
+        folder.display()
+    );
+    Ok(())
+}
+
+impl Place {
+    /// Makes a server one of these machines, and refuses what cannot be done there.
+    pub(super) fn settle(
+        &self,
+        service: &mut Service,
+        group: &Part,
+        (root, folder): (&Path, &Path),
+    ) -> Result<()> {
+        ensure_below(root, folder, "the target")?;
+        let part = |name: &str| group.part(name).unwrap_or_else(|| group.clone());
+        if service.private_network {
+            let message = "network = \"private\" has a target that other machines cannot reach, and [place] puts the load \
+                           on others\nhint: leave out 'network', or [place]";
+            return Err(part("target").error("network", message));
+        }
+        let (load, spec) = (part("load"), &mut service.load.spec);
+        if spec.client != Client::Builtin {
+            let message = "other machines send loads by Speedwell's own generator\nhint: leave out 'client', or [place]";
+            return Err(load.error("client", message));
+        }
+        if spec.body_file.is_some() {
+            let message = "a file with the body is not sent to other machines\nhint: body = \"...\", or leave out [place]";
+            return Err(load.error("body_file", message));
+        }
+        if matches!(service.load.warmup, Warmup::SteadyMs(_)) {
+            let message = "when a server is steady is seen by one generator on its machine, and [place] has others\n\
+                           hint: warmup = { duration = \"10s\" }";
+            return Err(load.error("warmup", message));
+        }
+        // What is only a path is one of the target, wherever that is.
+        spec.url = spec
+            .url
+            .replacen(OWN_ADDRESS, "http://{target.host}:{port}", 1);
+        Ok(())
+    }
+}
+
+impl Experiment {
+    /// Whether the file asks for profiles.
+    fn profile_is_wanted(&self, top: &Part) -> bool {
+        self.profile.is_some() || top.has("profile")
+    }
+
+    /// What the target needs beside it, with what can be known before a run.
+    pub(super) fn backing_services(&self, known: &Placeholders) -> Result<Vec<BackingService>> {
+        let resolve = |own: &Declared| {
+            let filled = known.fill_node(&own.node, &own.place)?;
+            let part = Part::new(&own.place, &filled);
+            let keys: ServiceKeys = part.read()?;
+            let (ready, within) = match keys.ready {
+                ServiceReadyKeys::Within(time) => (None, time.0),
+                ServiceReadyKeys::Asked(asked) => {
+                    let within = asked.within.map_or(target::READY, |time| time.0);
+                    (asked.command.map(|command| command.argv()), within)
+                }
+            };
+            let directory = match &keys.cwd {
+                Some(folder) => target::tidy(&self.root.join(folder)),
+                None => self.root.clone(),
+            };
+            if self.place.is_some() {
+                ensure_below(
+                    &self.root,
+                    &directory,
+                    &format!("the service '{}'", own.name),
+                )?;
+            }
+            Ok(BackingService {
+                name: own.name.clone(),
+                program: Target {
+                    command: keys.command.argv(),
+                    directory,
+                    environment: changes(&keys.env, &part)?,
+                    expected_exit: 0,
+                    limit_ms: milliseconds(self.plan.timeout),
+                },
+                ready,
+                within_ms: milliseconds(within),
+                stop: keys.stop.resolve(),
+            })
+        };
+        self.services.iter().map(resolve).collect()
+    }
+}

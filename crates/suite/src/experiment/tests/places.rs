@@ -1,0 +1,170 @@
+//! `[place]` and `[[service]]`: which part wants which machines, what stays a blank until a run begins, and what is refused.
+
+use super::{assigned, message_of, read, served};
+use speedwell_model::assignment::{BackingService, Stop};
+
+const TOP: &str = r#"
+schema = 2
+[params]
+rows = 100
+"#;
+const PLACE: &str = r#"
+[place]
+target = "server & !old"
+load = { on = "load", machines = 2 }
+ports = "20000-20999"
+"#;
+const SERVICE: &str = r#"
+[[service]]
+name = "db"
+on = "db"
+command = ["db", "-D", "{root}/data", "-p", "{port}", "-h", "{host}", "--rows={rows}"]
+ready = { command = "ask -h {host} -p {port}", within = "30s" }
+stop = { signal = "SIGINT", grace = "20s" }
+scope = "run"
+"#;
+const GROUP: &str = r#"
+[[group]]
+name = "web"
+kind = "server"
+target = { command = "server {port} --on={host} --db={db.host}:{db.port}", cwd = "app" }
+load = { path = "/x", requests = 10 }
+"#;
+
+/// A whole file of such parts.
+fn file(parts: &[&str]) -> String {
+    [&[TOP], parts].concat().concat()
+}
+
+#[test]
+fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
+    let found = read(&file(&[PLACE, SERVICE, GROUP])).unwrap();
+    let place = found.place.as_ref().unwrap();
+    let roles: Vec<(&str, u32)> = (place.roles.iter())
+        .map(|role| (role.name.as_str(), role.machines))
+        .collect();
+    assert_eq!(roles, [("target", 1), ("db", 1), ("load", 2)]);
+    assert!(place.roles[0].on.fits(&|name| name == "server"));
+    assert!(!place.roles[0].on.fits(&|_| true));
+    let own = assigned(&found, "web", 0, &found.variants[0].name);
+    assert_eq!(own.ports, Some((20_000, 20_999)));
+    let words = [
+        "server",
+        "{port}",
+        "--on={host}",
+        "--db={db.host}:{db.port}",
+    ];
+    assert_eq!(own.target.command, words);
+    assert_eq!(served(&own).load.spec.url, "http://{target.host}:{port}/x");
+    let BackingService {
+        program,
+        ready,
+        within_ms,
+        stop,
+        ..
+    } = &own.services[0];
+    let words = [
+        "db",
+        "-D",
+        "/x/data",
+        "-p",
+        "{port}",
+        "-h",
+        "{host}",
+        "--rows=100",
+    ];
+    assert_eq!(program.command, words);
+    assert_eq!(
+        ready.as_ref().unwrap(),
+        &["ask", "-h", "{host}", "-p", "{port}"]
+    );
+    assert_eq!(
+        (*within_ms, stop),
+        (
+            30_000,
+            &Stop {
+                signal: 2,
+                grace_ms: 20_000
+            }
+        )
+    );
+    let blanks = [
+        ("db.host", "10.0.0.3"),
+        ("db.port", "5432"),
+        ("target.host", "10.0.0.2"),
+    ];
+    let blanks = blanks.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let own = own.fill(&blanks);
+    assert_eq!(own.target.command[3], "--db=10.0.0.3:5432");
+    assert_eq!(served(&own).load.spec.url, "http://10.0.0.2:{port}/x");
+}
+
+#[test]
+fn without_a_place_all_parts_are_on_one_machine() {
+    let service = SERVICE.replace("on = \"db\"\n", "");
+    let found = read(&file(&[&service, GROUP])).unwrap();
+    assert_eq!((&found.place, &found.placement), (&None, &None));
+    let own = assigned(&found, "web", 0, &found.variants[0].name);
+    assert_eq!((own.services.len(), own.ports), (1, None));
+    assert_eq!(served(&own).load.spec.url, "http://127.0.0.1:{port}/x");
+}
+
+#[test]
+fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
+    let group = |key: &str, with: &str| GROUP.replace(key, with);
+    let private = group("cwd = \"app\"", "network = \"private\"");
+    let client = group("path = \"/x\"", "client = \"wrk\"");
+    let steady = group(
+        "requests = 10",
+        "requests = 10, warmup = { until = \"steady\" }",
+    );
+    let outside = group("cwd = \"app\"", "cwd = \"../app\"");
+    let pins = "[plan]\ncpus = { target = \"rest\", load = 1 }\n";
+    let command = "[[group]]\nname = \"c\"\nkind = \"command\"\ntarget = { command = \"x\" }\n";
+    for (parts, said) in [
+        (
+            vec![PLACE, SERVICE, &private],
+            "network = \"private\" has a target that other machines cannot reach",
+        ),
+        (vec![PLACE, SERVICE, &client], "leave out 'client'"),
+        (
+            vec![PLACE, SERVICE, &steady],
+            "warmup = { duration = \"10s\" }",
+        ),
+        (
+            vec![PLACE, SERVICE, &outside],
+            "is not below that of the file",
+        ),
+        (
+            vec![pins, PLACE, SERVICE, GROUP],
+            "leave out 'cpus' of [plan]",
+        ),
+        (
+            vec![PLACE, SERVICE, GROUP, command],
+            "'place' is for servers, and the group 'c' is none",
+        ),
+        (
+            vec![PLACE, GROUP],
+            "unknown placeholder '{db.host}': no [[service]] has that name",
+        ),
+        (vec![SERVICE, GROUP], "'on' has a meaning only with [place]"),
+    ] {
+        let message = message_of(&file(&parts));
+        assert!(message.contains(said), "{message}");
+    }
+    for (key, with, said) in [
+        ("server & !old", "server & ", "the key 'target' of [place]"),
+        ("20000-20999", "20999-20000", "is no range of ports"),
+        (
+            "scope = \"run\"",
+            "scope = \"session\"",
+            "every run gets a fresh one",
+        ),
+        ("name = \"db\"", "name = \"load\"", "cannot be named 'load'"),
+        ("machines = 2", "machines = 0", "machines"),
+        ("target = \"server & !old\"", "", "target"),
+    ] {
+        let message = message_of(&file(&[PLACE, SERVICE, GROUP]).replace(key, with));
+        assert!(message.contains(said), "{message}");
+    }
+}
