@@ -4,7 +4,9 @@
 
 use crate::disturbed::Exposure;
 use crate::exact::Counts;
-use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
+use crate::paired::{
+    Data, Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past,
+};
 use crate::policy::Policy;
 use crate::power::Precision;
 use crate::sequential::{End, Outcome};
@@ -39,8 +41,10 @@ pub(super) struct MatchedCase {
 pub(super) struct CaseRow {
     /// The findings of the case.
     pub comparison: CaseComparison,
-    /// What the tests say.
+    /// What the tests say, without the data they looked at: there may be thousands of cases.
     pub outcome: Outcome,
+    /// Runs a side that they looked at.
+    pub runs: usize,
     /// Standard error of the logarithm of the ratio, with the runs it rests on.
     pub precision: Option<Precision>,
     /// Whether the sides were measured one after the other.
@@ -111,9 +115,12 @@ pub(super) fn describe(
         baseline,
         candidate,
     };
+    let runs = outcome.data.runs();
+    outcome.data = Data::default();
     CaseRow {
         comparison,
         outcome,
+        runs,
         precision,
         one_after_the_other,
         disturb_each_other,
@@ -158,7 +165,7 @@ fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         exposure: exposure.clone(),
-        runs,
+        runs: runs.into(),
     }
 }
 

@@ -1,17 +1,21 @@
 //! `speedwell report`: stored or exported results as tables, studies, charts, data.
 
+use super::operand::Operand;
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
-use super::{Status, operand, source};
+use super::{Status, operand, source, status};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{self as analysis, Findings};
 use speedwell_harness::Trial;
-use speedwell_model::Session;
+use speedwell_harness::discover::Selection;
+use speedwell_measure::reference;
+use speedwell_model::{Case, Session};
 use speedwell_report::{Document, session};
 use speedwell_results::formats::{self, node_csv::Layout};
+use speedwell_results::store::LARGE_SESSION;
 use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
@@ -62,6 +66,10 @@ enum Export {
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let operands = operand::parse_all(&args.sources)?;
+    if let Some(document) = of_large_session(&args, &operands, &selection)? {
+        args.output.print(&document)?;
+        return Ok(Status::DONE);
+    }
     let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
     if args.merge {
         return merged(&args, &sources);
@@ -89,6 +97,59 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         args.output.print(&document)?;
     }
     Ok(Status::DONE)
+}
+
+/// The report of a stored session that is too large to be read as a whole, if that is what was asked for, and if it can be
+/// read case by case.
+fn of_large_session(
+    args: &ReportArgs,
+    operands: &[Operand],
+    selection: &Selection,
+) -> anyhow::Result<Option<Document>> {
+    let [operand] = operands else { return Ok(None) };
+    let [place] = &operand.places[..] else {
+        return Ok(None);
+    };
+    let is_about_runs = args.export.is_none() && !args.merge && args.study.x_axis.is_none();
+    if !is_about_runs || operand.variant.is_some() || !place.starts_with('@') {
+        return Ok(None);
+    }
+    // What is wrong with the operand is said by those who read it as a whole.
+    let Ok(store) = args.store.open_to_read() else {
+        return Ok(None);
+    };
+    let Ok(found) = reference::find(&store, place) else {
+        return Ok(None);
+    };
+    if store.run_count(found.number)? <= LARGE_SESSION {
+        return Ok(None);
+    }
+    let baseline = args.variants.baseline.as_deref();
+    let settings = args
+        .comparison
+        .settings(&args.selection.metric.names, baseline);
+    store.by_cases(found.number, |stored| {
+        let is_part = |case: &Case| {
+            let part = operand.part.as_ref();
+            part.is_none_or(|part| part.holds(&case.id()))
+        };
+        stored.retain(
+            |case| selection.keeps(case) && is_part(case),
+            |failure| selection.wants(&failure.benchmark),
+        );
+        let header = stored.header();
+        let is_divisible = !stored.has_loads() && analysis::can_be_divided(header, stored.cases());
+        if stored.runs() == 0 || !is_divisible {
+            return Ok(None);
+        }
+        if let Some(sentence) = &found.taken_for {
+            status::note(sentence);
+        }
+        let mark = |findings: &mut Findings| args.store.mark(findings, [header]);
+        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
+        let counted = (header, stored.runs());
+        session::in_parts(counted, parts, &settings, &args.output.settings(), mark).map(Some)
+    })
 }
 
 /// The report of the one load that the loads of all sources are parts of.
