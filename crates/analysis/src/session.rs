@@ -118,13 +118,13 @@ impl<'a> Gathered<'a> {
         let order = self.session.design.order;
         self.tally.add(part);
         self.checked.add(part);
-        let mut found = summaries(&grid, &self.metrics, self.policy.confidence(), order);
+        let found = summaries(&grid, &self.metrics, self.policy.confidence(), order);
         self.spreads.extend(spreads_of(&grid, &self.metrics));
         self.folded.extend(snippet_runs::folded_sides(part));
         if let Some(baseline) = baseline(self.session, &grid.variants, self.settings) {
             let mut matched = self.match_part(&grid, baseline);
             describe_single_looks(&mut matched, self.settings);
-            share_runs(&mut found, &mut matched);
+            share_runs(&found, &mut matched);
             if self.matched.is_empty() {
                 self.matched = matched;
             } else {
@@ -224,7 +224,7 @@ impl<'a> Gathered<'a> {
 type SeriesName = (String, String, String);
 
 /// Rows and summaries of the same runs hold them once.
-fn share_runs(summaries: &mut [CaseSummary], matched: &mut [Matched<'_>]) {
+fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
     let named = summaries.iter().map(|summary| {
         let name = (
             summary.case.id(),

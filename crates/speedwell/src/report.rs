@@ -1,5 +1,6 @@
 //! `speedwell report`: stored or exported results as tables, studies, charts, data.
 
+use super::large::{self, Wanted};
 use super::operand::Operand;
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
@@ -15,7 +16,6 @@ use speedwell_measure::reference;
 use speedwell_model::{Case, Session};
 use speedwell_report::{Document, session};
 use speedwell_results::formats::{self, node_csv::Layout};
-use speedwell_results::store::LARGE_SESSION;
 use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
@@ -121,35 +121,26 @@ fn of_large_session(
     let Ok(found) = reference::find(&store, place) else {
         return Ok(None);
     };
-    if store.run_count(found.number)? <= LARGE_SESSION {
-        return Ok(None);
-    }
     let baseline = args.variants.baseline.as_deref();
     let settings = args
         .comparison
         .settings(&args.selection.metric.names, baseline);
-    store.by_cases(found.number, |stored| {
-        let is_part = |case: &Case| {
-            let part = operand.part.as_ref();
-            part.is_none_or(|part| part.holds(&case.id()))
-        };
-        stored.retain(
-            |case| selection.keeps(case) && is_part(case),
-            |failure| selection.wants(&failure.benchmark),
-        );
-        let header = stored.header();
-        let is_divisible = !stored.has_loads() && analysis::can_be_divided(header, stored.cases());
-        if stored.runs() == 0 || !is_divisible {
-            return Ok(None);
-        }
-        if let Some(sentence) = &found.taken_for {
-            status::note(sentence);
-        }
-        let mark = |findings: &mut Findings| args.store.mark(findings, [header]);
-        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
-        let counted = (header, stored.runs());
-        session::in_parts(counted, parts, &settings, &args.output.settings(), mark).map(Some)
-    })
+    let is_part = |case: &Case| {
+        let part = operand.part.as_ref();
+        part.is_none_or(|part| part.holds(&case.id()))
+    };
+    let wanted = Wanted {
+        case: &|case| selection.keeps(case) && is_part(case),
+        failure: &|failure| selection.wants(&failure.benchmark),
+    };
+    let of = (&store, found.number);
+    let mut mark = |findings: &mut Findings, header: &Session| args.store.mark(findings, [header]);
+    let output = args.output.settings();
+    let document = large::document(of, &wanted, &settings, &output, &mut mark)?;
+    if let Some(sentence) = found.taken_for.filter(|_| document.is_some()) {
+        status::note(&sentence);
+    }
+    Ok(document)
 }
 
 /// The report of the one load that the loads of all sources are parts of.

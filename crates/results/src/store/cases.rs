@@ -6,8 +6,8 @@
 use super::Store;
 use super::database::{Database, Purpose, given, sql};
 use super::read::{RunReader, from_json};
-use anyhow::Context;
-use speedwell_model::{Case, Failure, Session};
+use anyhow::{Context, bail};
+use speedwell_model::{Case, Failure, Run, Session};
 use std::collections::HashMap;
 
 /// Runs above which a session is not read as a whole: 300 MB.
@@ -115,6 +115,23 @@ impl<'s> SessionByCases<'s> {
         self.at_once = runs;
     }
 
+    /// Parts must agree on the variants that there are.
+    fn check_variants(&self, runs: &[Run]) -> anyhow::Result<()> {
+        let is_known = |run: &Run| {
+            let mut variants = self.header.variants.iter();
+            variants.any(|variant| *variant.name == *run.variant)
+        };
+        match runs.iter().find(|run| !is_known(run)) {
+            None => Ok(()),
+            Some(run) => bail!(
+                "session @{} does not list the variant '{}' of a run of '{}'",
+                self.number,
+                run.variant,
+                run.case.id()
+            ),
+        }
+    }
+
     /// Hands the session out with the runs of some cases, again and again until all cases had their turn.
     ///
     /// # Errors
@@ -137,6 +154,7 @@ impl<'s> SessionByCases<'s> {
             if stored.numbers.len() > 1 {
                 runs.sort_by_key(|run| run.slot);
             }
+            self.check_variants(&runs)?;
             part.runs.append(&mut runs);
             let is_last = at + 1 == self.cases.len();
             if part.runs.len() >= self.at_once || is_last {
@@ -177,4 +195,53 @@ fn cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+    use std::collections::BTreeSet;
+
+    /// Two cases, the second in the store under two orders of its parameters.
+    fn stored() -> (Store, i64, Session) {
+        let mut session = Story::fixed(&["old", "new"], 3)
+            .case("a n=1", |_, run| f64::from(run))
+            .case("b k=2 n=1", |_, run| f64::from(run))
+            .case("b n=1 k=2", |_, run| f64::from(run))
+            .session();
+        for (run, slot) in session.runs.iter_mut().zip(0..) {
+            run.slot = slot;
+        }
+        let mut store = Store::in_memory().unwrap();
+        let number = store.insert(&session).unwrap();
+        (store, number, session)
+    }
+
+    #[test]
+    fn parts_have_whole_cases_and_together_all_runs() {
+        let (store, number, session) = stored();
+        assert_eq!(store.run_count(number).unwrap(), session.runs.len());
+        let mut parts: Vec<Vec<Run>> = Vec::new();
+        let read = store.by_cases(number, |stored| {
+            assert_eq!(stored.runs(), session.runs.len());
+            stored.read_at_once(1);
+            stored.parts(&mut |part| parts.push(part.runs.clone()))
+        });
+        read.unwrap();
+        assert_eq!(parts.len(), 2, "one id is one case");
+        assert_eq!(parts.concat(), session.runs);
+    }
+
+    #[test]
+    fn runs_of_slots_are_those_and_no_others() {
+        let (store, number, session) = stored();
+        let slots = BTreeSet::from([2, 3, 20]);
+        let found = store.runs_of_slots(number, &slots).unwrap();
+        let mut wanted = session.runs;
+        wanted.retain(|run| slots.contains(&run.slot));
+        assert_eq!(found, wanted);
+        let header = store.session_without_runs(number).unwrap();
+        assert!(header.runs.is_empty() && header.metrics == session.metrics);
+    }
 }

@@ -24,6 +24,29 @@ impl Store {
         read.map_err(|error| self.in_words(error))
     }
 
+    /// The session without its runs, of which there may be millions.
+    ///
+    /// # Errors
+    /// As for [`Store::session`].
+    pub fn session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
+        let read = self
+            .database
+            .transaction(Purpose::Reading, |_| self.without_runs(number));
+        read.map_err(|error| self.in_words(error))
+    }
+
+    /// The runs of some slots of a session, in order of execution.
+    ///
+    /// # Errors
+    /// As for [`Store::session`].
+    pub fn runs_of_slots(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+        let read = self.database.transaction(Purpose::Reading, |file| {
+            let session = self.header(number)?;
+            RunReader::new(file, &session).of_slots(number, slots)
+        });
+        read.map_err(|error| self.in_words(error))
+    }
+
     /// The whole session, where a transaction is open.
     pub(super) fn session_at_this_moment(&self, number: i64) -> anyhow::Result<Session> {
         let mut session = self.without_runs(number)?;
@@ -275,6 +298,26 @@ impl<'a> RunReader<'a> {
              WHERE session = $1 AND benchmark_case = $2 AND set_aside IS NULL ORDER BY place, metric"
         );
         self.read([runs, samples], given![session, case])
+    }
+
+    /// The runs of some slots in order of execution.
+    fn of_slots(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+        let runs = sql!(
+            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+                    system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
+                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    machine
+             FROM run LEFT JOIN load USING (session, place)
+             WHERE session = $1 AND slot IN ({{numbers:2}}) AND set_aside IS NULL ORDER BY place"
+        );
+        let samples = sql!(
+            "SELECT place, metric, readings, elapsed_ns, iterations, positions
+             FROM run JOIN sample USING (session, place)
+             WHERE session = $1 AND slot IN ({{numbers:2}}) AND set_aside IS NULL
+             ORDER BY place, metric"
+        );
+        let numbers = serde_json::to_string(slots)?;
+        self.read([runs, samples], given![session, &numbers])
     }
 
     /// Both tables are clustered by session and run, so they are walked side by side, each row once.

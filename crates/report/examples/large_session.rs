@@ -1,18 +1,22 @@
-//! Makes a large session in a results file, as the machines of a fleet would have measured it, and says how long that took:
+//! Makes a large session in a results file, as the machines of a fleet would have measured it, and reports it:
 //!
 //! ```text
-//! cargo run --release -p speedwell-results --example large_session -- results.db 1000 500
+//! cargo run --release -p speedwell-report --example large_session -- make results.db 1000 500
+//! cargo run --release -p speedwell-report --example large_session -- report results.db text
 //! ```
 //!
 //! Here 1,000 cases get 500 runs of each of two variants: a million runs of five samples, in blocks of four. Each block goes
-//! through the lines of a spool and is merged in a transaction of its own. Nothing of it stays in memory.
-//! `scripts/bench-large-session` measures the reports of such a session too.
+//! through the lines of a spool and is merged in a transaction of its own. Nothing of it stays in memory. The report is that
+//! of `speedwell report`, by the same functions. `scripts/bench-large-session` measures both.
 
 use anyhow::{Context, ensure};
+use speedwell_analysis::Settings;
 use speedwell_model::{
     Case, Design, Environment, Metric, Order, Run, Sample, Session, SessionMachine, State,
     Stopping, Surroundings, Usage, Value, Variant,
 };
+use speedwell_report::session::in_parts;
+use speedwell_report::{Output, print};
 use speedwell_results::spool::{Block, lines_of_runs, runs_of_lines};
 use speedwell_results::store::{BlockOrigin, Merged, Store};
 use std::path::Path;
@@ -28,9 +32,33 @@ const SAMPLES: usize = 5;
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [file, cases, runs] = &words[..] else {
-        anyhow::bail!("three words are needed: FILE CASES RUNS_OF_EACH_VARIANT");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["make", file, cases, runs] => make(file, cases, runs),
+        ["report", file, format] => report(file, format),
+        _ => anyhow::bail!("make FILE CASES RUNS_OF_EACH_VARIANT, or report FILE FORMAT"),
+    }
+}
+
+/// Reports session @1 case by case.
+fn report(file: &str, format: &str) -> anyhow::Result<()> {
+    let store = Store::open_to_read(Path::new(file))?;
+    let output = Output {
+        format: Some(format.parse()?),
+        width: Some(120),
+        ..Output::default()
     };
+    let document = store.by_cases(1, |stored| {
+        let header = (stored.header(), stored.runs());
+        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
+        in_parts(header, parts, &Settings::default(), &output, |_| {})
+    })?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    print(&document, &output, &mut out)?;
+    Ok(())
+}
+
+fn make(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
     let cases: u32 = cases.parse().context("the number of cases")?;
     let runs: u32 = runs.parse().context("the number of runs")?;
     ensure!(
@@ -41,7 +69,10 @@ fn main() -> anyhow::Result<()> {
     fill(Path::new(file), cases, runs)?;
     let seconds = begin.elapsed().as_secs_f64();
     let all = f64::from(cases) * f64::from(runs) * VARIANTS.len() as f64;
-    println!("{all} runs in {seconds:.1} s: {:.0} a second", all / seconds);
+    println!(
+        "{all} runs in {seconds:.1} s: {:.0} a second",
+        all / seconds
+    );
     Ok(())
 }
 
