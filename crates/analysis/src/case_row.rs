@@ -4,9 +4,7 @@
 
 use crate::disturbed::Exposure;
 use crate::exact::Counts;
-use crate::paired::{
-    Data, Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past,
-};
+use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
 use crate::policy::Policy;
 use crate::power::Precision;
 use crate::sequential::{End, Outcome};
@@ -87,9 +85,7 @@ pub(super) fn describe(
     notes.extend(old.remark(new, names).filter(|_| !case.apart));
     let disturb_each_other = policy.matching == Matching::Pairs
         && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
-    if disturb_each_other {
-        notes.push(DISTURB_EACH_OTHER.into());
-    }
+    notes.extend(disturb_each_other.then(|| DISTURB_EACH_OTHER.to_owned()));
     let compared = [case.pair.baseline, case.pair.candidate];
     let [baseline, candidate] = case.sides.unwrap_or(compared);
     let (baseline, candidate) = (side(baseline, old), side(candidate, new));
@@ -115,12 +111,10 @@ pub(super) fn describe(
         baseline,
         candidate,
     };
-    let runs = outcome.data.runs();
-    outcome.data = Data::default();
     CaseRow {
         comparison,
+        runs: std::mem::take(&mut outcome.data).runs(),
         outcome,
-        runs,
         precision,
         one_after_the_other,
         disturb_each_other,
