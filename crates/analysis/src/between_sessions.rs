@@ -8,7 +8,8 @@ use crate::circumstances::{self, Difference, facts};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::grid::Grid;
 use crate::policy::Policy;
-use crate::session::{metrics, warnings_of};
+use crate::session::metrics;
+use crate::tally::Tally;
 use crate::{Findings, Settings, validity, warnings};
 use speedwell_model::{Environment, Metric, Program, Session};
 use std::collections::HashSet;
@@ -43,7 +44,8 @@ pub fn compare_sources(
     for (label, session, variant) in sources {
         if !chosen.iter().any(|known| known.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
-            findings.warnings.extend(warnings_of(session, Some(label)));
+            let tally = Tally::of(session);
+            (findings.warnings).extend(tally.warnings(session, Some(label)));
         }
         let taken = choose(label, session, variant.as_deref(), &mut findings.warnings);
         chosen.extend(taken);

@@ -223,7 +223,11 @@ fn percent(share: f64) -> String {
 
 /// The spread of every case in which builds have several runs. Values of zero and below have no logarithm.
 pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSpread> {
-    let grid = Grid::new(session);
+    spreads_of(&Grid::new(session), metrics)
+}
+
+/// The same of runs that are arranged already.
+pub(super) fn spreads_of(grid: &Grid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
     cases
         .flat_map(|case| metrics.iter().filter_map(|metric| spread(case, metric)))

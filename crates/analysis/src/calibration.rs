@@ -10,8 +10,9 @@ use crate::grid::{CaseRuns, Grid, values_of};
 use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
 use crate::policy::Policy;
 use crate::power::Precision;
-use crate::session::{metrics, warnings_of};
+use crate::session::metrics;
 use crate::summary::finite;
+use crate::tally::Tally;
 use crate::{Method, Settings};
 use speedwell_model::{Calibration, Estimate, Metric, Session, median};
 use speedwell_stats::bootstrap;
@@ -39,7 +40,7 @@ struct Alarm {
 pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> CalibrationFindings {
     let grid = Grid::new(session);
     let policy = Policy::new(&session.design, settings);
-    let mut warnings = warnings_of(session, None);
+    let mut warnings = Tally::of(session).warnings(session, None);
     let metric = metrics(session, settings, &mut warnings).into_iter().next();
     let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();

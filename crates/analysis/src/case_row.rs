@@ -39,8 +39,10 @@ pub(super) struct MatchedCase {
 pub(super) struct CaseRow {
     /// The findings of the case.
     pub comparison: CaseComparison,
-    /// What the tests say.
+    /// What the tests say, without the data they looked at: there may be thousands of cases.
     pub outcome: Outcome,
+    /// Runs a side that they looked at.
+    pub runs: usize,
     /// Standard error of the logarithm of the ratio, with the runs it rests on.
     pub precision: Option<Precision>,
     /// Whether the sides were measured one after the other.
@@ -83,9 +85,7 @@ pub(super) fn describe(
     notes.extend(old.remark(new, names).filter(|_| !case.apart));
     let disturb_each_other = policy.matching == Matching::Pairs
         && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
-    if disturb_each_other {
-        notes.push(DISTURB_EACH_OTHER.into());
-    }
+    notes.extend(disturb_each_other.then(|| DISTURB_EACH_OTHER.to_owned()));
     let compared = [case.pair.baseline, case.pair.candidate];
     let [baseline, candidate] = case.sides.unwrap_or(compared);
     let (baseline, candidate) = (side(baseline, old), side(candidate, new));
@@ -113,6 +113,7 @@ pub(super) fn describe(
     };
     CaseRow {
         comparison,
+        runs: std::mem::take(&mut outcome.data).runs(),
         outcome,
         precision,
         one_after_the_other,
@@ -158,7 +159,7 @@ fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
         mean: mean(&values),
         variation: finite(coefficient_of_variation(&values)),
         exposure: exposure.clone(),
-        runs,
+        runs: runs.into(),
     }
 }
 

@@ -74,19 +74,63 @@ pub(super) struct Matched<'r> {
     candidate: String,
     metric: Metric,
     policy: Cow<'r, Policy>,
+    /// Cases that are not described yet.
     cases: Vec<MatchedCase>,
+    /// Those that are, which come before them.
+    rows: Vec<CaseRow>,
     only_baseline: Vec<String>,
     only_candidate: Vec<String>,
 }
 
-/// Judges all comparisons of one report: whatever is shown together is corrected together.
-pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings) -> Vec<Compared> {
+impl Matched<'_> {
+    /// Adds the cases of another part of the same sources.
+    pub fn extend(&mut self, part: Self) {
+        self.cases.extend(part.cases);
+        self.rows.extend(part.rows);
+        self.only_baseline.extend(part.only_baseline);
+        self.only_candidate.extend(part.only_candidate);
+    }
+
+    /// Ids of the cases that are not described yet, in order.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.cases.iter().map(|case| case.id.as_str())
+    }
+
+    /// The names of baseline and candidate.
+    pub fn names(&self) -> [&str; 2] {
+        [&self.baseline, &self.candidate]
+    }
+
+    /// The name of the metric.
+    pub fn metric(&self) -> &str {
+        &self.metric.name
+    }
+
+    /// The figures of described cases.
+    pub fn described(&mut self) -> impl Iterator<Item = &mut CaseComparison> {
+        self.rows.iter_mut().map(|row| &mut row.comparison)
+    }
+}
+
+/// Describes the cases for whose evidence no other case matters, which leaves a fraction of their data in memory: all of
+/// them, unless a sequential test looked at them again and again.
+pub(super) fn describe_single_looks(comparisons: &mut [Matched<'_>], settings: &Settings) {
+    if comparisons
+        .iter()
+        .all(|matched| matched.policy.looks.is_none())
+    {
+        describe_all(comparisons, settings);
+    }
+}
+
+/// Finds the evidence in all cases that are not described yet, and describes them.
+fn describe_all(comparisons: &mut [Matched<'_>], settings: &Settings) {
     let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else {
-        return Vec::new();
+        return;
     };
     let mut decision = SequentialDecision::new(alpha, settings.correction);
     let mut members = Vec::new();
-    for matched in &comparisons {
+    for matched in comparisons.iter() {
         members.extend(matched.cases.iter().map(|case| Member {
             place: decision.enrol(),
             pair: &case.pair,
@@ -96,29 +140,35 @@ pub(super) fn compare_matched(comparisons: Vec<Matched<'_>>, settings: &Settings
     }
     decision.advance(&members);
     let mut outcomes = in_parallel(members, |member| decision.outcome(&member)).into_iter();
-    let mut described: Vec<(Matched<'_>, Vec<CaseRow>)> = Vec::new();
-    for mut matched in comparisons {
+    for matched in comparisons {
         let cases: Vec<_> = matched.cases.drain(..).zip(outcomes.by_ref()).collect();
         let policy = &*matched.policy;
         let names = [matched.baseline.as_str(), matched.candidate.as_str()];
-        let rows = in_parallel(cases, |(case, outcome)| {
+        matched.rows.extend(in_parallel(cases, |(case, outcome)| {
             describe(case, outcome, policy, names)
-        });
-        described.push((matched, rows));
+        }));
     }
+}
+
+/// Judges all comparisons of one report: whatever is shown together is corrected together.
+pub(super) fn compare_matched(
+    mut comparisons: Vec<Matched<'_>>,
+    settings: &Settings,
+) -> Vec<Compared> {
+    describe_all(&mut comparisons, settings);
     let mut family: Vec<FamilyMember<'_>> = Vec::new();
-    for (matched, rows) in &mut described {
+    for matched in &mut comparisons {
         let (policy, better) = (&*matched.policy, matched.metric.better);
-        family.extend(rows.iter_mut().map(|row| FamilyMember {
+        family.extend(matched.rows.iter_mut().map(|row| FamilyMember {
             row,
             policy,
             better,
         }));
     }
     correction::correct(&mut family, settings.correction);
-    described
-        .into_iter()
-        .map(|(matched, rows)| sum_up(matched, rows, settings))
+    let comparisons = comparisons.into_iter();
+    comparisons
+        .map(|matched| sum_up(matched, settings))
         .collect()
 }
 
@@ -134,8 +184,8 @@ pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
     exact::mark_disagreement(&mut findings.comparisons);
 }
 
-fn sum_up(matched: Matched<'_>, rows: Vec<CaseRow>, settings: &Settings) -> Compared {
-    let policy = matched.policy;
+fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
+    let (policy, rows) = (matched.policy, matched.rows);
     Compared {
         left_out: left_out(&rows),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
@@ -181,6 +231,7 @@ pub(super) fn match_cases<'r>(
         metric: metric.clone(),
         policy: policy.of(metric),
         cases: Vec::new(),
+        rows: Vec::new(),
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),
     };
@@ -332,30 +383,46 @@ type Level = (String, String, String);
 /// Fills in the location of every side. Candidates with the same baseline share a level, so that the baseline has one
 /// figure in a case.
 fn locate(comparisons: &mut [Comparison]) {
-    let mut pooled: HashMap<Level, Vec<f64>> = HashMap::new();
-    for comparison in comparisons.iter() {
-        for row in &comparison.rows {
-            let Some(ratio) = ratio(row) else { continue };
-            let level = pooled.entry(level_of(comparison, row)).or_default();
-            if level.is_empty() {
-                level.extend(values(&row.baseline));
-            }
-            level.extend(values(&row.candidate).map(|value| value / ratio));
+    let mut levels: HashMap<Level, Vec<[usize; 2]>> = HashMap::new();
+    for (of, comparison) in comparisons.iter().enumerate() {
+        for (at, row) in comparison.rows.iter().enumerate() {
+            let level = levels.entry(level_of(comparison, row)).or_default();
+            level.push([of, at]);
         }
     }
-    for comparison in comparisons {
-        let centre = centre(comparison.method);
-        for at in 0..comparison.rows.len() {
-            let level = pooled.get(&level_of(comparison, &comparison.rows[at]));
-            let row = &mut comparison.rows[at];
+    for places in levels.into_values() {
+        // One level after the other: together they would hold every run of the session again.
+        let pooled = pooled(comparisons, &places);
+        for [of, at] in places {
+            let centre = centre(comparisons[of].method);
+            let row = &mut comparisons[of].rows[at];
             let own = |side: &Side| centre(&values(side).collect::<Vec<f64>>());
-            row.baseline.location = level.map_or_else(|| own(&row.baseline), |all| centre(all));
+            row.baseline.location = if pooled.is_empty() {
+                own(&row.baseline)
+            } else {
+                centre(&pooled)
+            };
             row.candidate.location = match ratio(row) {
                 Some(ratio) => row.baseline.location * ratio,
                 None => own(&row.candidate),
             };
         }
     }
+}
+
+/// The runs of the baseline of a level, with those of all candidates as they would be if they were the baseline's; nothing
+/// where there are no ratios.
+fn pooled(comparisons: &[Comparison], places: &[[usize; 2]]) -> Vec<f64> {
+    let mut pooled = Vec::new();
+    for &[of, at] in places {
+        let row = &comparisons[of].rows[at];
+        let Some(ratio) = ratio(row) else { continue };
+        if pooled.is_empty() {
+            pooled.extend(values(&row.baseline));
+        }
+        pooled.extend(values(&row.candidate).map(|value| value / ratio));
+    }
+    pooled
 }
 
 /// The estimate's own kind of average: a ratio of means is one of means, all others of typical runs.

@@ -105,7 +105,7 @@ fn remark(comparison: &CaseComparison, outcome: &Outcome, policy: &Policy) -> Op
 fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
-    let runs = outcome.data.runs();
+    let runs = row.runs;
     let reachable = fewest_runs(level, block).max(policy.fewest_runs());
     let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs()) as u32;
     if outcome.end == End::TooFew {

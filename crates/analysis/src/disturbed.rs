@@ -6,6 +6,7 @@
 
 use speedwell_model::{Design, Figure, Rule, Rules, Run, Session, median};
 use speedwell_stats::test::fisher_exact;
+use std::collections::HashSet;
 
 /// From this p value on, sides are disturbed as often as chance allows.
 const UNEQUAL: f64 = 0.05;
@@ -131,31 +132,20 @@ fn is_applied(sides: &[Exposure]) -> bool {
 
 /// The first run of every slot.
 fn first_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
-    let mut slots: Vec<u32> = Vec::new();
-    let is_new = |run: &&&Run| {
-        let is_new = !slots.contains(&run.slot);
-        if is_new {
-            slots.push(run.slot);
-        }
-        is_new
-    };
+    let mut slots: HashSet<u32> = HashSet::new();
+    let is_new = |run: &&&Run| slots.insert(run.slot);
     side.iter().filter(is_new).copied().collect()
 }
 
-/// Whether so many runs of a session were put aside that its machine is too busy; a sentence.
-pub(super) fn too_busy(session: &Session) -> Option<String> {
-    let rejected = session
-        .runs
-        .iter()
-        .filter(|run| run.disturbed.is_some())
-        .count();
-    let share = rejected as f64 / session.runs.len().max(1) as f64;
+/// Whether so many of the runs of a session were put aside that its machine is too busy; a sentence.
+pub(super) fn too_busy(design: &Design, rejected: usize, runs: usize) -> Option<String> {
+    let share = rejected as f64 / runs.max(1) as f64;
     (share > TOO_MANY).then(|| {
         format!(
             "{:.0} % of the runs were disturbed by the rule '{}': the machine is too busy, and what is left may be a \
              selection.",
             100.0 * share,
-            session.design.reject
+            design.reject
         )
     })
 }

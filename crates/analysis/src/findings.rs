@@ -42,7 +42,7 @@ pub struct CaseSummary {
     /// The metric.
     pub metric: Metric,
     /// One value per run, in order of execution.
-    pub runs: Vec<RunValue>,
+    pub runs: Arc<[RunValue]>,
     /// Median with its interval; without interval (low = high = value) below 6 runs.
     pub center: Estimate,
     /// Arithmetic mean.
@@ -127,7 +127,7 @@ impl Comparison {
 #[derive(Debug, Clone)]
 pub struct Side {
     /// One value per run, in order of execution.
-    pub runs: Vec<RunValue>,
+    pub runs: Arc<[RunValue]>,
     /// The figure that belongs to the change: the candidate's is the baseline's times the estimated
     /// ratio. The median of all runs where no ratio exists.
     pub location: f64,

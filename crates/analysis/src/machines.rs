@@ -14,7 +14,7 @@ use speedwell_model::{Estimate, Run, Session, SessionMachine, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::interval::{mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Blocks of a machine below which its scatter is not known well enough for a test of several machines: with 4 blocks on each
 /// of 8 machines such a test has 7.8 % false alarms at a level of 5 %, with more blocks it keeps its level.
@@ -84,28 +84,34 @@ impl AcrossMachines {
     }
 }
 
-/// Says of every row what is known by machine, and takes verdicts back that depend on the machine.
-pub(super) fn add(
+/// The change on every machine, for each of these cases of a session on several machines.
+pub(super) fn effects_of_cases<'c>(
     session: &Session,
     grid: &Grid<'_>,
+    variants: [usize; 2],
+    metric: &str,
+    policy: &Policy,
+    ids: impl Iterator<Item = &'c str>,
+) -> Vec<Vec<MachineEffect>> {
+    let known = grid.cases.iter().map(|case| (case.id.as_str(), case));
+    let by_id: HashMap<&str, &CaseRuns<'_>> = known.collect();
+    let of_case = |id: &str| {
+        let case = by_id.get(id)?;
+        let sides = variants.map(|variant| &case.by_variant[variant][..]);
+        Some(effects(session, case, sides, metric, policy))
+    };
+    ids.map(|id| of_case(id).unwrap_or_default()).collect()
+}
+
+/// Says of every row what is known by machine, and takes verdicts back that depend on the machine. `effects` are those of the
+/// rows of each comparison, as [`effects_of_cases`] gives them.
+pub(super) fn add(
+    effects: Vec<Vec<Vec<MachineEffect>>>,
     policy: &Policy,
     comparisons: &mut [Comparison],
 ) {
-    if session.machines.is_empty() {
-        return;
-    }
-    for comparison in comparisons {
-        let sides = [&comparison.baseline, &comparison.candidate];
-        let [Some(baseline), Some(candidate)] = sides.map(|name| grid.variant(name)) else {
-            continue;
-        };
-        for row in &mut comparison.rows {
-            let id = row.case.id();
-            let Some(case) = grid.cases.iter().find(|case| case.id == id) else {
-                continue;
-            };
-            let sides = [baseline, candidate].map(|variant| &case.by_variant[variant][..]);
-            let mut machines = effects(session, case, sides, &comparison.metric.name, policy);
+    for (comparison, effects) in comparisons.iter_mut().zip(effects) {
+        for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
             if let [only] = &mut machines[..] {
                 // Of one machine the answer is that of the row, which may rest on several looks.
                 only.change = row.change;

@@ -76,7 +76,7 @@ struct Block {
 }
 
 /// What is compared at one moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Data {
     /// Values of the reference.
     pub baseline: Vec<f64>,

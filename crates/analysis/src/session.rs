@@ -1,91 +1,262 @@
 //! The findings of one session: its runs by case and variant, summaries of everything, and the baseline against every
 //! candidate.
 //!
-//! Decides which metrics and pairs of variants are looked at, and which threats to a session are worth a sentence. It
-//! must not know how any of them is judged. Start at [`analyse`].
+//! Decides which metrics and pairs of variants are looked at, and what must be known of all cases together. A session is
+//! read in parts, each with all runs of its cases, and what is kept of a part is a fraction of it; one in memory is a
+//! single part. It must not know how anything is judged. Start at [`analyse`] and [`Gathered::add`].
 
-use crate::builds::{LayoutSpread, layout_spreads};
-use crate::comparison::{Source, compare_matched, conclude, match_cases};
-use crate::disturbed::too_busy;
+use crate::builds::{LayoutSpread, spreads_of};
+use crate::comparison::{
+    Matched, Source, compare_matched, conclude, describe_single_looks, match_cases,
+};
 use crate::grid::Grid;
+use crate::machines::{self, MachineEffect};
 use crate::policy::Policy;
 use crate::summary::summaries;
-use crate::validity::{self, Known};
-use crate::warnings::{counted, list};
-use crate::{Comparison, Findings, Settings, machines, snippet_runs, warnings};
-use speedwell_model::{Metric, Session, Snippet, State, Step};
+use crate::tally::Tally;
+use crate::validity::{self, Checked};
+use crate::warnings::list;
+use crate::{CaseSummary, Comparison, Findings, Settings, snippet, snippet_runs, warnings};
+use speedwell_model::{Case, Metric, Purpose, RunValue, Session, State};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
 
 /// Everything that can be said about one session.
 ///
 /// Verdicts follow the design that was fixed before measuring: looking at a stored session again
 /// gives the answers that were given while it was measured.
 pub fn analyse(session: &Session, settings: &Settings) -> Findings {
-    let grid = Grid::new(session);
-    let policy = Policy::new(&session.design, settings);
-    let mut findings = Findings {
-        failures: session.failures.clone(),
-        warnings: warnings_of(session, None),
-        validity: validity::check(session, &Known::default()),
-        ended_after: matches!(session.state, State::Interrupted | State::Running)
-            .then_some(session.runs.len()),
-        is_too_busy: too_busy(session).is_some(),
-        ..Findings::default()
+    let whole = |visit: &mut dyn FnMut(&Session)| {
+        visit(session);
+        Ok::<(), Infallible>(())
     };
-    let metrics = metrics(session, settings, &mut findings.warnings);
-    findings.summaries = summaries(&grid, &metrics, policy.confidence(), session.design.order);
-    let shared = shared_notes(session);
-    for summary in &mut findings.summaries {
-        (summary.notes).retain(|note| !shared.contains(&note.as_str()));
+    match analyse_in_parts(session, settings, whole) {
+        Ok(findings) => findings,
+        Err(never) => match never {},
     }
-    let spreads = layout_spreads(session, &metrics);
-    findings.layout.clone_from(&spreads);
-    if grid.variants.len() == 1 {
-        for summary in &mut findings.summaries {
-            let id = summary.case.id();
-            summary
-                .notes
-                .extend(sentence_of(&spreads, &id, &summary.metric));
-        }
-    }
-    let Some(baseline) = baseline(session, &grid, settings, &mut findings.warnings) else {
-        return findings;
-    };
-    if grid.variants.len() > 1 {
-        let warnings = &mut findings.warnings;
-        warnings::add(warnings, warnings::of_order(session.design.order));
-        warnings::add(warnings, warnings::of_method(settings, &policy));
-        warnings::add(warnings, warnings::of_plan(&session.design, settings));
-    }
-    let source = |variant: usize| Source {
-        name: &grid.variants[variant],
-        cases: &grid.cases,
-        variant,
-    };
-    let mut matched = Vec::new();
-    for metric in metrics {
-        for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
-            let (baseline, candidate) = (source(baseline), source(candidate));
-            matched.push(match_cases(&baseline, &candidate, metric, &policy, false));
-        }
-    }
-    let mut compared = compare_matched(matched, settings);
-    for found in &mut compared {
-        snippet_runs::mark_folded(session, &mut found.comparison);
-        let Comparison { metric, rows, .. } = &mut found.comparison;
-        for row in rows {
-            row.notes
-                .extend(sentence_of(&spreads, &row.case.id(), metric));
-        }
-    }
-    conclude(compared, &mut findings);
-    machines::add(session, &grid, &policy, &mut findings.comparisons);
-    findings
 }
 
-/// What is known of the layout of a case.
-fn sentence_of(spreads: &[LayoutSpread], case: &str, metric: &Metric) -> Option<String> {
-    let is_own = |known: &&LayoutSpread| known.case == case && known.metric == metric.name;
-    spreads.iter().find(is_own).map(LayoutSpread::sentence)
+/// The same for a session whose runs need not be in memory together. `header` is the session, with or without runs; `parts`
+/// hands out the same with some of the runs at a time: all runs of a case in one part, and cases in the order in which they
+/// first appear. It is asked once, and a second time where runs seem to be copies of others. See [`can_be_divided`].
+///
+/// # Errors
+/// Those of `parts`.
+pub fn analyse_in_parts<E>(
+    header: &Session,
+    settings: &Settings,
+    parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
+) -> Result<Findings, E> {
+    let policy = Policy::new(&header.design, settings);
+    let mut gathered = Gathered::new(header, settings, &policy);
+    parts(&mut |part| gathered.add(part))?;
+    let repeated = gathered.checked.repeated();
+    if !repeated.is_empty() {
+        parts(&mut |part| gathered.checked.look_again(part, &repeated))?;
+    }
+    Ok(gathered.findings())
+}
+
+/// Whether all that is reported of a session follows from its cases one by one, and from few figures of each. Experiments,
+/// loads, snippets, searches and files of others are looked at as a whole. No run is looked at.
+pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
+    let design = &header.design;
+    let is_usual = design.experiment.is_none()
+        && design.steady.is_none()
+        && !matches!(design.purpose, Purpose::Bisect | Purpose::Confirm);
+    is_usual
+        && !header.variants.is_empty()
+        && !validity::needs_all_cells(header)
+        && !cases.into_iter().all(snippet::is_snippet)
+}
+
+/// What is kept of the parts of a session.
+struct Gathered<'a> {
+    session: &'a Session,
+    settings: &'a Settings,
+    policy: &'a Policy,
+    metrics: Vec<&'a Metric>,
+    /// What is to be said of the metrics that were asked for.
+    on_metrics: Vec<String>,
+    variants: Vec<Arc<str>>,
+    tally: Tally,
+    checked: Checked,
+    summaries: Vec<CaseSummary>,
+    spreads: Vec<LayoutSpread>,
+    /// Sides of cases that were probably removed by their compiler.
+    folded: Vec<(Arc<Case>, Arc<str>)>,
+    /// Every metric with every candidate.
+    matched: Vec<Matched<'a>>,
+    /// The change on every machine, for the cases of each of these.
+    effects: Vec<Vec<Vec<MachineEffect>>>,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(session: &'a Session, settings: &'a Settings, policy: &'a Policy) -> Gathered<'a> {
+        let mut on_metrics = Vec::new();
+        Gathered {
+            session,
+            settings,
+            policy,
+            metrics: metrics(session, settings, &mut on_metrics),
+            on_metrics,
+            variants: Vec::new(),
+            tally: Tally::default(),
+            checked: Checked::default(),
+            summaries: Vec::new(),
+            spreads: Vec::new(),
+            folded: Vec::new(),
+            matched: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Adds a part.
+    fn add(&mut self, part: &Session) {
+        let grid = Grid::new(part);
+        let order = self.session.design.order;
+        self.tally.add(part);
+        self.checked.add(part);
+        let found = summaries(&grid, &self.metrics, self.policy.confidence(), order);
+        self.spreads.extend(spreads_of(&grid, &self.metrics));
+        self.folded.extend(snippet_runs::folded_sides(part));
+        if let Some(baseline) = baseline(self.session, &grid.variants, self.settings) {
+            let mut matched = self.match_part(&grid, baseline);
+            describe_single_looks(&mut matched, self.settings);
+            share_runs(&found, &mut matched);
+            if self.matched.is_empty() {
+                self.matched = matched;
+            } else {
+                let all = self.matched.iter_mut().zip(matched);
+                all.for_each(|(all, part)| all.extend(part));
+            }
+        }
+        self.summaries.extend(found);
+        self.variants = grid.variants;
+    }
+
+    /// The cases of a part: every metric with every candidate. The changes on single machines are found on the way.
+    fn match_part(&mut self, grid: &Grid<'_>, baseline: usize) -> Vec<Matched<'a>> {
+        let source = |variant: usize| Source {
+            name: &grid.variants[variant],
+            cases: &grid.cases,
+            variant,
+        };
+        let mut matched = Vec::new();
+        for metric in &self.metrics {
+            for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
+                let sides = [baseline, candidate];
+                let [old, new] = sides.map(source);
+                let cases = match_cases(&old, &new, metric, self.policy, false);
+                if !self.session.machines.is_empty() {
+                    let (name, ids) = (&metric.name, cases.ids());
+                    let found = machines::effects_of_cases(
+                        self.session,
+                        grid,
+                        sides,
+                        name,
+                        self.policy,
+                        ids,
+                    );
+                    if self.effects.len() <= matched.len() {
+                        self.effects.push(Vec::new());
+                    }
+                    self.effects[matched.len()].extend(found);
+                }
+                matched.push(cases);
+            }
+        }
+        matched
+    }
+
+    /// Everything that was found.
+    fn findings(self) -> Findings {
+        let (session, settings) = (self.session, self.settings);
+        let mut findings = Findings {
+            failures: session.failures.clone(),
+            warnings: self.tally.warnings(session, None),
+            ended_after: matches!(session.state, State::Interrupted | State::Running)
+                .then_some(self.tally.runs),
+            is_too_busy: self.tally.too_busy(session).is_some(),
+            validity: self.checked.findings(),
+            summaries: self.summaries,
+            ..Findings::default()
+        };
+        findings.warnings.extend(self.on_metrics);
+        for summary in &mut findings.summaries {
+            (summary.notes).retain(|note| !self.tally.is_shared(note, session));
+        }
+        let sentences = sentences(&self.spreads);
+        let on_layout = |case: &Case, metric: &Metric| {
+            let id = case.id();
+            sentences.get(&(&*id, &*metric.name)).cloned()
+        };
+        if self.variants.len() == 1 {
+            for summary in &mut findings.summaries {
+                let sentence = on_layout(&summary.case, &summary.metric);
+                summary.notes.extend(sentence);
+            }
+        }
+        let warnings = &mut findings.warnings;
+        warnings.extend(on_baseline(session, &self.variants, settings));
+        if self.variants.len() > 1 {
+            warnings::add(warnings, warnings::of_order(session.design.order));
+            warnings::add(warnings, warnings::of_method(settings, self.policy));
+            warnings::add(warnings, warnings::of_plan(&session.design, settings));
+        }
+        let mut compared = compare_matched(self.matched, settings);
+        for found in &mut compared {
+            snippet_runs::mark_folded(&self.folded, &mut found.comparison);
+            let Comparison { metric, rows, .. } = &mut found.comparison;
+            for row in rows {
+                row.notes.extend(on_layout(&row.case, metric));
+            }
+        }
+        conclude(compared, &mut findings);
+        machines::add(self.effects, self.policy, &mut findings.comparisons);
+        findings.layout = self.spreads;
+        findings
+    }
+}
+
+/// A case, a variant and a metric.
+type SeriesName = (String, String, String);
+
+/// Rows and summaries of the same runs hold them once.
+fn share_runs(summaries: &[CaseSummary], matched: &mut [Matched<'_>]) {
+    let named = summaries.iter().map(|summary| {
+        let name = (
+            summary.case.id(),
+            summary.variant.to_string(),
+            summary.metric.name.clone(),
+        );
+        (name, summary.runs.clone())
+    });
+    let known: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
+    for matched in matched {
+        let names = matched.names().map(str::to_owned);
+        let metric = matched.metric().to_owned();
+        for row in matched.described() {
+            let sides = [&mut row.baseline, &mut row.candidate];
+            for (side, name) in sides.into_iter().zip(&names) {
+                let name = (row.case.id(), name.clone(), metric.clone());
+                if let Some(runs) = known.get(&name).filter(|runs| **runs == side.runs) {
+                    side.runs = runs.clone();
+                }
+            }
+        }
+    }
+}
+
+/// What is known of the layout of every case, by its id and the metric.
+fn sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
+    let mut sentences = HashMap::new();
+    for known in spreads {
+        let name = (known.case.as_str(), known.metric.as_str());
+        sentences.entry(name).or_insert_with(|| known.sentence());
+    }
+    sentences
 }
 
 /// The metrics to look at: those requested, or the primary one.
@@ -113,97 +284,25 @@ pub(super) fn metrics<'s>(
     found
 }
 
+/// The variant that is the reference, if somebody named one, or the design does.
+fn wanted<'s>(session: &'s Session, settings: &'s Settings) -> &'s str {
+    let asked = settings.baseline.as_deref();
+    asked.unwrap_or(&session.design.baseline)
+}
+
 /// The place of the reference; `None` when there are no variants at all.
-fn baseline(
-    session: &Session,
-    grid: &Grid<'_>,
-    settings: &Settings,
-    warnings: &mut Vec<String>,
-) -> Option<usize> {
-    let wanted = settings
-        .baseline
-        .as_deref()
-        .unwrap_or(&session.design.baseline);
-    let found = grid.variant(wanted);
-    if found.is_none() && grid.variants.len() > 1 {
-        let first = &grid.variants[0];
-        warnings.push(format!(
-            "There is no variant '{wanted}'; '{first}' is the baseline."
-        ));
-    }
-    found.or((!grid.variants.is_empty()).then_some(0))
+fn baseline(session: &Session, variants: &[Arc<str>], settings: &Settings) -> Option<usize> {
+    let wanted = wanted(session, settings);
+    let found = variants.iter().position(|name| **name == *wanted);
+    found.or((!variants.is_empty()).then_some(0))
 }
 
-/// Share of failed runs from which what is left may be a selection.
-const MANY_FAILURES: f64 = 0.05;
-
-/// Threats to the figures of a session; `label` names it where there are several.
-pub(super) fn warnings_of(session: &Session, label: Option<&str>) -> Vec<String> {
-    let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
-    let mut warnings = Vec::new();
-    match session.state {
-        State::Interrupted => {
-            let done = counted(session.runs.len(), "run", "runs");
-            warnings.push(format!("{name} was interrupted after {done}."));
-        }
-        State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
-        State::Complete | State::Imported => {}
-    }
-    warnings.extend(on_failures(session, &name));
-    warnings.extend(too_busy(session));
-    warnings.extend(shared_notes(session).into_iter().map(String::from));
-    warnings.extend(snippet_runs::folded(session));
-    let environment = &session.environment;
-    if environment
-        .governors
-        .iter()
-        .any(|governor| governor != "performance")
-    {
-        let governors = list(environment.governors.iter().map(String::as_str));
-        warnings.push(format!(
-            "{name} ran while the processor may change its clock ({governors})."
-        ));
-    }
-    if environment.aslr == Some(false) {
-        warnings.push(format!(
-            "{name} ran with a fixed memory layout, which favours one variant by chance."
-        ));
-    }
-    warnings
-}
-
-/// What is true of every run and therefore said once. An importer has told it already.
-fn shared_notes(session: &Session) -> Vec<&str> {
-    let Some((first, others)) = session.runs.split_first() else {
-        return Vec::new();
-    };
-    let mut notes: Vec<&str> = Vec::new();
-    if session.state != State::Imported && !others.is_empty() {
-        notes.extend(first.notes.iter().map(String::as_str));
-    }
-    // What is true of a snippet is said with its name.
-    notes.retain(|note| *note != Snippet::FOLDED);
-    notes.retain(|note| {
-        others
-            .iter()
-            .all(|run| run.notes.iter().any(|other| other == note))
-    });
-    notes
-}
-
-fn on_failures(session: &Session, name: &str) -> Option<String> {
-    let is_lost_run = |f: &&speedwell_model::Failure| f.step == Step::Run && !f.cause.is_skip();
-    let failed = session.failures.iter().filter(is_lost_run).count();
-    let all = session.runs.len() + failed;
-    if failed == 0 || (failed as f64) < MANY_FAILURES * all as f64 {
+/// That another variant is the reference than was asked for.
+fn on_baseline(session: &Session, variants: &[Arc<str>], settings: &Settings) -> Option<String> {
+    let wanted = wanted(session, settings);
+    let [first, _, ..] = variants else {
         return None;
-    }
-    let share = 100.0 * failed as f64 / all as f64;
-    let runs = counted(all, "run", "runs");
-    if failed == all {
-        return Some(format!("{name}: {failed} of {runs} failed."));
-    }
-    Some(format!(
-        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a selection."
-    ))
+    };
+    let is_known = variants.iter().any(|name| **name == *wanted);
+    (!is_known).then(|| format!("There is no variant '{wanted}'; '{first}' is the baseline."))
 }

@@ -60,8 +60,12 @@ pub struct SnippetLevels {
 
 /// Whether all runs of a session are those of snippets.
 pub fn has_only_snippets(session: &Session) -> bool {
-    let is_snippet = |run: &Run| run.case.benchmark.starts_with("eval/");
-    !session.runs.is_empty() && session.runs.iter().all(is_snippet)
+    !session.runs.is_empty() && session.runs.iter().all(|run| is_snippet(&run.case))
+}
+
+/// Whether a case is a snippet.
+pub(crate) fn is_snippet(case: &Case) -> bool {
+    case.benchmark.starts_with("eval/")
 }
 
 /// The figures of every snippet and number of workers, in the order typed.

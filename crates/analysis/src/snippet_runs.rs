@@ -13,13 +13,37 @@ pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
+/// A snippet that its compiler has probably removed, at one number of workers.
+#[derive(Debug)]
+pub(super) struct FoldedGroup {
+    label: String,
+    /// The place of its variant, and the first slot: blocks are shuffled, and the first snippet typed is the baseline.
+    order: (Option<usize>, u32),
+}
+
+/// Those of a part of a session.
+pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
+    let is_marked = |run: &Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
+    if !part.runs.iter().any(is_marked) {
+        return Vec::new();
+    }
+    let groups = groups(part).into_iter();
+    let own = groups.filter(|(.., runs)| is_folded(runs.iter().copied()));
+    own.map(|(label, _, runs)| FoldedGroup {
+        label,
+        order: (
+            place(part, &runs[0].variant),
+            runs.iter().map(|run| run.slot).min().unwrap_or_default(),
+        ),
+    })
+    .collect()
+}
+
 /// A sentence that names the snippets that the compiler has probably removed, if there are any.
-pub(super) fn folded(session: &Session) -> Option<String> {
-    let groups = ordered(session);
-    let own = groups
-        .iter()
-        .filter(|(.., runs)| is_folded(runs.iter().copied()));
-    let mut labels: Vec<&str> = own.map(|(label, ..)| label.as_str()).collect();
+pub(super) fn folded(groups: &[FoldedGroup]) -> Option<String> {
+    let mut groups: Vec<&FoldedGroup> = groups.iter().collect();
+    groups.sort_by_key(|group| group.order);
+    let mut labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
     labels.dedup();
     let many = if labels.len() > 1 {
         "iterations of these take"
@@ -35,15 +59,31 @@ pub(super) fn folded(session: &Session) -> Option<String> {
     })
 }
 
+/// The cases and variants of a part that were probably removed by their compiler.
+pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
+    let is_marked = |run: &&Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
+    let mut found: Vec<(Arc<Case>, Arc<str>)> = Vec::new();
+    for run in part.runs.iter().filter(is_marked) {
+        let is_same = |other: &Run| other.variant == run.variant && other.case == run.case;
+        let is_known =
+            |(case, variant): &(Arc<Case>, Arc<str>)| *variant == run.variant && *case == run.case;
+        if !found.iter().any(is_known) && is_folded(part.runs.iter().filter(|run| is_same(run))) {
+            found.push((run.case.clone(), run.variant.clone()));
+        }
+    }
+    found
+}
+
 /// Says so of every row of a comparison in which one side was probably removed by its compiler.
-pub(super) fn mark_folded(session: &Session, comparison: &mut Comparison) {
+pub(super) fn mark_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Comparison) {
+    if folded.is_empty() {
+        return;
+    }
     for row in &mut comparison.rows {
         let of_side = |side: &&str| {
-            let own = session
-                .runs
-                .iter()
-                .filter(|run| *run.variant == **side && run.case == row.case);
-            is_folded(own)
+            let is_it =
+                |(case, variant): &(Arc<Case>, Arc<str>)| **variant == **side && *case == row.case;
+            folded.iter().any(is_it)
         };
         let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
         let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
@@ -61,10 +101,14 @@ pub(super) type Group<'a> = (String, Arc<Case>, Vec<&'a Run>);
 
 pub(super) fn ordered(session: &Session) -> Vec<Group<'_>> {
     let mut groups = groups(session);
-    let place = |name: &str| session.variants.iter().position(|one| one.name == name);
     // Blocks are shuffled, and the first snippet typed is the baseline.
-    groups.sort_by_key(|(.., runs)| place(&runs[0].variant));
+    groups.sort_by_key(|(.., runs)| place(session, &runs[0].variant));
     groups
+}
+
+/// The place of a variant among those of its session.
+fn place(session: &Session, variant: &str) -> Option<usize> {
+    session.variants.iter().position(|one| one.name == variant)
 }
 
 /// ` size=10`: the parameters of the snippet's text, which tell cases of one snippet apart.

@@ -68,7 +68,7 @@ fn summarise(
         exposure: Exposure::default(),
         outliers: outliers(&values),
         notes: Vec::new(),
-        runs,
+        runs: runs.into(),
     };
     let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
     let lost = all.iter().filter(reported).count() - summary.runs.len();

@@ -8,7 +8,7 @@
 use crate::table::{Columns, Name, Row, number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
-use speedwell_model::{Better, Case, Metric, RunValue, Value};
+use speedwell_model::{Better, Case, Metric, Value};
 use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
@@ -262,18 +262,6 @@ pub fn parameters(case: &Case) -> Json {
         (name.clone(), value)
     };
     Json::Object(case.values.iter().map(pair).collect::<Map<_, _>>())
-}
-
-/// The value of each run, in order of execution.
-pub fn values(runs: &[RunValue]) -> Vec<Json> {
-    runs.iter()
-        .map(|run| number(run.value).unwrap_or(Json::Null))
-        .collect()
-}
-
-/// The position of each run in the order of execution of its session.
-pub fn slots(runs: &[RunValue]) -> Vec<u32> {
-    runs.iter().map(|run| run.slot).collect()
 }
 
 #[cfg(test)]

@@ -14,27 +14,39 @@ use speedwell_model::{
 /// Circumstances of `findings`, which come from these sessions; each has the name by which the user
 /// calls it, where there are several. For machines member `sources`.
 pub fn circumstances(sources: &[(Option<&str>, &Session)], findings: &Findings) -> Document {
+    let sources = sources.iter();
+    let counted: Vec<_> = sources
+        .map(|(name, session)| (*name, *session, session.runs.len()))
+        .collect();
+    circumstances_of(&counted, findings)
+}
+
+/// The same for sessions whose runs need not be in memory: their number is told.
+pub(crate) fn circumstances_of(
+    sources: &[(Option<&str>, &Session, usize)],
+    findings: &Findings,
+) -> Document {
     let mut document = Document::new("circumstances");
     let analysis = findings
         .comparisons
         .first()
         .map(|c| of_comparison(c, findings));
     let mut blocks: Vec<Block> = analysis.into_iter().map(Block::Facts).collect();
-    for (name, session) in sources {
+    for (name, session, runs) in sources {
         if let Some(name) = name {
             blocks.push(Block::Heading {
                 level: 3,
                 text: (*name).to_owned(),
             });
         }
-        blocks.push(Block::Facts(of_session(session)));
+        blocks.push(Block::Facts(of_session(session, *runs)));
     }
     document.push(Block::Appendix {
         title: "How it was measured".into(),
         instead: None,
         blocks,
     });
-    for (name, session) in sources {
+    for (name, session, _) in sources {
         document.append(environment(&session.environment, *name));
     }
     document.attach("sources", sources.iter().map(data).collect());
@@ -64,7 +76,7 @@ fn of_comparison(comparison: &Comparison, findings: &Findings) -> Vec<Fact> {
 }
 
 /// How one session was measured.
-fn of_session(session: &Session) -> Vec<Fact> {
+fn of_session(session: &Session, done: usize) -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(
         session
@@ -88,7 +100,7 @@ fn of_session(session: &Session) -> Vec<Fact> {
     }
     facts.extend(session.variants.iter().filter_map(variant));
     facts.extend(of_design(&session.design));
-    facts.push(fact("runs", runs(session)));
+    facts.push(fact("runs", runs(session, done)));
     let speedwell = session.environment.speedwell.as_deref();
     facts.extend(speedwell.map(|version| fact("measured by", format!("Speedwell {version}"))));
     facts
@@ -182,13 +194,13 @@ fn stopping(stopping: &Stopping) -> String {
     }
 }
 
-fn runs(session: &Session) -> String {
+fn runs(session: &Session, done: usize) -> String {
     let failed = session
         .failures
         .iter()
         .filter(|f| !f.cause.is_skip())
         .count();
-    let mut words = spell(session.runs.len() as f64, 0);
+    let mut words = spell(done as f64, 0);
     if failed > 0 {
         words.push_str(&format!(", and {} failed", spell(failed as f64, 0)));
     }
@@ -196,7 +208,7 @@ fn runs(session: &Session) -> String {
 }
 
 /// The model's own form is the contract; it has no value that JSON lacks.
-fn data((name, session): &(Option<&str>, &Session)) -> Value {
+fn data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
         "session": session.id,

@@ -219,7 +219,8 @@ mod tests {
                 slot: 0,
                 block: 0,
                 value,
-            }],
+            }]
+            .into(),
             center: Estimate {
                 value,
                 low: value,

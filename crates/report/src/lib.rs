@@ -93,7 +93,7 @@ pub use validity::validity;
 pub use warmup::warmup;
 pub use watch::{WatchLine, WatchLines};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use speedwell_analysis::Findings;
 
 /// The report of `findings`: the comparison, or the summary where there is nothing to compare, with
@@ -124,8 +124,27 @@ pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document
     }
     document.append(failures(&findings.failures, output.verbosity));
     document.push_charts(charts::of_findings(findings, output.chart, output.unit)?);
-    document.extend(gallery::gallery(findings, output));
+    match runs_of(findings) {
+        ..=MOST_DRAWN_RUNS => document.extend(gallery::gallery(findings, output)),
+        runs => ensure!(
+            !output.wants_page(),
+            "a page draws every run of a report, and {runs} are more than a browser can hold (at most {MOST_DRAWN_RUNS})\n\
+             hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
+        ),
+    }
     Ok(document)
+}
+
+/// Runs up to which each of them is drawn, on pages and in the charts that stand beside tables unasked.
+pub(crate) const MOST_DRAWN_RUNS: usize = 200_000;
+
+/// Runs in the summaries of `findings`.
+pub(crate) fn runs_of(findings: &Findings) -> usize {
+    findings
+        .summaries
+        .iter()
+        .map(|summary| summary.runs.len())
+        .sum()
 }
 
 fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {

@@ -47,6 +47,12 @@ pub enum Verbosity {
 }
 
 impl Output {
+    /// Whether a page is among what is to be written.
+    pub(crate) fn wants_page(&self) -> bool {
+        let is_page = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "html");
+        self.format == Some(Format::Html) || self.files.iter().any(is_page)
+    }
+
     /// The document with its tables sorted as requested; tables without that column stay as they are.
     fn sorted<'d>(&self, document: &'d Document) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {

@@ -13,6 +13,9 @@ use speedwell_model::{Purpose, Session, Stopping};
 use speedwell_results::formats;
 use speedwell_suite::experiment::Experiment;
 
+#[cfg(test)]
+mod by_cases_tests;
+
 /// Which parameter study is wanted, if any.
 #[derive(Debug, Clone, Default)]
 pub struct StudyChoice {
@@ -51,6 +54,27 @@ pub fn whole(
         document_of(session, &findings, study, settings, output)?
     };
     document.append(crate::circumstances(&[(name, session)], &findings));
+    Ok(document)
+}
+
+/// The same for a session whose runs need not be in memory together: `header` is the session without them, `runs` their
+/// number, `parts` hands them out as [`analysis::analyse_in_parts`] wants them. Of such a session there are no studies.
+///
+/// # Errors
+/// Metrics that it does not have, a chart or unit that does not fit, and those of `parts`.
+pub fn in_parts(
+    (header, runs): (&Session, usize),
+    parts: impl Fn(&mut dyn FnMut(&Session)) -> anyhow::Result<()>,
+    settings: &Settings,
+    output: &Output,
+    mark: impl FnOnce(&mut Findings),
+) -> anyhow::Result<Document> {
+    let settings = &widened(settings, header);
+    let mut findings = analysis::analyse_in_parts(header, settings, parts)?;
+    mark(&mut findings);
+    let mut document = crate::findings(&findings, output)?;
+    let sources = [(None, header, runs)];
+    document.append(crate::circumstances::circumstances_of(&sources, &findings));
     Ok(document)
 }
 

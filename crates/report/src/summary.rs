@@ -3,16 +3,16 @@
 //! Where there is a single case with several metrics (a load test, a one-liner), the metrics are the
 //! rows of one table. Start at [`summary`]; a row is prepared by [`prepare`].
 
-use crate::case_labels::{
-    CaseLabels, Line as LabelLine, add_case_columns, labelled_rows, slots, values,
-};
+use crate::case_labels::{CaseLabels, Line as LabelLine, add_case_columns, labelled_rows};
 use crate::document::{Block, Document};
 use crate::figure::{
     Uncertainty, count, direction, in_unit, share, spell, spell_signed, uncertainty_of,
     uncertainty_of_median,
 };
 use crate::output::{Output, Verbosity};
-use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, Table, take_common};
+use crate::table::{
+    Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, RunList, Table, take_common,
+};
 use crate::unit::{Scale, UnitChoice, in_base_units};
 use speedwell_analysis::CaseSummary;
 use speedwell_model::{Better, Estimate, Figure as Recorded, Metric};
@@ -190,8 +190,8 @@ fn columns<'a>(names: &str, verbosity: Verbosity) -> Columns<Line<'a>> {
         columns.add_figure(key, move |line| figure(line.summary));
     }
     columns.add_value("notes", |line| line.summary.notes.join(" "));
-    columns.add_value("values", |line| values(&line.summary.runs));
-    columns.add_value("slots", |line| slots(&line.summary.runs));
+    columns.add_runs("values", |line| RunList::Values(line.summary.runs.clone()));
+    columns.add_runs("slots", |line| RunList::Slots(line.summary.runs.clone()));
     columns
 }
 

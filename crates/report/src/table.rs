@@ -5,8 +5,10 @@
 //! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
 
 use serde_json::Value;
+use speedwell_model::RunValue;
 use speedwell_plot::ForestRow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A table.
 #[derive(Debug, Clone, Default)]
@@ -128,12 +130,36 @@ pub struct Cell {
     pub short: Option<String>,
     /// For machines: every digit; `None` is "not known".
     pub value: Option<Value>,
+    /// For machines too, in place of a value: figures of runs, of which there may be millions.
+    pub runs: Option<RunList>,
     /// How the text stands out.
     pub emphasis: Emphasis,
     /// What a column of drawings shows here.
     pub drawn: Option<Box<ForestRow>>,
     /// Where it leads on a page of a server; other pages have no such addresses.
     pub link: Option<String>,
+}
+
+/// Figures of runs in order of execution, which become a list of numbers only while they are written down.
+#[derive(Debug, Clone)]
+pub enum RunList {
+    /// The value of each.
+    Values(Arc<[RunValue]>),
+    /// The position of each in the order of execution of its session.
+    Slots(Arc<[RunValue]>),
+}
+
+impl RunList {
+    /// The list.
+    pub fn to_json(&self) -> Value {
+        match self {
+            RunList::Values(runs) => runs
+                .iter()
+                .map(|run| number(run.value).unwrap_or(Value::Null))
+                .collect(),
+            RunList::Slots(runs) => runs.iter().map(|run| Value::from(run.slot)).collect(),
+        }
+    }
 }
 
 impl Cell {
@@ -415,6 +441,14 @@ impl<T> Columns<T> {
         value: impl Fn(&T) -> V + 'static,
     ) {
         self.add_known(key, move |item| Some(value(item).into()));
+    }
+
+    /// Figures of runs, for machines alone.
+    pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
+        self.add(Column::machine(key), move |item| Cell {
+            runs: Some(runs(item)),
+            ..Cell::default()
+        });
     }
 
     /// A value for machines alone, if it is known.

@@ -16,6 +16,7 @@ mod fleet;
 mod history;
 mod import;
 mod iterations;
+mod large;
 mod load;
 mod new;
 mod operand;

@@ -1,15 +1,19 @@
 //! `speedwell report`: stored or exported results as tables, studies, charts, data.
 
+use super::large::{self, Wanted};
+use super::operand::Operand;
 use super::options::{
     ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
-use super::{Status, operand, source};
+use super::{Status, operand, source, status};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{self as analysis, Findings};
 use speedwell_harness::Trial;
-use speedwell_model::Session;
+use speedwell_harness::discover::Selection;
+use speedwell_measure::reference;
+use speedwell_model::{Case, Session};
 use speedwell_report::{Document, session};
 use speedwell_results::formats::{self, node_csv::Layout};
 use std::io::Write;
@@ -62,6 +66,10 @@ enum Export {
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let operands = operand::parse_all(&args.sources)?;
+    if let Some(document) = of_large_session(&args, &operands, &selection)? {
+        args.output.print(&document)?;
+        return Ok(Status::DONE);
+    }
     let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
     if args.merge {
         return merged(&args, &sources);
@@ -89,6 +97,50 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         args.output.print(&document)?;
     }
     Ok(Status::DONE)
+}
+
+/// The report of a stored session that is too large to be read as a whole, if that is what was asked for, and if it can be
+/// read case by case.
+fn of_large_session(
+    args: &ReportArgs,
+    operands: &[Operand],
+    selection: &Selection,
+) -> anyhow::Result<Option<Document>> {
+    let [operand] = operands else { return Ok(None) };
+    let [place] = &operand.places[..] else {
+        return Ok(None);
+    };
+    let is_about_runs = args.export.is_none() && !args.merge && args.study.x_axis.is_none();
+    if !is_about_runs || operand.variant.is_some() || !place.starts_with('@') {
+        return Ok(None);
+    }
+    // What is wrong with the operand is said by those who read it as a whole.
+    let Ok(store) = args.store.open_to_read() else {
+        return Ok(None);
+    };
+    let Ok(found) = reference::find(&store, place) else {
+        return Ok(None);
+    };
+    let baseline = args.variants.baseline.as_deref();
+    let settings = args
+        .comparison
+        .settings(&args.selection.metric.names, baseline);
+    let is_part = |case: &Case| {
+        let part = operand.part.as_ref();
+        part.is_none_or(|part| part.holds(&case.id()))
+    };
+    let wanted = Wanted {
+        case: &|case| selection.keeps(case) && is_part(case),
+        failure: &|failure| selection.wants(&failure.benchmark),
+    };
+    let of = (&store, found.number);
+    let mut mark = |findings: &mut Findings, header: &Session| args.store.mark(findings, [header]);
+    let output = args.output.settings();
+    let document = large::document(of, &wanted, &settings, &output, &mut mark)?;
+    if let Some(sentence) = found.taken_for.filter(|_| document.is_some()) {
+        status::note(&sentence);
+    }
+    Ok(document)
 }
 
 /// The report of the one load that the loads of all sources are parts of.

@@ -5,7 +5,7 @@
 //! that may have been rounded. Start at [`Cells`].
 
 use crate::Comparison;
-use crate::grid::Grid;
+use crate::grid::{Grid, distinct};
 use crate::validity::finding::{Check, Finding, Level, of_runs};
 use crate::validity::rounding::{Figure, step_of};
 use speedwell_model::{Case, Run, Session, State, Value, median};
@@ -23,6 +23,9 @@ const BANDWIDTH: &str = "bytes_per_second";
 
 /// Bytes of an answer, where a generator counted them.
 const BYTES: &str = "bytes_per_response";
+
+/// Metrics of HTTP loads that are held against those of other cases.
+pub(super) const LOADS: [&str; 3] = [LATENCY, BANDWIDTH, BYTES];
 
 /// A run of which more than this is beginning and end says nothing of the connections in use.
 const MOST_EDGES: f64 = 0.1;
@@ -170,17 +173,19 @@ impl<'s> Cells<'s> {
         });
     }
 
-    /// Leaves out the parameters that all cases share.
     fn name_cases(&mut self) {
+        self.names = short_names(&self.first_cases());
+    }
+
+    /// The load generators that are known.
+    pub fn generators(&self) -> Vec<String> {
+        distinct((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
+    }
+
+    /// The case of each cell, by its first run.
+    pub fn first_cases(&self) -> Vec<Arc<Case>> {
         let first_runs = self.cells.iter().filter_map(|cell| cell.runs.first());
-        let cases: Vec<&Case> = first_runs.map(|run| &*run.case).collect();
-        let is_shared =
-            |pair: &(String, Value)| cases.iter().all(|case| case.values.contains(pair));
-        let short = |case: &Case| {
-            let values = case.values.iter().filter(|pair| !is_shared(pair));
-            Case::new(&case.benchmark, values.cloned().collect()).id()
-        };
-        self.names = cases.iter().map(|case| (case.id(), short(case))).collect();
+        first_runs.map(|run| run.case.clone()).collect()
     }
 
     /// What sets the case of that id apart from the others.
@@ -253,6 +258,19 @@ impl Finding {
             ..self
         }
     }
+}
+
+/// What sets each case apart from the others, by its id: the parameters that all cases share are left out.
+pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
+    let of_first = cases.first().into_iter().flat_map(|first| &first.values);
+    let shared: Vec<&(String, Value)> = of_first
+        .filter(|pair| cases.iter().all(|case| case.values.contains(pair)))
+        .collect();
+    let short = |case: &Case| {
+        let values = case.values.iter().filter(|pair| !shared.contains(pair));
+        Case::new(&case.benchmark, values.cloned().collect()).id()
+    };
+    cases.iter().map(|case| (case.id(), short(case))).collect()
 }
 
 /// At the beginning and at the end, for about one request, not all connections are in use: the share of

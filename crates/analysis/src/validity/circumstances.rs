@@ -44,6 +44,11 @@ const LIMITS: [Limit; 3] = [
     },
 ];
 
+/// The metrics that have limits.
+pub(super) fn limited() -> impl Iterator<Item = &'static str> {
+    LIMITS.iter().map(|limit| limit.metric)
+}
+
 /// The runs of a cell that exceed a limit.
 struct Excess<'a, 's> {
     cell: &'a Cell<'s>,

@@ -249,15 +249,10 @@ fn differ(a: &Figure, b: &Figure) -> bool {
 }
 
 /// Generators that count the time of a request from different moments.
-pub(super) fn generators(cells: &Cells<'_>) -> Option<Finding> {
-    let mut known: Vec<&str> = Vec::new();
-    for cell in &cells.cells {
-        let name = cell.generator.as_deref();
-        known.extend(name.filter(|name| !known.contains(name)));
-    }
+pub(super) fn generators(known: &[String]) -> Option<Finding> {
     let says = format!(
         "Latencies come from {}, which may count from different moments.",
-        quoted(known.iter().copied())
+        quoted(known.iter().map(String::as_str))
     );
     let remedy = "Compare latencies of one generator in one version only.";
     (known.len() > 1).then(|| Finding::new(Check::Generators, Level::Amber, says, remedy))

@@ -10,6 +10,8 @@ mod direction;
 mod finding;
 mod identical;
 mod impossible;
+mod parts;
+mod records;
 mod rounding;
 mod sizes;
 #[cfg(test)]
@@ -18,51 +20,73 @@ mod tests;
 pub use cells::Known;
 pub(super) use direction::refuse;
 pub use finding::{Check, Finding, Level, joined};
+pub(super) use parts::{Checked, needs_all_cells};
 
 use cells::Cells;
+use records::{Digests, Records};
 use speedwell_model::Session;
 
 /// Everything that is wrong with the figures of a session, the worst first.
 pub fn check(session: &Session, known: &Known<'_>) -> Vec<Finding> {
     let cells = Cells::of_session(session, known);
     let mut found = of_cells(&cells);
-    found.extend(cells::check_single_runs(&cells));
-    found.extend(direction::better_than_possible(&cells, known));
-    found.extend(known.control.and_then(direction::control_differs));
-    finished(found, &cells)
+    found.push(cells::check_single_runs(&cells).into_iter().collect());
+    found.push(direction::better_than_possible(&cells, known));
+    found.push(Vec::from_iter(
+        known.control.and_then(direction::control_differs),
+    ));
+    in_order(found, &cells)
 }
 
 /// The same for sides of a comparison that come from several sessions: label, session and name of the
 /// variant that takes part.
 pub(super) fn of_sides(sides: &[(&str, &Session, &str)]) -> Vec<Finding> {
     let cells = Cells::of_sides(sides);
-    finished(of_cells(&cells), &cells)
+    in_order(of_cells(&cells), &cells)
 }
 
-fn finished(mut found: Vec<Finding>, cells: &Cells<'_>) -> Vec<Finding> {
+fn in_order(mut found: Vec<Vec<Finding>>, cells: &Cells<'_>) -> Vec<Finding> {
+    let name = |id: &str| cells.name(id).to_owned();
+    let (mut digests, mut records) = (Digests::default(), Records::default());
+    digests.add(cells);
+    records.add(cells, &digests.repeated());
+    found[RECORDS] = records.findings(&name);
+    finished(found, &name)
+}
+
+/// The worst first, with the names of their cases.
+fn finished(found: Vec<Vec<Finding>>, name: &dyn Fn(&str) -> String) -> Vec<Finding> {
+    let mut found: Vec<Finding> = found.into_iter().flatten().collect();
     for finding in &mut found {
-        let names = finding.cases.iter().map(|id| cells.name(id).to_owned());
-        finding.names = names.collect();
+        finding.names = finding.cases.iter().map(|id| name(id)).collect();
     }
     found.sort_by_key(|finding| finding.level);
     found
 }
 
-fn of_cells(cells: &Cells<'_>) -> Vec<Finding> {
-    let mut found = sizes::check_sizes(cells);
-    found.extend(impossible::check_impossible(cells));
-    found.extend(cells::failed(cells));
+/// The places of two checks among all: those that every part of a session adds to.
+const GENERATORS: usize = 6;
+const RECORDS: usize = 8;
+
+/// What each check finds by itself, but for identical records, which are looked for in all cells together.
+fn of_cells(cells: &Cells<'_>) -> Vec<Vec<Finding>> {
     let disguise = identical::check_disguise(cells);
-    if disguise.is_none() {
-        found.extend(circumstances::check_in_flight(cells));
-    }
-    found.extend(disguise);
-    found.extend(direction::latencies(cells));
-    found.extend(direction::generators(cells));
-    found.extend(cells::lengths(cells));
-    found.extend(identical::records(cells));
-    found.extend(identical::unnamed(cells));
-    found.extend(identical::check_reach(cells));
-    found.extend(circumstances::check_machine(cells));
-    found
+    let in_flight = match disguise {
+        None => circumstances::check_in_flight(cells),
+        Some(_) => Vec::new(),
+    };
+    vec![
+        sizes::check_sizes(cells),
+        impossible::check_impossible(cells),
+        cells::failed(cells),
+        in_flight,
+        Vec::from_iter(disguise),
+        direction::latencies(cells),
+        Vec::from_iter(direction::generators(&cells.generators())),
+        cells::lengths(cells),
+        Vec::new(),
+        identical::unnamed(cells),
+        Vec::from_iter(identical::check_reach(cells)),
+        circumstances::check_machine(cells),
+    ]
 }

@@ -64,7 +64,7 @@ pub fn record(
         store.keep_profile(number, &recording)?;
         done.push(recording);
     }
-    session.profiles = store.session(number)?.profiles;
+    session.profiles = store.session_without_runs(number)?.profiles;
     Ok(ended)
 }
 

@@ -279,9 +279,9 @@ impl Coordinator<'_, '_, '_> {
         let done: BTreeSet<u32> = done.intersection(&own).copied().collect();
         let mut known = (Vec::new(), BTreeSet::new());
         if !done.is_empty() {
-            let session = store.session(self.merger.number())?;
-            let runs = session.runs.into_iter();
-            known.0 = runs.filter(|run| done.contains(&run.slot)).collect();
+            let number = self.merger.number();
+            known.0 = store.runs_of_slots(number, &done)?;
+            let session = store.session_without_runs(number)?;
             let failed = session.failures.iter().filter_map(|failure| failure.slot);
             known.1 = failed.filter(|slot| done.contains(slot)).collect();
         }

@@ -66,7 +66,7 @@ pub fn attend(
     }
     let text = store.plan(number)?.context("the session has no plan")?;
     let plan: Plan = serde_json::from_str(&text)?;
-    let session = store.session(number)?;
+    let session = store.session_without_runs(number)?;
     let mut engine = Engine::of_file(file);
     let machines = found_again(&session, &engine.machines()?, file)?;
     let mut merger = store.resume_merging(number)?;
@@ -135,7 +135,7 @@ fn statuses(
     number: i64,
     said: Vec<(u32, String)>,
 ) -> anyhow::Result<Vec<ParcelStatus>> {
-    let machines = store.session(number)?.machines;
+    let machines = store.session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
     let status = |(place, parcel): (u32, StoredParcel)| ParcelStatus {
         machine: machines
@@ -175,7 +175,7 @@ pub fn clean_up(
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
-        let session = store.session(number)?;
+        let session = store.session_without_runs(number)?;
         machines = machines_of(&session.machines, &machines)?;
         id = Some(session.id);
     }

@@ -85,7 +85,7 @@ pub fn carry_out(
     let bundle = contents::gather(&plan)?;
     let mut begun = header(&plan, suite, request);
     if let Some(number) = number {
-        begun.id = store.session(number)?.id;
+        begun.id = store.session_without_runs(number)?.id;
     }
     let machines = sent(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
     begun.machines = machines.iter().map(|own| named(&own.known)).collect();
@@ -160,7 +160,7 @@ fn taken_up(
     number: i64,
     known: &[FleetMachine],
 ) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
-    let machines = machines_of(&store.session(number)?.machines, known)?;
+    let machines = machines_of(&store.session_without_runs(number)?.machines, known)?;
     Ok((machines, store.parcels(number)?))
 }
 

@@ -25,6 +25,7 @@ pub use trend::{CourseAxis, course};
 use crate::document::Chart;
 use crate::figure::{direction, setting};
 use crate::unit::UnitChoice;
+use crate::{MOST_DRAWN_RUNS, runs_of};
 use anyhow::{anyhow, bail};
 use speedwell_analysis::{CaseComparison, Comparison, Findings, Study};
 use speedwell_model::Verdict;
@@ -87,7 +88,9 @@ pub fn of_findings(
 ) -> anyhow::Result<Vec<Chart>> {
     let Some(kind) = kind else {
         let mut charts = forests(&findings.comparisons);
-        charts.extend(runs::boxes(findings, unit));
+        if runs_of(findings) <= MOST_DRAWN_RUNS {
+            charts.extend(runs::boxes(findings, unit));
+        }
         return Ok(charts);
     };
     let mut charts = match kind {

@@ -165,7 +165,7 @@ pub fn in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Char
                 name,
                 summary
                     .into_iter()
-                    .flat_map(|summary| &summary.runs)
+                    .flat_map(|summary| summary.runs.iter())
                     .map(point),
             )
         };

@@ -4,14 +4,14 @@
 //! digits shown, the marks of footnotes. Start at [`prepare`] and [`columns`].
 
 use super::machines;
-use crate::case_labels::{add_case_columns, slots, values};
+use crate::case_labels::add_case_columns;
 use crate::charts::forest_row;
 use crate::figure::{
     Uncertainty, change, change_interval, change_with_interval, probability, setting, share, spell,
     spell_signed, uncertainty_of_median,
 };
 use crate::output::Verbosity;
-use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name};
+use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, RunList};
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{CaseComparison, Comparison, Side};
 use speedwell_model::{Estimate, Figure as Recorded, Verdict};
@@ -446,10 +446,18 @@ fn add_figures(columns: &mut Columns<Line<'_>>) {
     columns.add_value("indicative", |line| line.row.indicative);
     columns.add_value("shape_changed", |line| line.row.shape_changed);
     columns.add_value("notes", |line| line.row.notes.join(" "));
-    columns.add_value("baseline_values", |line| values(&line.row.baseline.runs));
-    columns.add_value("candidate_values", |line| values(&line.row.candidate.runs));
-    columns.add_value("baseline_slots", |line| slots(&line.row.baseline.runs));
-    columns.add_value("candidate_slots", |line| slots(&line.row.candidate.runs));
+    columns.add_runs("baseline_values", |line| {
+        RunList::Values(line.row.baseline.runs.clone())
+    });
+    columns.add_runs("candidate_values", |line| {
+        RunList::Values(line.row.candidate.runs.clone())
+    });
+    columns.add_runs("baseline_slots", |line| {
+        RunList::Slots(line.row.baseline.runs.clone())
+    });
+    columns.add_runs("candidate_slots", |line| {
+        RunList::Slots(line.row.candidate.runs.clone())
+    });
 }
 
 #[cfg(test)]

@@ -38,7 +38,10 @@ impl Render for Csv {
 fn columns(tables: &[&Table]) -> Vec<usize> {
     let nested = |at: usize| {
         let mut cells = tables.iter().flat_map(|table| table.cells());
-        cells.any(|cells| matches!(cells[at].value, Some(Value::Array(_) | Value::Object(_))))
+        cells.any(|cells| {
+            let is_nested = matches!(cells[at].value, Some(Value::Array(_) | Value::Object(_)));
+            is_nested || cells[at].runs.is_some()
+        })
     };
     tables[0]
         .for_machines()

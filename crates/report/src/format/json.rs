@@ -19,7 +19,8 @@
 use super::Render;
 use crate::document::{Block, Document};
 use crate::table::{Cell, Table};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// The version of the schema; a change that breaks readers counts it up.
@@ -31,42 +32,59 @@ pub struct Json;
 
 impl Render for Json {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let Value::Object(members) = value_of(document) else {
-            return Ok(());
-        };
+        let members = members_of(document);
         let last = members.len().saturating_sub(1);
         writeln!(out, "{{")?;
-        for (at, (name, value)) in members.iter().enumerate() {
-            write!(out, "  {}: ", Value::from(name.as_str()))?;
-            member(value, out)?;
+        for (at, (name, member)) in members.iter().enumerate() {
+            write!(out, "  {}: ", Value::from(*name))?;
+            member.write(out)?;
             writeln!(out, "{}", if at < last { "," } else { "" })?;
         }
         writeln!(out, "}}")
     }
 }
 
-/// Writes a member with one element of a list per line: rows can be distinguished in a difference of two
-/// files, and thousands of values do not take as many lines.
-fn member(value: &Value, out: &mut dyn Write) -> io::Result<()> {
-    match value {
-        Value::Array(items) if !items.is_empty() => {
-            writeln!(out, "[")?;
-            for (at, item) in items.iter().enumerate() {
-                let comma = if at + 1 < items.len() { "," } else { "" };
-                writeln!(out, "    {item}{comma}")?;
+/// The value of a member.
+enum Member<'a> {
+    List(Vec<Item<'a>>),
+    Other(Cow<'a, Value>),
+}
+
+/// An element of a list. A row becomes a value while it is written: together they may be larger than memory.
+enum Item<'a> {
+    Value(Cow<'a, Value>),
+    Row(&'a Table, &'a [Cell]),
+}
+
+impl Member<'_> {
+    /// Writes one element of a list per line: rows can be distinguished in a difference of two
+    /// files, and thousands of values do not take as many lines.
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Member::List(items) if !items.is_empty() => {
+                writeln!(out, "[")?;
+                for (at, item) in items.iter().enumerate() {
+                    let comma = if at + 1 < items.len() { "," } else { "" };
+                    match item {
+                        Item::Value(value) => writeln!(out, "    {value}{comma}")?,
+                        Item::Row(table, cells) => {
+                            writeln!(out, "    {}{comma}", row(table, cells))?;
+                        }
+                    }
+                }
+                write!(out, "  ]")
             }
-            write!(out, "  ]")
+            Member::List(_) => write!(out, "[]"),
+            Member::Other(other) => write!(out, "{other}"),
         }
-        other => write!(out, "{other}"),
     }
 }
 
-fn value_of(document: &Document) -> Value {
-    let mut object = Map::new();
-    object.insert(
-        "speedwell".into(),
-        json!({"report": document.report, "schema": SCHEMA}),
-    );
+/// All members in order.
+fn members_of(document: &Document) -> Vec<(&str, Member<'_>)> {
+    let report = json!({"report": document.report, "schema": SCHEMA});
+    let head = Member::Other(Cow::Owned(report));
+    let mut members: Vec<(&str, Member<'_>)> = vec![("speedwell", head)];
     let picks: [(&str, Pick); 3] = [
         ("headlines", |block| match block {
             Block::Headline(text) => Some(text),
@@ -82,29 +100,57 @@ fn value_of(document: &Document) -> Value {
         }),
     ];
     for (name, pick) in picks {
-        object.insert(name.into(), sentences(document, pick));
+        members.push((name, Member::List(sentences(document, pick))));
     }
     for table in document.tables() {
-        let rows = object
-            .entry(table.name)
-            .or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(rows) = rows {
-            rows.extend(table.cells().map(|cells| row(table, cells)));
+        let rows = table.cells().map(|cells| Item::Row(table, cells));
+        // Tables of one name are one list.
+        match list_of(&mut members, table.name) {
+            Some(known) => known.extend(rows),
+            None => members.push((table.name, Member::List(rows.collect()))),
         }
     }
     for (name, value) in &document.data {
-        // A document about several sessions has the same list several times.
-        match (object.get_mut(*name), value) {
-            (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.iter().cloned()),
-            _ => drop(object.insert((*name).to_owned(), value.clone())),
-        }
+        add_data(&mut members, name, value);
     }
-    Value::Object(object)
+    members
+}
+
+/// The list of that name, if there is one.
+fn list_of<'m, 'a>(
+    members: &'m mut [(&str, Member<'a>)],
+    name: &str,
+) -> Option<&'m mut Vec<Item<'a>>> {
+    members.iter_mut().find_map(|(known, member)| match member {
+        Member::List(items) if *known == name => Some(items),
+        _ => None,
+    })
+}
+
+fn add_data<'a>(members: &mut Vec<(&'a str, Member<'a>)>, name: &'a str, value: &'a Value) {
+    let items = |list: &'a Vec<Value>| list.iter().map(|item| Item::Value(Cow::Borrowed(item)));
+    // A document about several sessions has the same list several times.
+    if let (Some(known), Value::Array(more)) = (list_of(members, name), value) {
+        known.extend(items(more));
+        return;
+    }
+    let member = match value {
+        Value::Array(list) => Member::List(items(list).collect()),
+        other => Member::Other(Cow::Borrowed(other)),
+    };
+    match members.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => *known = member,
+        None => members.push((name, member)),
+    }
 }
 
 fn row(table: &Table, cells: &[Cell]) -> Value {
     let member = |at: usize| {
-        let value = cells[at].value.clone().unwrap_or(Value::Null);
+        let cell = &cells[at];
+        let value = match &cell.runs {
+            Some(runs) => runs.to_json(),
+            None => cell.value.clone().unwrap_or(Value::Null),
+        };
         (table.columns[at].key.to_owned(), value)
     };
     Value::Object(table.for_machines().into_iter().map(member).collect())
@@ -114,13 +160,12 @@ fn row(table: &Table, cells: &[Cell]) -> Value {
 type Pick = fn(&Block) -> Option<&String>;
 
 /// The sentences of all blocks of one kind.
-fn sentences(document: &Document, pick: Pick) -> Value {
+fn sentences(document: &Document, pick: Pick) -> Vec<Item<'_>> {
     let blocks = document.walk().into_iter();
-    blocks
-        .filter_map(pick)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .into()
+    let texts = blocks.filter_map(pick).map(String::as_str);
+    texts
+        .map(|text| Item::Value(Cow::Owned(text.into())))
+        .collect()
 }
 
 #[cfg(test)]
@@ -148,8 +193,10 @@ mod tests {
         document.push(Block::Table(table));
         document.attach("environments", json!([{"cpus": 4}]));
         document.attach("environments", json!([{"cpus": 8}]));
+        let mut written = Vec::new();
+        Json.render(&document, &mut written).unwrap();
         assert_eq!(
-            value_of(&document),
+            serde_json::from_slice::<Value>(&written).unwrap(),
             json!({
                 "speedwell": {"report": "comparison", "schema": 1},
                 "headlines": ["new is faster"],
@@ -158,12 +205,6 @@ mod tests {
                 "changes": [{"case": "a", "p": 0.25}, {"case": "a", "p": null}],
                 "environments": [{"cpus": 4}, {"cpus": 8}],
             })
-        );
-        let mut written = Vec::new();
-        Json.render(&document, &mut written).unwrap();
-        assert_eq!(
-            serde_json::from_slice::<Value>(&written).unwrap(),
-            value_of(&document)
         );
         assert!(
             String::from_utf8(written)

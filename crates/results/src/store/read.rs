@@ -24,17 +24,43 @@ impl Store {
         read.map_err(|error| self.in_words(error))
     }
 
+    /// The session without its runs, of which there may be millions.
+    ///
+    /// # Errors
+    /// As for [`Store::session`].
+    pub fn session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
+        let read = self
+            .database
+            .transaction(Purpose::Reading, |_| self.without_runs(number));
+        read.map_err(|error| self.in_words(error))
+    }
+
+    /// The runs of some slots of a session, in order of execution.
+    ///
+    /// # Errors
+    /// As for [`Store::session`].
+    pub fn runs_of_slots(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+        let read = self.database.transaction(Purpose::Reading, |file| {
+            let session = self.header(number)?;
+            RunReader::new(file, &session).of_slots(number, slots)
+        });
+        read.map_err(|error| self.in_words(error))
+    }
+
     /// The whole session, where a transaction is open.
     pub(super) fn session_at_this_moment(&self, number: i64) -> anyhow::Result<Session> {
+        let mut session = self.without_runs(number)?;
+        let mut reader = RunReader::new(&self.database, &session);
+        session.runs = reader
+            .all(number)
+            .with_context(|| format!("cannot read the runs of session @{number}"))?;
+        Ok(session)
+    }
+
+    /// The session without its runs, where a transaction is open.
+    pub(super) fn without_runs(&self, number: i64) -> anyhow::Result<Session> {
         let file = &self.database;
         let mut session = self.header(number)?;
-        let metrics: Vec<Arc<str>> = session
-            .metrics
-            .iter()
-            .map(|metric| metric.name.as_str().into())
-            .collect();
-        session.runs = runs(file, number, &metrics)
-            .with_context(|| format!("cannot read the runs of session @{number}"))?;
         let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY place");
         session.failures = texts(file, failures, number)?
             .iter()
@@ -221,42 +247,107 @@ pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
     }
 }
 
-/// All runs with their samples. Both tables are clustered by session and run, so they are walked
-/// side by side, each row once.
-fn runs(file: &Database, session: i64, metrics: &[Arc<str>]) -> anyhow::Result<Vec<Run>> {
-    let mut samples = file.prepare(sql!(
-        "SELECT place, metric, readings, elapsed_ns, iterations, positions
-         FROM sample WHERE session = $1 ORDER BY place, metric"
-    ))?;
-    let mut samples = samples.query(given![session])?;
-    let mut sample_row = samples.next()?;
-    let mut unpacking = Unpacking::default();
+/// Reads runs with their samples, all of a session or those of one case.
+pub(super) struct RunReader<'a> {
+    names: Names<'a>,
+    metrics: Vec<Arc<str>>,
+    unpacking: Unpacking,
+}
 
-    let mut statement = file.prepare(sql!(
-        "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
-                system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
-                voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
-                machine
-         FROM run LEFT JOIN load USING (session, place)
-         WHERE session = $1 AND set_aside IS NULL ORDER BY place"
-    ))?;
-    let mut rows = statement.query(given![session])?;
-    let mut names = Names::new(file);
-    let mut runs = Vec::new();
-    while let Some(row) = rows.next()? {
-        let place: i64 = row.get(0)?;
-        while let Some(found) =
-            sample_row.filter(|found| found.get(0).is_ok_and(|of: i64| of <= place))
-        {
-            // Those of a run that was set aside are passed over.
-            if found.get::<i64>(0)? == place {
-                unpack(&found, metrics, &mut unpacking)?;
-            }
-            sample_row = samples.next()?;
+impl<'a> RunReader<'a> {
+    /// A reader for runs of `session`.
+    pub fn new(file: &'a Database, session: &Session) -> RunReader<'a> {
+        let metrics = session.metrics.iter();
+        RunReader {
+            names: Names::new(file),
+            metrics: metrics.map(|metric| metric.name.as_str().into()).collect(),
+            unpacking: Unpacking::default(),
         }
-        runs.push(run(&row, &mut names, unpacking.take())?);
     }
-    Ok(runs)
+
+    /// All runs in order of execution.
+    fn all(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
+        let runs = sql!(
+            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+                    system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
+                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    machine
+             FROM run LEFT JOIN load USING (session, place)
+             WHERE session = $1 AND set_aside IS NULL ORDER BY place"
+        );
+        let samples = sql!(
+            "SELECT place, metric, readings, elapsed_ns, iterations, positions
+             FROM sample WHERE session = $1 ORDER BY place, metric"
+        );
+        self.read([runs, samples], given![session])
+    }
+
+    /// The runs of one case in order of execution.
+    pub fn of_case(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<Run>> {
+        let runs = sql!(
+            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+                    system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
+                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    machine
+             FROM run LEFT JOIN load USING (session, place)
+             WHERE session = $1 AND benchmark_case = $2 AND set_aside IS NULL ORDER BY place"
+        );
+        let samples = sql!(
+            "SELECT place, metric, readings, elapsed_ns, iterations, positions
+             FROM run JOIN sample USING (session, place)
+             WHERE session = $1 AND benchmark_case = $2 AND set_aside IS NULL ORDER BY place, metric"
+        );
+        self.read([runs, samples], given![session, case])
+    }
+
+    /// The runs of some slots in order of execution.
+    fn of_slots(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+        let runs = sql!(
+            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+                    system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
+                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    machine
+             FROM run LEFT JOIN load USING (session, place)
+             WHERE session = $1 AND slot IN ({{numbers:2}}) AND set_aside IS NULL ORDER BY place"
+        );
+        let samples = sql!(
+            "SELECT place, metric, readings, elapsed_ns, iterations, positions
+             FROM run JOIN sample USING (session, place)
+             WHERE session = $1 AND slot IN ({{numbers:2}}) AND set_aside IS NULL
+             ORDER BY place, metric"
+        );
+        let numbers = serde_json::to_string(slots)?;
+        self.read([runs, samples], given![session, &numbers])
+    }
+
+    /// Both tables are clustered by session and run, so they are walked side by side, each row once.
+    fn read(
+        &mut self,
+        [runs, samples]: [&'static Statement; 2],
+        given: &[Given<'_>],
+    ) -> anyhow::Result<Vec<Run>> {
+        let file = self.names.file;
+        let mut samples = file.prepare(samples)?;
+        let mut samples = samples.query(given)?;
+        let mut sample_row = samples.next()?;
+        let mut statement = file.prepare(runs)?;
+        let mut rows = statement.query(given)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let place: i64 = row.get(0)?;
+            while let Some(sample) =
+                sample_row.filter(|sample| sample.get(0).is_ok_and(|of: i64| of <= place))
+            {
+                // Those of a run that was set aside are passed over.
+                if sample.get::<i64>(0)? == place {
+                    unpack(&sample, &self.metrics, &mut self.unpacking)?;
+                }
+                sample_row = samples.next()?;
+            }
+            found.push(run(&row, &mut self.names, self.unpacking.take())?);
+        }
+        Ok(found)
+    }
 }
 
 fn profiles(file: &Database, session: i64) -> anyhow::Result<Vec<Recording>> {

@@ -59,6 +59,7 @@ pub(super) const STEPS: &[Step] = &[
     SERVER,
     FLEET,
     SERVED,
+    CASES,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -122,6 +123,9 @@ const SERVED: Step = Step {
     text: include_str!("steps/13-served.sql"),
     differs: Differs::Instead(include_str!("steps/13-served.postgres.sql")),
 };
+
+/// Where the runs of each case are: a session of millions of runs is read case by case.
+const CASES: Step = Step::same(include_str!("steps/14-cases.sql"));
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

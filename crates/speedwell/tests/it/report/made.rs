@@ -43,7 +43,7 @@ fn side(center: f64, spread: f64, number: usize) -> Side {
         mean: mean_of(&runs),
         variation: variation_of(&runs),
         exposure: Default::default(),
-        runs,
+        runs: runs.into(),
     }
 }
 
@@ -249,7 +249,7 @@ pub fn comparison() -> Findings {
 fn summaries_of(comparison: &Comparison) -> Vec<CaseSummary> {
     let sides = |row: &CaseComparison| {
         [("old", &row.baseline), ("new", &row.candidate)]
-            .map(|(name, side)| summary(&row.case, name, &comparison.metric, side.runs.clone()))
+            .map(|(name, side)| summary(&row.case, name, &comparison.metric, side.runs.to_vec()))
     };
     comparison.rows.iter().flat_map(sides).collect()
 }
@@ -269,7 +269,7 @@ fn summary(case: &Arc<Case>, variant: &str, metric: &Metric, runs: Vec<RunValue>
         outliers: Vec::new(),
         exposure: Default::default(),
         notes: Vec::new(),
-        runs,
+        runs: runs.into(),
     }
 }
 

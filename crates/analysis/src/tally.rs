@@ -1,0 +1,126 @@
+//! What all runs of a session say together, counted so that no run needs to stay in memory.
+//!
+//! Decides which threats to a session are worth a sentence. Start at [`Tally::add`], then [`Tally::warnings`].
+
+use crate::disturbed::too_busy;
+use crate::snippet_runs::{self, FoldedGroup};
+use crate::warnings::{counted, list};
+use speedwell_model::{Environment, Failure, Run, Session, Snippet, State, Step};
+
+/// Share of failed runs from which what is left may be a selection.
+const MANY_FAILURES: f64 = 0.05;
+
+/// What was counted so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Runs.
+    pub runs: usize,
+    /// Those that a rule put aside.
+    rejected: usize,
+    /// Remarks that every run has.
+    shared: Vec<String>,
+    /// Snippets that their compiler has probably removed.
+    folded: Vec<FoldedGroup>,
+}
+
+impl Tally {
+    /// Of a session in one piece.
+    pub fn of(session: &Session) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(session);
+        tally
+    }
+
+    /// Adds a part of a session. The first part begins with the first run of the session.
+    pub fn add(&mut self, part: &Session) {
+        let is_rejected = |run: &&Run| run.disturbed.is_some();
+        self.rejected += part.runs.iter().filter(is_rejected).count();
+        let mut runs = part.runs.iter();
+        if self.runs == 0 {
+            let notes = runs.next().into_iter().flat_map(|first| &first.notes);
+            // What is true of a snippet is said with its name.
+            let kept = notes.filter(|note| *note != Snippet::FOLDED);
+            self.shared = kept.cloned().collect();
+        }
+        for run in runs {
+            self.shared.retain(|note| run.notes.contains(note));
+        }
+        self.folded.extend(snippet_runs::folded_groups(part));
+        self.runs += part.runs.len();
+    }
+
+    /// Whether a remark is true of every run and therefore said once.
+    pub fn is_shared(&self, note: &String, session: &Session) -> bool {
+        self.shared_by_all(session).contains(note)
+    }
+
+    /// An importer has told them already.
+    fn shared_by_all(&self, session: &Session) -> &[String] {
+        if session.state == State::Imported || self.runs < 2 {
+            return &[];
+        }
+        &self.shared
+    }
+
+    /// Whether so many runs were put aside that the machine is too busy; a sentence.
+    pub fn too_busy(&self, session: &Session) -> Option<String> {
+        too_busy(&session.design, self.rejected, self.runs)
+    }
+
+    /// Threats to the figures of the session, of which all runs were added; `label` names it where there are several.
+    pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
+        let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
+        let mut warnings = Vec::new();
+        match session.state {
+            State::Interrupted => {
+                let done = counted(self.runs, "run", "runs");
+                warnings.push(format!("{name} was interrupted after {done}."));
+            }
+            State::Running => warnings.push(format!("{name} did not end, or is still measuring.")),
+            State::Complete | State::Imported => {}
+        }
+        warnings.extend(on_failures(&session.failures, self.runs, &name));
+        warnings.extend(self.too_busy(session));
+        warnings.extend(self.shared_by_all(session).iter().cloned());
+        warnings.extend(snippet_runs::folded(&self.folded));
+        warnings.extend(on_machine(&session.environment, &name));
+        warnings
+    }
+}
+
+fn on_machine(environment: &Environment, name: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if environment
+        .governors
+        .iter()
+        .any(|governor| governor != "performance")
+    {
+        let governors = list(environment.governors.iter().map(String::as_str));
+        warnings.push(format!(
+            "{name} ran while the processor may change its clock ({governors})."
+        ));
+    }
+    if environment.aslr == Some(false) {
+        warnings.push(format!(
+            "{name} ran with a fixed memory layout, which favours one variant by chance."
+        ));
+    }
+    warnings
+}
+
+fn on_failures(failures: &[Failure], done: usize, name: &str) -> Option<String> {
+    let is_lost_run = |f: &&Failure| f.step == Step::Run && !f.cause.is_skip();
+    let failed = failures.iter().filter(is_lost_run).count();
+    let all = done + failed;
+    if failed == 0 || (failed as f64) < MANY_FAILURES * all as f64 {
+        return None;
+    }
+    let share = 100.0 * failed as f64 / all as f64;
+    let runs = counted(all, "run", "runs");
+    if failed == all {
+        return Some(format!("{name}: {failed} of {runs} failed."));
+    }
+    Some(format!(
+        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a selection."
+    ))
+}

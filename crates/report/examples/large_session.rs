@@ -1,0 +1,228 @@
+//! Makes a large session in a results file, as the machines of a fleet would have measured it, and reports it:
+//!
+//! ```text
+//! cargo run --release -p speedwell-report --example large_session -- make results.db 1000 500
+//! cargo run --release -p speedwell-report --example large_session -- report results.db text
+//! ```
+//!
+//! Here 1,000 cases get 500 runs of each of two variants: a million runs of five samples, in blocks of four. Each block goes
+//! through the lines of a spool and is merged in a transaction of its own. Nothing of it stays in memory. The report is that
+//! of `speedwell report`, by the same functions. `scripts/bench-large-session` measures both.
+
+use anyhow::{Context, ensure};
+use speedwell_analysis::Settings;
+use speedwell_model::{
+    Case, Design, Environment, Metric, Order, Run, Sample, Session, SessionMachine, State,
+    Stopping, Surroundings, Usage, Value, Variant,
+};
+use speedwell_report::session::in_parts;
+use speedwell_report::{Output, print};
+use speedwell_results::spool::{Block, lines_of_runs, runs_of_lines};
+use speedwell_results::store::{BlockOrigin, Merged, Store};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+const VARIANTS: [&str; 2] = ["old", "new"];
+
+/// Runs of each variant in a block.
+const PER_BLOCK: u32 = 2;
+
+const SAMPLES: usize = 5;
+
+fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["make", file, cases, runs] => make(file, cases, runs),
+        ["report", file, format] => report(file, format),
+        _ => anyhow::bail!("make FILE CASES RUNS_OF_EACH_VARIANT, or report FILE FORMAT"),
+    }
+}
+
+/// Reports session @1 case by case.
+fn report(file: &str, format: &str) -> anyhow::Result<()> {
+    let store = Store::open_to_read(Path::new(file))?;
+    let output = Output {
+        format: Some(format.parse()?),
+        width: Some(120),
+        ..Output::default()
+    };
+    let document = store.by_cases(1, |stored| {
+        let header = (stored.header(), stored.runs());
+        let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
+        in_parts(header, parts, &Settings::default(), &output, |_| {})
+    })?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    print(&document, &output, &mut out)?;
+    Ok(())
+}
+
+fn make(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
+    let cases: u32 = cases.parse().context("the number of cases")?;
+    let runs: u32 = runs.parse().context("the number of runs")?;
+    ensure!(
+        runs.is_multiple_of(PER_BLOCK),
+        "a block has {PER_BLOCK} runs of each variant"
+    );
+    let begin = Instant::now();
+    fill(Path::new(file), cases, runs)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let all = f64::from(cases) * f64::from(runs) * VARIANTS.len() as f64;
+    println!(
+        "{all} runs in {seconds:.1} s: {:.0} a second",
+        all / seconds
+    );
+    Ok(())
+}
+
+/// Enters the session, block by block: every block has all cases, as a session has them.
+fn fill(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
+    let mut store = Store::open(file)?;
+    let mut merger = store.begin_merging(&session(runs), "{}", &[])?;
+    merger.set_machine(0, &SessionMachine::default(), false)?;
+    let known: Vec<Arc<Case>> = (0..cases).map(case).collect();
+    let mut random = Random(1);
+    let mut slot = 0;
+    for block in 0..runs / PER_BLOCK {
+        for (case, job) in known.iter().zip(0..) {
+            let runs = runs_of(case, (job, block), &mut slot, &mut random);
+            let lines = lines_of_runs(&runs)?;
+            let whole = Block {
+                job,
+                block,
+                slots: runs.iter().map(|run| run.slot).collect(),
+                runs: runs_of_lines(&lines)?,
+                failures: Vec::new(),
+                metrics: vec![(0, Metric::throughput())],
+            };
+            let origin = BlockOrigin {
+                machine: 0,
+                parcel: 0,
+                attempt: 0,
+            };
+            ensure!(
+                merger.merge(origin, &whole)? == Merged::New,
+                "block {block} of case {job} was there"
+            );
+        }
+    }
+    merger.finish(false)
+}
+
+/// The session before its first run. Machines are left out of the design: what they add to a report is little.
+fn session(runs: u32) -> Session {
+    let stopping = Stopping::Fixed { runs };
+    Session {
+        id: "large".into(),
+        number: None,
+        started_unix_ms: 1_700_000_000_000,
+        state: State::Running,
+        tags: Vec::new(),
+        command: vec!["large_session".into()],
+        design: Design {
+            seed: 1,
+            runs_per_block: PER_BLOCK,
+            ..Design::new(Order::Blocks, stopping, VARIANTS[0])
+        },
+        variants: VARIANTS.into_iter().map(Variant::plain).collect(),
+        metrics: vec![Metric::throughput()],
+        environment: Environment::default(),
+        origin: None,
+        runs: Vec::new(),
+        failures: Vec::new(),
+        profiles: Vec::new(),
+        calibration: None,
+        machines: Vec::new(),
+    }
+}
+
+fn case(number: u32) -> Arc<Case> {
+    let name = format!("group-{:02}/case-{number:05}", number / 500);
+    let size = Value::Number(f64::from(1 << (number % 12)));
+    Arc::new(Case::new(name, vec![("size".to_owned(), size)]))
+}
+
+/// The runs of a case in a block, in an order drawn for it. Every tenth case is 2 % slower under the new variant.
+fn runs_of(
+    case: &Arc<Case>,
+    (job, block): (u32, u32),
+    slot: &mut u32,
+    random: &mut Random,
+) -> Vec<Run> {
+    let mut order: Vec<usize> = (0..PER_BLOCK).flat_map(|_| 0..VARIANTS.len()).collect();
+    for at in (1..order.len()).rev() {
+        order.swap(at, (random.next() * (at + 1) as f64) as usize);
+    }
+    let run = |variant: usize| {
+        let factor = if variant == 1 && job % 10 == 0 {
+            0.98
+        } else {
+            1.0
+        };
+        // The sum of a few draws is normal enough.
+        let noise = (0..6).map(|_| random.next() - 0.5).sum::<f64>();
+        let level = 1e6 / f64::from(1 + job % 100) * factor * (1.0 + 0.02 * noise);
+        let sample = |_| Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value: level * (1.0 + 0.004 * (random.next() - 0.5)),
+            elapsed_ns: Some(50_000_000),
+            iterations: Some((level / 20.0).round()),
+        };
+        let samples = (0..SAMPLES).map(sample).collect();
+        *slot += 1;
+        finished(case, VARIANTS[variant], (*slot - 1, block), samples)
+    };
+    order.into_iter().map(run).collect()
+}
+
+/// A run with all that is known of one on Linux.
+fn finished(
+    case: &Arc<Case>,
+    variant: &str,
+    (slot, block): (u32, u32),
+    samples: Vec<Sample>,
+) -> Run {
+    Run {
+        case: case.clone(),
+        variant: variant.into(),
+        slot,
+        block,
+        build: None,
+        started_unix_ms: 1_700_000_000_000 + i64::from(slot),
+        wall_ns: 412_345_678,
+        usage: Some(Usage {
+            user_ns: 390_000_000,
+            system_ns: 12_000_000,
+            max_rss_bytes: 48 << 20,
+            involuntary_switches: 3,
+            voluntary_switches: Some(12),
+            minor_faults: Some(4_567),
+            major_faults: Some(0),
+            migrations: Some(1),
+        }),
+        surroundings: Some(Surroundings {
+            steal: Some(0.0),
+            pressure: Some(0.001),
+            load: Some(0.52),
+            ..Surroundings::default()
+        }),
+        disturbed: None,
+        machine: Some(0),
+        samples,
+        notes: Vec::new(),
+        load: None,
+    }
+}
+
+/// Numbers from 0 to 1, the same each time (SplitMix64: Steele, Lea, Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

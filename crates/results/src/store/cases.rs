@@ -1,0 +1,247 @@
+//! Reads a session case by case: one of ten million runs would take 15 GB in memory.
+//!
+//! Decides how many runs are in memory at once: those of some whole cases, in the order in which cases first appear. Start at
+//! [`Store::by_cases`].
+
+use super::Store;
+use super::database::{Database, Purpose, given, sql};
+use super::read::{RunReader, from_json};
+use anyhow::{Context, bail};
+use speedwell_model::{Case, Failure, Run, Session};
+use std::collections::HashMap;
+
+/// Runs above which a session is not read as a whole: 300 MB.
+pub const LARGE_SESSION: usize = 200_000;
+
+/// Runs from which on no further case is read before those in memory were looked at.
+const AT_ONCE: usize = 20_000;
+
+/// A stored session whose runs are read some cases at a time.
+#[derive(Debug)]
+pub struct SessionByCases<'s> {
+    store: &'s Store,
+    number: i64,
+    header: Session,
+    cases: Vec<StoredRuns>,
+    has_loads: bool,
+    at_once: usize,
+}
+
+/// Where the runs of a case are.
+#[derive(Debug)]
+struct StoredRuns {
+    case: Case,
+    /// Its number in the store; several where its parameters were reported in several orders.
+    numbers: Vec<i64>,
+    runs: usize,
+}
+
+impl Store {
+    /// How many runs a session has, those that were set aside included.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn run_count(&self, number: i64) -> anyhow::Result<usize> {
+        let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
+        let of_cases: Vec<i64> = self.rows(sql, given![number], |row| row.get(0))?;
+        Ok(of_cases.into_iter().sum::<i64>() as usize)
+    }
+
+    /// Does something with a session as it is at this moment, without reading its runs together.
+    ///
+    /// # Errors
+    /// No such session, the file fails, or what `work` says.
+    pub fn by_cases<T>(
+        &self,
+        number: i64,
+        work: impl FnOnce(&mut SessionByCases<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let done = self.database.transaction(Purpose::Reading, |_| {
+            let mut session = SessionByCases::new(self, number)?;
+            work(&mut session)
+        });
+        done.map_err(|error| self.in_words(error))
+    }
+}
+
+impl<'s> SessionByCases<'s> {
+    fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
+        let load = sql!("SELECT place FROM load WHERE session = $1 LIMIT 1");
+        let load: Option<i64> = store
+            .database
+            .first(load, given![number], |row| row.get(0))?;
+        Ok(SessionByCases {
+            store,
+            number,
+            header: store.without_runs(number)?,
+            cases: cases(&store.database, number)?,
+            has_loads: load.is_some(),
+            at_once: AT_ONCE,
+        })
+    }
+
+    /// The session without its runs.
+    pub fn header(&self) -> &Session {
+        &self.header
+    }
+
+    /// How many runs it has.
+    pub fn runs(&self) -> usize {
+        self.cases.iter().map(|case| case.runs).sum()
+    }
+
+    /// Its cases in order of first appearance.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().map(|stored| &stored.case)
+    }
+
+    /// Whether some of its runs are HTTP loads, which have more to tell than samples.
+    pub fn has_loads(&self) -> bool {
+        self.has_loads
+    }
+
+    /// Leaves out the cases and failures that are not wanted.
+    pub fn retain(
+        &mut self,
+        wants_case: impl Fn(&Case) -> bool,
+        wants_failure: impl Fn(&Failure) -> bool,
+    ) {
+        self.cases.retain(|stored| wants_case(&stored.case));
+        self.header.failures.retain(wants_failure);
+    }
+
+    /// Has at least so many runs in memory at once, if there are as many; 20,000 unless this says otherwise.
+    pub fn read_at_once(&mut self, runs: usize) {
+        self.at_once = runs;
+    }
+
+    /// Parts must agree on the variants that there are.
+    fn check_variants(&self, runs: &[Run]) -> anyhow::Result<()> {
+        let is_known = |run: &Run| {
+            let mut variants = self.header.variants.iter();
+            variants.any(|variant| *variant.name == *run.variant)
+        };
+        match runs.iter().find(|run| !is_known(run)) {
+            None => Ok(()),
+            Some(run) => bail!(
+                "session @{} does not list the variant '{}' of a run of '{}'",
+                self.number,
+                run.variant,
+                run.case.id()
+            ),
+        }
+    }
+
+    /// Hands the session out with the runs of some cases, again and again until all cases had their turn.
+    ///
+    /// # Errors
+    /// The file fails, or holds something that this program cannot read.
+    pub fn parts(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
+        let mut reader = RunReader::new(&self.store.database, &self.header);
+        let mut part = self.header.clone();
+        for (at, stored) in self.cases.iter().enumerate() {
+            let mut runs = Vec::new();
+            for &number in &stored.numbers {
+                let own = reader.of_case(self.number, number);
+                runs.extend(own.with_context(|| {
+                    let case = stored.case.id();
+                    format!(
+                        "cannot read the runs of '{case}' in session @{}",
+                        self.number
+                    )
+                })?);
+            }
+            if stored.numbers.len() > 1 {
+                runs.sort_by_key(|run| run.slot);
+            }
+            self.check_variants(&runs)?;
+            part.runs.append(&mut runs);
+            let is_last = at + 1 == self.cases.len();
+            if part.runs.len() >= self.at_once || is_last {
+                visit(&part);
+                part.runs.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The cases of a session in order of first appearance.
+fn cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
+    let mut statement = file.prepare(sql!(
+        "SELECT benchmark_case.number, benchmark, parameters, runs
+         FROM (SELECT benchmark_case AS own, count(*) AS runs, min(place) AS first FROM run
+               WHERE session = $1 AND set_aside IS NULL GROUP BY benchmark_case) AS counted
+         JOIN benchmark_case ON benchmark_case.number = own ORDER BY first"
+    ))?;
+    let mut rows = statement.query(given![session])?;
+    let mut found: Vec<StoredRuns> = Vec::new();
+    let mut by_id: HashMap<String, usize> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let number = row.get(0)?;
+        let case = Case::new(row.get::<String>(1)?, from_json(row.text(2)?)?);
+        let runs = row.get::<i64>(3)? as usize;
+        let place = *by_id.entry(case.id()).or_insert(found.len());
+        match found.get_mut(place) {
+            Some(known) => {
+                known.numbers.push(number);
+                known.runs += runs;
+            }
+            None => found.push(StoredRuns {
+                case,
+                numbers: vec![number],
+                runs,
+            }),
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+    use std::collections::BTreeSet;
+
+    /// Two cases, the second in the store under two orders of its parameters.
+    fn stored() -> (Store, i64, Session) {
+        let mut session = Story::fixed(&["old", "new"], 3)
+            .case("a n=1", |_, run| f64::from(run))
+            .case("b k=2 n=1", |_, run| f64::from(run))
+            .case("b n=1 k=2", |_, run| f64::from(run))
+            .session();
+        for (run, slot) in session.runs.iter_mut().zip(0..) {
+            run.slot = slot;
+        }
+        let mut store = Store::in_memory().unwrap();
+        let number = store.insert(&session).unwrap();
+        (store, number, session)
+    }
+
+    #[test]
+    fn parts_have_whole_cases_and_together_all_runs() {
+        let (store, number, session) = stored();
+        assert_eq!(store.run_count(number).unwrap(), session.runs.len());
+        let mut parts: Vec<Vec<Run>> = Vec::new();
+        let read = store.by_cases(number, |stored| {
+            assert_eq!(stored.runs(), session.runs.len());
+            stored.read_at_once(1);
+            stored.parts(&mut |part| parts.push(part.runs.clone()))
+        });
+        read.unwrap();
+        assert_eq!(parts.len(), 2, "one id is one case");
+        assert_eq!(parts.concat(), session.runs);
+    }
+
+    #[test]
+    fn runs_of_slots_are_those_and_no_others() {
+        let (store, number, session) = stored();
+        let slots = BTreeSet::from([2, 3, 20]);
+        let found = store.runs_of_slots(number, &slots).unwrap();
+        let mut wanted = session.runs;
+        wanted.retain(|run| slots.contains(&run.slot));
+        assert_eq!(found, wanted);
+        let header = store.session_without_runs(number).unwrap();
+        assert!(header.runs.is_empty() && header.metrics == session.metrics);
+    }
+}
