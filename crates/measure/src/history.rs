@@ -291,9 +291,8 @@ fn follow(
 /// Revisions, or those of a branch, in the order in which they were first measured or imported.
 fn as_measured(store: &mut Store, branch: Option<&str>, notes: &mut Vec<String>) -> Result<String> {
     let name = format!("{AS_MEASURED}{}", branch.unwrap_or_default());
-    let revisions = store.revisions_as_measured(branch)?;
-    store.keep_line(&name, 0, &revisions)?;
-    if !revisions.is_empty() {
+    store.keep_line_as_measured(&name, branch)?;
+    if store.tip(&name)?.is_some() {
         notes.push(
             "No repository tells the order of the revisions: they are in the order in which they were measured or \
              imported."

@@ -115,7 +115,7 @@ impl Store {
     ) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session
-             WHERE (CAST($1 AS BIGINT) IS NULL OR number < $1)
+             WHERE number < coalesce(CAST($1 AS BIGINT), 9223372036854775807)
              AND (CAST($2 AS TEXT) IS NULL
                   OR number IN (SELECT session FROM origin WHERE branch = $2))
              AND (CAST($3 AS TEXT) IS NULL
@@ -164,6 +164,21 @@ impl Store {
     /// The file fails or holds something that this program cannot read.
     pub fn selected(&self, filter: &SessionFilter, most: usize) -> anyhow::Result<Vec<Overview>> {
         let mut found = self.numbered(&self.selected_numbers(filter, most)?)?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// At most `most` of the sessions that are being measured, or were when something killed them, the newest first.
+    ///
+    /// # Errors
+    /// The file fails or holds something that this program cannot read.
+    pub fn running(&self, most: usize) -> anyhow::Result<Vec<Overview>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let numbers: Vec<i64> = self.rows(sql, given![most], |row| row.get(0))?;
+        let mut found = self.numbered(&numbers)?;
         found.reverse();
         Ok(found)
     }
@@ -318,6 +333,25 @@ impl Store {
         let sql =
             sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
         self.rows(sql, given![unix_ms], |row| row.get(0))
+    }
+
+    /// What the machines of [`Store::machines`] are called, by their numbers, in the same order.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn machine_titles(&self) -> anyhow::Result<Vec<(i64, String)>> {
+        let sql = sql!(
+            "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
+        );
+        self.rows(sql, given![], |row| {
+            let machine = Machine {
+                id: row.get(1)?,
+                name: row.get(2)?,
+                label: row.get(3)?,
+                class: row.get(4)?,
+            };
+            Ok((row.get(0)?, machine.title().to_owned()))
+        })
     }
 
     /// All machines of which the history has points, the one that measured last first.

@@ -42,6 +42,38 @@ impl Store {
         })
     }
 
+    /// Makes the line `name` of all measured revisions, or those of a branch, in the order in which they were first measured or
+    /// imported, unless it was made of the same sessions before.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn keep_line_as_measured(
+        &mut self,
+        name: &str,
+        branch: Option<&str>,
+    ) -> anyhow::Result<()> {
+        let of_sessions =
+            sql!("SELECT count(*), CAST(coalesce(sum(session), 0) AS BIGINT) FROM session_machine");
+        let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let now: Option<(i64, i64)> = self.first_row(of_sessions, given![], read)?;
+        let of_line = sql!("SELECT sessions, numbers FROM line_mark WHERE branch = $1");
+        if self.first_row(of_line, given![name], read)? == now {
+            return Ok(());
+        }
+        let revisions = self.revisions_as_measured(branch)?;
+        self.keep_line(name, 0, &revisions)?;
+        let (sessions, numbers) = now.unwrap_or_default();
+        self.change(|file| {
+            let sql = sql!(
+                "INSERT INTO line_mark (branch, sessions, numbers) VALUES ($1, $2, $3)
+                 ON CONFLICT (branch) DO UPDATE SET
+                     sessions = excluded.sessions, numbers = excluded.numbers"
+            );
+            file.execute(sql, given![name, sessions, numbers])?;
+            Ok(())
+        })
+    }
+
     /// The newest revision of a line with its position; `None` where the line was never seen.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What a server does while nobody asks: it makes the points that sessions lack, so that no page waits for them.
 
 use speedwell_measure::history::summarise;
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_results::store::Store;
 use speedwell_serve::Stopper;
 use speedwell_serve::blocking::give_way;
 use speedwell_web::Site;
@@ -41,11 +41,7 @@ fn summarised(path: &Path) -> anyhow::Result<usize> {
         return Ok(0);
     }
     let viewed = Store::open_to_view(path)?;
-    let running = SessionFilter {
-        state: Some("running".into()),
-        ..SessionFilter::default()
-    };
-    let is_measured = viewed.selected(&running, 1)?;
+    let is_measured = viewed.running(1)?;
     let is_measured = is_measured.iter().any(|session| !session.is_killed);
     if is_measured || viewed.sessions_without_points()?.is_empty() {
         return Ok(0);

@@ -178,6 +178,10 @@ fn pages_of(sessions: u32, step: usize) {
             number
         });
     }
+    // A server would bring them in itself, in the background and some at a time.
+    both(&mut stores, "points", |store| {
+        speedwell_measure::history::summarise(store, usize::MAX).unwrap()
+    });
     let served = places.each_ref().map(|place| {
         let project = Project::new().storing_in(place);
         let dashboard = Dashboard::of(&project);

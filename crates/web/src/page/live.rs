@@ -11,7 +11,7 @@ use speedwell_analysis as analysis;
 use speedwell_model::{Session, State};
 use speedwell_report::html::Link;
 use speedwell_report::{self as report, Block, Document, LiveCase, LiveState};
-use speedwell_results::store::{Overview, SessionFilter};
+use speedwell_results::store::Overview;
 use std::collections::BTreeMap;
 
 /// Sessions that are shown at once.
@@ -20,11 +20,7 @@ const ROWS: usize = 20;
 /// All that is being measured.
 pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
-    let filter = SessionFilter {
-        state: Some("running".into()),
-        ..SessionFilter::default()
-    };
-    let running = visit.store.selected(&filter, ROWS)?;
+    let running = visit.store.running(ROWS)?;
     let (killed, running): (Vec<Overview>, Vec<Overview>) =
         running.into_iter().partition(|session| session.is_killed);
     let loads = visit.store.live_loads()?;

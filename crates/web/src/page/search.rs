@@ -72,14 +72,10 @@ fn found(visit: Visit<'_>, wanted: &str) -> Result<Vec<Found>, Refusal> {
     let revisions = revisions.map(|id| (visit.revision(&id), id));
     let branches = branches.into_iter().filter(|name| is_hit(name));
     let branches = branches.map(|name| (visit.branch(&name), name));
-    let machines = store.machines()?;
+    let machines = store.machine_titles()?.into_iter();
     let machines = machines
-        .iter()
-        .filter(|known| is_hit(known.machine.title()))
-        .map(|known| {
-            let address = visit.href(&format!("machines/{}", known.number));
-            (address, known.machine.title().to_owned())
-        });
+        .filter(|(_, title)| is_hit(title))
+        .map(|(number, title)| (visit.href(&format!("machines/{number}")), title));
     Ok(vec![
         ("benchmarks", benchmarks.take(HITS).collect()),
         ("cases", cases(visit, &is_hit)?),

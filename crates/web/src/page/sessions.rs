@@ -96,16 +96,13 @@ fn headline(visit: Visit<'_>, filter: &SessionFilter) -> Result<String, Refusal>
 
 fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
     let [branches, tags] = visit.store.branches_and_tags()?;
-    let machines = visit.store.machines()?;
+    let machines = visit.store.machine_titles()?;
     let any = || vec![(String::new(), "any".to_owned())];
     let named = |names: Vec<String>| {
         let names = names.into_iter().map(|name| (name.clone(), name));
         any().into_iter().chain(names).collect::<Vec<_>>()
     };
-    let machines = machines.iter().map(|machine| {
-        let title = machine.machine.title().to_owned();
-        (machine.number.to_string(), title)
-    });
+    let machines = (machines.into_iter()).map(|(number, title)| (number.to_string(), title));
     let states = ["complete", "running", "interrupted", "imported"].map(str::to_owned);
     let value = |name| visit.query.get(name).unwrap_or_default().to_owned();
     let field = |name: &'static str, options: Vec<(String, String)>| Field {

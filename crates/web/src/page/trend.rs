@@ -123,9 +123,9 @@ impl Window {
             return Err(Refusal::bad("'from' is after 'to'"));
         }
         let machine = visit.query.number("machine")?;
-        let known = visit.store.machines()?;
+        let known = visit.store.machine_titles()?;
         if let Some(number) = machine
-            && !known.iter().any(|machine| machine.number == number)
+            && !known.iter().any(|(known, _)| *known == number)
         {
             return Err(Refusal::missing(format!("there is no machine {number}"))
                 .nearest(vec![(visit.href("machines"), "machines".into())]));
@@ -207,10 +207,8 @@ fn form(visit: Visit<'_>) -> Result<Form, Refusal> {
         ..Field::default()
     };
     let usual = (String::new(), "the usual one".to_owned());
-    let machines = visit.store.machines()?.into_iter().map(|machine| {
-        let title = machine.machine.title().to_owned();
-        (machine.number.to_string(), title)
-    });
+    let machines = (visit.store.machine_titles()?.into_iter())
+        .map(|(number, title)| (number.to_string(), title));
     let any = std::iter::once((String::new(), "any".to_owned()));
     let branches = branches.into_iter().map(|name| (name.clone(), name));
     let set = NAMES.iter().filter_map(|name| {

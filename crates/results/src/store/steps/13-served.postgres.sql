@@ -57,3 +57,9 @@ CREATE TABLE live_load (                       -- a load that is being carried o
     at_unix_ms BIGINT NOT NULL,                -- of the last sign of life
     progress TEXT NOT NULL                     -- JSON
 );
+
+CREATE TABLE line_mark (                       -- of which sessions a line of revisions in the order of measuring was made
+    branch TEXT PRIMARY KEY,                   -- as in line
+    sessions BIGINT NOT NULL,                 -- how many have points
+    numbers BIGINT NOT NULL                   -- the sum of their numbers
+);
