@@ -48,7 +48,7 @@ pub fn experiment(found: &Found, experiment: &Experiment, output: &Output) -> Do
             "{} Latencies include the network between them.",
             own.sentence()
         );
-        Block::Note(text.into())
+        Block::Note(text)
     }));
     document.push_warnings(&found.warnings);
     let (leading, further) = leading_first(charts(found, experiment, output), found);

@@ -139,17 +139,18 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
         let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
         let after = Duration::from_millis(next(&mut state) % LATEST_MS);
         let choice = next(&mut state) as usize >> 8;
-        let mut child = measuring(&project, Some(&slurm), &["--on", "lab"]);
+        let child = measuring(&project, Some(&slurm), &["--on", "lab"]);
         std::thread::sleep(after);
         let hit = kill_one(&slurm, victim, child.id(), choice);
-        let status = child.wait().unwrap();
-        if !status.success() {
+        let done = child.wait_with_output().unwrap();
+        if !done.status.success() {
             let resumed = resumed(&project, &slurm, after);
             // Without a controller nobody knows the machines: that is said at once, and nothing has begun.
             let is_refused = victim == Victim::Controller && !resumed;
             assert!(
                 victim == Victim::Coordinator || is_refused,
-                "{victim:?} after {after:?}: {status}"
+                "{victim:?} after {after:?}: {}",
+                String::from_utf8_lossy(&done.stderr)
             );
             if !resumed {
                 continue;
