@@ -8,7 +8,7 @@ use speedwell_fixtures::lab::{NODES, Slurm};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +86,26 @@ fn start_again(slurm: &Slurm, daemon: &str, words: &[&str]) {
     assert!(started.unwrap().success(), "{daemon}");
 }
 
+/// Waits until all machines can be had: those that were killed have come back, and nothing is measured any more.
+fn await_all(slurm: &Slurm) {
+    let begin = Instant::now();
+    loop {
+        let mut asked = slurm.command("sinfo");
+        let asked = asked.args(["-h", "-N", "-t", "idle", "-o", "%N"]).output();
+        let idle = String::from_utf8_lossy(&asked.unwrap().stdout)
+            .lines()
+            .count();
+        if idle == NODES.len() {
+            return;
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(120),
+            "{idle} machines are idle"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// How often each block was closed, by whatever attempt.
 fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), u32> {
     let spools = slurm.folder().join("sessions").join(id).join("spools");
@@ -136,6 +156,7 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
         let project = Project::new()
             .with("fleet.toml", &fleet)
             .with("g/slow.fake", &benchmark);
+        await_all(&slurm);
         let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
         let after = Duration::from_millis(next(&mut state) % LATEST_MS);
         let choice = next(&mut state) as usize >> 8;
