@@ -208,8 +208,9 @@ fn line(
     if wanted.is_none() {
         return as_measured(store, None, notes);
     }
-    if !store.revisions_as_measured(Some(&name))?.is_empty() {
-        return as_measured(store, Some(&name), notes);
+    let measured = as_measured(store, Some(&name), notes)?;
+    if store.tip(&measured)?.is_some() {
+        return Ok(measured);
     }
     let known = store.lines()?;
     let known: Vec<String> = known

@@ -259,6 +259,15 @@ impl Adapter {
         read_tables(&Part::top(&tree::parse_toml(text)?))
     }
 
+    /// Reads those that were checked before, as a text that comes with this program: compiling its patterns takes longer than
+    /// most commands that name a suite.
+    ///
+    /// # Errors
+    /// It is not TOML, or has unknown keys.
+    pub fn read_checked(text: &str) -> Result<Vec<Adapter>> {
+        tables(&Part::top(&tree::parse_toml(text)?), |_, _| Ok(()))
+    }
+
     /// Reads those of a file.
     ///
     /// # Errors
@@ -271,6 +280,10 @@ impl Adapter {
 
 /// The adapters of a file.
 pub(crate) fn read_tables(top: &Part) -> Result<Vec<Adapter>> {
+    tables(top, check)
+}
+
+fn tables(top: &Part, check: impl Fn(&Part, &AdapterKeys) -> Result<()>) -> Result<Vec<Adapter>> {
     let mut found = Vec::new();
     for part in top.tables("suite") {
         let keys: AdapterKeys = part.read()?;

@@ -18,8 +18,8 @@ static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
 static OWN: LazyLock<Vec<Arc<Adapter>>> = LazyLock::new(|| {
     let texts = SHIPPED.files().filter_map(|file| file.contents_utf8());
-    // One that cannot be read would be missing; a test reads them all.
-    let read = texts.filter_map(|text| Adapter::read_all(text).ok());
+    // One that cannot be read would be missing; a test reads them all, and checks them.
+    let read = texts.filter_map(|text| Adapter::read_checked(text).ok());
     read.flatten().map(Arc::new).collect()
 });
 

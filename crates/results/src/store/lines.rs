@@ -62,6 +62,10 @@ impl Store {
         }
         let revisions = self.revisions_as_measured(branch)?;
         self.keep_line(name, 0, &revisions)?;
+        // Whoever asks for a branch that is none leaves nothing behind.
+        if revisions.is_empty() {
+            return Ok(());
+        }
         let (sessions, numbers) = now.unwrap_or_default();
         self.change(|file| {
             let sql = sql!(
