@@ -245,13 +245,21 @@ fn spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
             logs.collect()
         })
         .collect();
+    if !families
+        .iter()
+        .flatten()
+        .flatten()
+        .all(|log| log.is_finite())
+    {
+        return None;
+    }
     let known = components(&families, CONFIDENCE)?;
     let range = families.iter().filter_map(|builds| {
         let medians = || builds.iter().map(|runs| median(runs));
         let largest = medians().reduce(f64::max)?;
         Some((largest - medians().reduce(f64::min)?).exp())
     });
-    known.within.is_finite().then(|| LayoutSpread {
+    Some(LayoutSpread {
         case: case.id.clone(),
         metric: metric.name.clone(),
         components: known,

@@ -155,6 +155,16 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
 }
 
 #[test]
+fn where_runs_took_no_time_nothing_is_known_of_how_builds_differ() {
+    let mut session = session(8, 1.0);
+    for run in session.runs.iter_mut().take(3) {
+        run.samples.iter_mut().for_each(|sample| sample.value = 0.0);
+    }
+    assert_eq!(layout_spreads(&session, &[&session.metrics[0]]), []);
+    crate::analyse(&session, &Settings::default());
+}
+
+#[test]
 fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
     let of_side = |name: &str| Session {
         id: name.into(),
