@@ -39,7 +39,7 @@ pub fn analyse(session: &Session, settings: &Settings) -> Findings {
 
 /// The same for a session whose runs need not be in memory together. `header` is the session, with or without runs; `parts`
 /// hands out the same with some of the runs at a time: all runs of a case in one part, and cases in the order in which they
-/// first appear. It is asked once, and a second time where runs seem to be copies of others. See [`can_be_divided`].
+/// first appear. It is read once, and a second time where runs seem to be copies of others. See [`can_be_divided`].
 ///
 /// # Errors
 /// Those of `parts`.

@@ -58,7 +58,7 @@ pub fn has_ended(job: &JobId) -> bool {
     of_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
 }
 
-/// Ends a worker on this machine: it is told to, and killed if it goes on after `grace`.
+/// Ends a worker on this machine: it is asked to stop, and killed if it still runs after `grace`.
 ///
 /// # Errors
 /// It belongs to another user.

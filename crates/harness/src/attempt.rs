@@ -246,7 +246,7 @@ pub(super) fn not_described(
 }
 
 impl Failed {
-    /// What is told of it: of a file that was to be described, or of a job that was to be performed.
+    /// What it is reported as: the words for a file that was to be described, or a job that was to be performed.
     pub fn failure(self, source: &Source, of: Option<(&Job, &Setting<'_>)>) -> Failure {
         Failure {
             step: if of.is_some() {

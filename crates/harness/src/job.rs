@@ -368,5 +368,5 @@ pub struct Setting<'a> {
     pub clock: Clock,
 }
 
-/// What is told of the course of things before the first run, by several threads.
+/// Progress before the first run, reported by several threads.
 pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);

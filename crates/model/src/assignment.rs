@@ -111,19 +111,21 @@ impl Target {
     /// The same with these blanks filled.
     #[must_use]
     pub fn fill(mut self, blanks: &[Blank]) -> Target {
-        let values = self
-            .environment
-            .iter_mut()
-            .filter_map(|change| match change {
-                Change::Unset(_) => None,
-                Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
-                    Some(value)
-                }
-            });
-        for text in self.command.iter_mut().chain(values) {
+        for text in self.texts_mut() {
             *text = filled(text, blanks);
         }
         self
+    }
+
+    /// The words of the command, and the values of variables.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let values = (self.environment.iter_mut()).filter_map(|change| match change {
+            Change::Unset(_) => None,
+            Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
+                Some(value)
+            }
+        });
+        self.command.iter_mut().chain(values)
     }
 
     /// The variables that get a value of their own, for a line that a person could type.

@@ -143,7 +143,7 @@ impl Caller {
         !self.name.is_empty() || self.token.is_some()
     }
 
-    /// Who it is that does much at once: whoever is not known is told by where he comes from.
+    /// Who it is that does much at once: whoever is not known, by the address.
     pub(crate) fn shares_as(&self, client: &Client) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),

@@ -94,7 +94,7 @@ impl Local {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C is ours: who is at the other end is told over the line.
+        // Ctrl-C is for us alone; the other end hears of it over the line.
         let child = command.process_group(0).spawn();
         child.with_context(|| format!("cannot start '{program}'"))
     }

@@ -206,7 +206,7 @@ impl Slurm {
             .args(self.wishes())
             .args(words);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Ctrl-C is ours: who is at the other end is told over the line.
+        // Ctrl-C is for us alone; the other end hears of it over the line.
         srun.process_group(0);
         srun.stderr(Stdio::piped())
             .spawn()

@@ -257,7 +257,7 @@ impl Ssh {
         self.ensure_known(machine)?;
         let mut line = self.line(machine, words);
         line.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Ctrl-C is ours: who is at the other end is told over the line.
+        // Ctrl-C is for us alone; the other end hears of it over the line.
         line.process_group(0);
         line.stderr(Stdio::piped())
             .spawn()

@@ -44,7 +44,7 @@ pub struct ParcelStatus {
     pub said: Option<String>,
 }
 
-/// Takes in what the workers of a session have, and does with them what is asked for.
+/// Collects what the workers of a session have, then waits for them, looks at them or cancels them.
 ///
 /// # Errors
 /// The session is none of several machines, another process attends to it, or the engine or the store fails.

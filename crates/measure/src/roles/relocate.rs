@@ -1,6 +1,6 @@
 //! What a part is told, with the paths of its machine: the folder of the definition file lies elsewhere there.
 
-use speedwell_model::assignment::{Assignment, BackingService, Change, Place, Target};
+use speedwell_model::assignment::{Assignment, BackingService, Place, Target};
 use std::path::{Path, PathBuf};
 
 /// A folder here, and what it is called there.
@@ -33,16 +33,7 @@ impl Moved<'_> {
 
     fn target(self, own: &mut Target) {
         own.directory = self.path(&own.directory);
-        let values = own
-            .environment
-            .iter_mut()
-            .filter_map(|change| match change {
-                Change::Unset(_) => None,
-                Change::Set(_, value) | Change::Append(_, value) | Change::Prepend(_, value) => {
-                    Some(value)
-                }
-            });
-        for text in own.command.iter_mut().chain(values) {
+        for text in own.texts_mut() {
             *text = self.text(text);
         }
     }

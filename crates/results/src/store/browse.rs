@@ -163,7 +163,11 @@ impl Store {
     /// # Errors
     /// The file fails or holds something that this program cannot read.
     pub fn selected(&self, filter: &SessionFilter, most: usize) -> anyhow::Result<Vec<Overview>> {
-        let mut found = self.numbered(&self.selected_numbers(filter, most)?)?;
+        self.newest_first(&self.selected_numbers(filter, most)?)
+    }
+
+    fn newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<Overview>> {
+        let mut found = self.numbered(numbers)?;
         found.reverse();
         Ok(found)
     }
@@ -178,9 +182,7 @@ impl Store {
         );
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let numbers: Vec<i64> = self.rows(sql, given![most], |row| row.get(0))?;
-        let mut found = self.numbered(&numbers)?;
-        found.reverse();
-        Ok(found)
+        self.newest_first(&numbers)
     }
 
     /// All sessions that the filter lets pass, the oldest first.
@@ -344,13 +346,7 @@ impl Store {
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
         );
         self.rows(sql, given![], |row| {
-            let machine = Machine {
-                id: row.get(1)?,
-                name: row.get(2)?,
-                label: row.get(3)?,
-                class: row.get(4)?,
-            };
-            Ok((row.get(0)?, machine.title().to_owned()))
+            Ok((row.get(0)?, machine_at(row, 1)?.title().to_owned()))
         })
     }
 
@@ -368,12 +364,7 @@ impl Store {
         self.rows(sql, given![], |row| {
             Ok(StoredMachine {
                 number: row.get(0)?,
-                machine: Machine {
-                    id: row.get(1)?,
-                    name: row.get(2)?,
-                    label: row.get(3)?,
-                    class: row.get(4)?,
-                },
+                machine: machine_at(row, 1)?,
                 first_unix_ms: row.get(5)?,
                 last_unix_ms: row.get(6)?,
                 sessions: count(row, 7)?,
@@ -476,6 +467,16 @@ impl Store {
     }
 }
 
+/// A machine whose id, name, label and class stand from this column on.
+pub(super) fn machine_at(row: Row<'_>, at: usize) -> Result<Machine, Error> {
+    Ok(Machine {
+        id: row.get(at)?,
+        name: row.get(at + 1)?,
+        label: row.get(at + 2)?,
+        class: row.get(at + 3)?,
+    })
+}
+
 pub(super) fn count(row: Row<'_>, at: usize) -> Result<usize, Error> {
     row.get::<i64>(at).map(|count| count.max(0) as usize)
 }
@@ -544,7 +545,7 @@ mod tests {
             writer.insert(&session("y")).unwrap();
             let after = watcher.data_version().unwrap();
             assert_ne!(after, before, "known at the next question");
-            // Whoever waits is told, and does not wait to the end.
+            // Whoever waits hears of it, and does not wait to the end.
             let writing = std::thread::scope(|scope| {
                 let wait = scope.spawn(|| {
                     let path = place.path();

@@ -61,11 +61,11 @@ impl Store {
             return Ok(());
         }
         let revisions = self.revisions_as_measured(branch)?;
-        self.keep_line(name, 0, &revisions)?;
         // Whoever asks for a branch that is none leaves nothing behind.
-        if revisions.is_empty() {
+        if revisions.is_empty() && self.tip(name)?.is_none() {
             return Ok(());
         }
+        self.keep_line(name, 0, &revisions)?;
         let (sessions, numbers) = now.unwrap_or_default();
         self.change(|file| {
             let sql = sql!(

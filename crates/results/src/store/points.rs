@@ -3,6 +3,7 @@
 //! They follow from sessions. A session that has none yet gets them when somebody looks at history.
 
 use super::Store;
+use super::browse::machine_at;
 use super::database::{Database, Error, Row, given, sql};
 use super::read::{better_of, from_json};
 use super::session_writer::better_name;
@@ -304,14 +305,7 @@ impl Store {
     /// The file fails, or there is none of that number.
     pub fn machine(&self, number: i64) -> anyhow::Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
-        let found = self.first_row(sql, given![number], |row| {
-            Ok(Machine {
-                id: row.get(0)?,
-                name: row.get(1)?,
-                label: row.get(2)?,
-                class: row.get(3)?,
-            })
-        })?;
+        let found = self.first_row(sql, given![number], |row| machine_at(row, 0))?;
         found.with_context(|| format!("there is no machine {number}"))
     }
 

@@ -16,7 +16,7 @@ const KEPT: Duration = Duration::from_secs(1);
 /// Rates that are kept: a minute of them.
 const RATES: usize = 60;
 
-/// What is told of the loads of one command; dropping it says that they are over.
+/// Live reports of the loads of one command; dropping it says that they are over.
 #[derive(Debug)]
 pub struct Watched {
     progress: LoadProgress,

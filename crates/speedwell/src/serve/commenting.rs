@@ -4,7 +4,7 @@
 //! What is said of a comparison is decided in `pull_answer.rs`. Start at [`keep_saying`].
 
 use super::forge::{options_of, place, token};
-use super::lookups::{LOOKUPS, comparison};
+use super::lookups::{LOOKUPS, compared, comparison};
 use crate::pull_answer::{self, Answer};
 use crate::status;
 use anyhow::{Context, bail};
@@ -12,8 +12,6 @@ use speedwell_analysis as analysis;
 use speedwell_forge::{Client, Error, Posted, State, Status};
 use speedwell_model::{Origin, Session, short_revision};
 use speedwell_process::unix_ms;
-use speedwell_report::mark_calibrated;
-use speedwell_report::sources::Labelled;
 use speedwell_results::store::{
     CommentJob, ForgeSetting, PostedComment, Said, SessionFilter, Store,
 };
@@ -162,15 +160,7 @@ impl Teller<'_> {
         let options = options_of(self.setting);
         let compared = comparison(&options).and_then(|comparison| {
             let found = sources(store, number)?;
-            let labelled: Vec<Labelled<'_>> = found
-                .iter()
-                .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
-                .collect();
-            let sessions = found.iter().map(|one| &one.session);
-            let settings = comparison.settings(&[], None);
-            pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
-                mark_calibrated(findings, sessions, store);
-            })
+            compared(store, &found, &comparison)
         });
         compared.unwrap_or_else(pull_answer::not_compared)
     }

@@ -1,7 +1,8 @@
 //! How pages find what commands find: by the words and the defaults of the command line.
 
 use crate::options::{ComparisonArgs, usual_threshold};
-use crate::{Status, operand, pull_answer, source};
+use crate::pull_answer::{self, Answer};
+use crate::{Status, operand, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
@@ -47,17 +48,7 @@ fn sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<Source>> {
 
 fn gate(store: &Store, words: &[String], options: &[(&str, &str)]) -> anyhow::Result<Gate> {
     let comparison = comparison(options)?;
-    let found = sources(store, words)?;
-    let labelled: Vec<Labelled<'_>> = found
-        .iter()
-        .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
-        .collect();
-    let sessions = found.iter().map(|one| &one.session);
-    let settings = comparison.settings(&[], None);
-    let fail_on = comparison.fail_on;
-    let answer = pull_answer::of_comparison(&labelled, &settings, fail_on, |findings| {
-        mark_calibrated(findings, sessions, store);
-    })?;
+    let answer = compared(store, &sources(store, words)?, &comparison)?;
     Ok(Gate {
         status: match answer.state {
             State::Failure => Status::NO.code(),
@@ -65,6 +56,23 @@ fn gate(store: &Store, words: &[String], options: &[(&str, &str)]) -> anyhow::Re
             State::Success | State::Pending => Status::DONE.code(),
         },
         words: answer.description,
+    })
+}
+
+/// What a comparison of these says.
+pub(super) fn compared(
+    store: &Store,
+    found: &[Source],
+    comparison: &ComparisonArgs,
+) -> anyhow::Result<Answer> {
+    let labelled: Vec<Labelled<'_>> = found
+        .iter()
+        .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
+        .collect();
+    let sessions = found.iter().map(|one| &one.session);
+    let settings = comparison.settings(&[], None);
+    pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
+        mark_calibrated(findings, sessions, store);
     })
 }
 
