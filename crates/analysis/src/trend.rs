@@ -96,7 +96,18 @@ pub struct Trend {
 
 /// The course of a series, searched. Points may come in any order; `known` are the changes that have a number.
 /// With `same_work`, a change of the benchmark itself begins nothing new.
-pub fn trend(mut points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> Trend {
+pub fn trend(points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> Trend {
+    trend_from(points, known, same_work, &mut Vec::new())
+}
+
+/// The same, going on where the search of each work ended before, as `walks` say; afterwards they say where it ends now. What
+/// they say of other points than these counts for nothing.
+pub fn trend_from(
+    mut points: Vec<TrendPoint>,
+    known: &[Change],
+    same_work: bool,
+    walks: &mut Vec<Vec<u8>>,
+) -> Trend {
     points.sort_by_key(|point| (point.position, point.at_unix_ms, point.session));
     let groups = by_work(&points, same_work);
     let mut trend = Trend {
@@ -111,10 +122,11 @@ pub fn trend(mut points: Vec<TrendPoint>, known: &[Change], same_work: bool) -> 
         new_work: groups.iter().skip(1).map(|group| group[0]).collect(),
         points,
     };
-    let mut found = Vec::new();
+    let (mut found, mut ends) = (Vec::new(), Vec::new());
     for group in &groups {
-        found.extend(trend.search_group(group));
+        found.extend(trend.search_group(group, walks, &mut ends));
     }
+    *walks = ends;
     found.sort_by_key(|change| trend.position(&change.after));
     trend.changes = with_numbers(&trend, found, known);
     trend
@@ -200,8 +212,14 @@ impl Trend {
         self.search == Search::Done
     }
 
-    /// Searches the points of one work, and notes what is known of it: of the newest work in the end.
-    fn search_group(&mut self, group: &[usize]) -> Vec<Change> {
+    /// Searches the points of one work, and notes what is known of it: of the newest work in the end. Adds where the search
+    /// ends.
+    fn search_group(
+        &mut self,
+        group: &[usize],
+        walks: &[Vec<u8>],
+        ends: &mut Vec<Vec<u8>>,
+    ) -> Vec<Change> {
         let points: Vec<search::Point> = group
             .iter()
             .map(|&index| {
@@ -225,9 +243,12 @@ impl Trend {
                 return Vec::new();
             }
         };
-        let mut walk = Walk::default();
+        let mut kept = walks.iter();
+        let kept = kept.find_map(|walk| Walk::from_bytes(walk, &series));
+        let mut walk = kept.unwrap_or_default();
         walk.go_on(&series);
         let changes = walk.changes(&series);
+        ends.push(walk.to_bytes(&series));
         let borders: Vec<usize> = changes.iter().map(|change| change.after).collect();
         self.add_levels(group, &borders);
         self.search = match FIRST_SUSPICION.saturating_sub(series.len()) {

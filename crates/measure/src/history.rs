@@ -6,11 +6,11 @@
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::trend::{Trend, TrendPoint, trend};
+use speedwell_analysis::trend::{Trend, TrendPoint, trend_from};
 use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
-use speedwell_results::store::{PlacedRevision, Store, StoredSeries};
+use speedwell_results::store::{PlacedRevision, Searched, Store, StoredSeries};
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -88,6 +88,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
             "no session has '{variant}' beside another variant\nhint: speedwell history shows the variants of each session"
         );
     }
+    store.keep_searched(&history.line, &reading.searched)?;
     history.gone = reading.gone;
     if let (Some(most), 1..) = (request.most_points, reading.cut) {
         history.notes.push(format!(
@@ -418,6 +419,8 @@ struct Reading<'a> {
     gone: usize,
     /// How many series have more points than were read.
     cut: usize,
+    /// What the next search need not do again.
+    searched: Searched,
 }
 
 /// The branch that the line left.
@@ -451,6 +454,7 @@ impl<'a> Reading<'a> {
             circumstances: HashMap::new(),
             gone: 0,
             cut: 0,
+            searched: Searched::default(),
         }
     }
 
@@ -476,13 +480,22 @@ impl<'a> Reading<'a> {
             return Ok(None);
         }
         let mut known: Vec<Change> = Vec::new();
+        let mut walks = Vec::new();
+        let is_kept = self.request.relative.is_none() && is_whole;
         if self.request.relative.is_none() {
             for series in members {
                 known.extend(store.changes(series.number, &self.line)?);
             }
         }
-        let mut trend = trend(points, &known, self.request.same_work);
-        if self.request.relative.is_none() && is_whole && trend.changes != known {
+        if is_kept {
+            walks = store.walks(number, &self.line)?;
+        }
+        let before = walks.clone();
+        let mut trend = trend_from(points, &known, self.request.same_work, &mut walks);
+        if is_kept && walks != before {
+            (self.searched).add_walks(number, trend.points.len(), walks);
+        }
+        if is_kept && trend.changes != known {
             for series in members.iter().filter(|series| series.number != number) {
                 store.keep_changes(series.number, &self.line, &[])?;
             }
@@ -563,9 +576,13 @@ impl<'a> Reading<'a> {
         let mut points = Vec::new();
         for series in members {
             let most = self.request.most_points.unwrap_or(usize::MAX);
-            let stored = store.newest_points(series.number, most)?;
-            self.cut += usize::from(stored.len() == most);
-            for stored in stored {
+            let stored = store.course(series.number, most)?;
+            if stored.points.len() == most {
+                self.cut += 1;
+            } else {
+                self.searched.add_points(&stored);
+            }
+            for stored in stored.points {
                 let place = match stored.revision {
                     Some(number) => self.place(store, number)?,
                     None => None,
@@ -625,5 +642,105 @@ impl<'a> Reading<'a> {
         let facts = Arc::new(store.circumstances(session)?);
         self.circumstances.insert(session, facts.clone());
         Ok(facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Machine, Metric, Point, PointKind, SessionPoint, SessionPoints, State};
+
+    const LINE: &str = "line of a test";
+
+    /// A session at this place of the line, 5 % higher from place 90 on and once more from place 170 on.
+    fn measure(store: &mut Store, place: u32) -> i64 {
+        let revision = |place: u32| Revision {
+            id: format!("{place:040x}"),
+            ..Revision::default()
+        };
+        store.keep_line(LINE, place, &[revision(place)]).unwrap();
+        let mut session = Story::fixed(&["default"], 1).session();
+        session.runs.clear();
+        session.id = format!("session {place}");
+        session.state = State::Imported;
+        session.started_unix_ms = i64::from(place);
+        let number = store.insert(&session).unwrap();
+        let noise = f64::from(place.wrapping_mul(2_654_435_761) >> 16) / 65_536.0 - 0.5;
+        let steps = u32::from(place >= 90) + u32::from(place >= 170);
+        let point = SessionPoint {
+            series: SeriesKey {
+                case: "bench n=1".into(),
+                variant: "default".into(),
+                metric: Metric::new("time", "s", Better::Lower),
+            },
+            place: 0,
+            revision: Some(revision(place)),
+            point: Point {
+                value: 1.05_f64.powi(steps as i32) * (1.0 + 0.03 * noise),
+                interval: None,
+                runs: 3,
+                spread: Some(0.01),
+                kind: PointKind::Measured,
+                is_dirty: false,
+                work: None,
+            },
+        };
+        let machine = Machine {
+            id: "lab".into(),
+            name: None,
+            label: None,
+            class: None,
+        };
+        let points = SessionPoints {
+            machine,
+            circumstances: Vec::new(),
+            points: vec![point],
+        };
+        store.keep_points(number, &points).unwrap();
+        number
+    }
+
+    /// What a look says: levels and changes, without the numbers that earlier looks gave them.
+    fn look(store: &mut Store) -> String {
+        let request = HistoryRequest {
+            branch: Some(LINE.to_owned()),
+            ..HistoryRequest::default()
+        };
+        let mut history = history(store, &request).unwrap();
+        let trend = &mut history.series[0].trend;
+        for change in &mut trend.changes {
+            change.number = 0;
+        }
+        format!("{:?} {:?}", trend.levels, trend.changes)
+    }
+
+    #[test]
+    fn a_look_that_goes_on_where_another_ended_says_what_a_first_one_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| Store::open(&folder.path().join(name)).unwrap();
+        let first_look = |places: &[u32]| {
+            let mut store = open(&format!("{}.db", places.len()));
+            places.iter().for_each(|place| {
+                measure(&mut store, *place);
+            });
+            look(&mut store)
+        };
+        let mut store = open("results.db");
+        let mut places: Vec<u32> = Vec::new();
+        let mut numbers = Vec::new();
+        for count in [140, 141, 150, 240] {
+            while places.len() < count {
+                places.push(places.len() as u32);
+                numbers.push(measure(&mut store, places.len() as u32 - 1));
+            }
+            let seen = look(&mut store);
+            assert_eq!(seen, first_look(&places), "{count} points");
+            assert_eq!(look(&mut store), seen);
+            assert_eq!(store.walks(1, LINE).unwrap().len(), 1, "it is kept");
+        }
+        store.delete(numbers[20]).unwrap();
+        places.remove(20);
+        assert_eq!(look(&mut store), first_look(&places));
     }
 }

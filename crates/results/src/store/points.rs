@@ -247,49 +247,6 @@ impl Store {
             .collect()
     }
 
-    /// The points of a series, in the order of their sessions' beginnings.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
-        self.newest_points(series, usize::MAX)
-    }
-
-    /// At most so many points of a series, those of the sessions that began last, in the same order.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn newest_points(&self, series: i64, most: usize) -> anyhow::Result<Vec<StoredPoint>> {
-        let sql = sql!(
-            "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
-                    dirty, work
-             FROM point WHERE series = $1
-             ORDER BY at_unix_ms DESC, session DESC, place DESC LIMIT $2"
-        );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut points: Vec<StoredPoint> = self.rows(sql, given![series, most], |row| {
-            let low: Option<f64> = row.get(5)?;
-            Ok(StoredPoint {
-                series,
-                at_unix_ms: row.get(0)?,
-                session: row.get(1)?,
-                revision: row.get(2)?,
-                machine: row.get(3)?,
-                point: Point {
-                    value: row.get(4)?,
-                    interval: low.zip(row.get(6)?),
-                    runs: row.get(7)?,
-                    spread: row.get(8)?,
-                    kind: kind_of(row.text(9)?),
-                    is_dirty: row.get(10)?,
-                    work: row.get(11)?,
-                },
-            })
-        })?;
-        points.reverse();
-        Ok(points)
-    }
-
     /// The number of the machine that a session was measured on, once it has points.
     ///
     /// # Errors
@@ -331,6 +288,27 @@ impl Store {
         let texts: Vec<String> = self.rows(sql, given![machine], |row| row.get(0))?;
         texts.iter().map(|text| from_json(text)).collect()
     }
+}
+
+/// A point, its columns in the order of [`Store::course`](super::Store::course).
+pub(super) fn point_at(series: i64, row: &Row<'_>) -> Result<StoredPoint, Error> {
+    let low: Option<f64> = row.get(5)?;
+    Ok(StoredPoint {
+        series,
+        at_unix_ms: row.get(0)?,
+        session: row.get(1)?,
+        revision: row.get(2)?,
+        machine: row.get(3)?,
+        point: Point {
+            value: row.get(4)?,
+            interval: low.zip(row.get(6)?),
+            runs: row.get(7)?,
+            spread: row.get(8)?,
+            kind: kind_of(row.text(9)?),
+            is_dirty: row.get(10)?,
+            work: row.get(11)?,
+        },
+    })
 }
 
 /// A kind that a later version may have added is not searched by mistake: it is taken for a selected sample.

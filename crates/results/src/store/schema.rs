@@ -60,6 +60,7 @@ pub(super) const STEPS: &[Step] = &[
     FLEET,
     SERVED,
     CASES,
+    PACKS,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -126,6 +127,13 @@ const SERVED: Step = Step {
 
 /// Where the runs of each case are: a session of millions of runs is read case by case.
 const CASES: Step = Step::same(include_str!("steps/14-cases.sql"));
+
+/// What is kept so that a long course is neither read nor searched from its beginning again. Both follow from the points, and
+/// the database itself forgets what no longer does.
+const PACKS: Step = Step {
+    text: include_str!("steps/15-packs.sql"),
+    differs: Differs::Instead(include_str!("steps/15-packs.postgres.sql")),
+};
 
 /// What the file's marks say about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

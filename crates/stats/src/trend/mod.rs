@@ -24,6 +24,8 @@
 //! ```
 
 mod autocorrelation;
+mod bytes;
+mod known;
 mod level;
 mod scan;
 mod series;

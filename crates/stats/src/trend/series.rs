@@ -3,6 +3,7 @@
 //! Decides which points can be searched at all and numbers the machines; it must not search. Start at [`Series`].
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
 /// What one session says of one case, variant and metric.
@@ -104,6 +105,17 @@ impl Series {
             places: self.places[..count].to_vec(),
             known: self.known.clone(),
         }
+    }
+
+    /// A number that differs if any of the first `count` points differs in what is searched.
+    pub(super) fn digest(&self, count: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let points = self.logs.iter().zip(&self.machines).zip(&self.positions);
+        for ((log, machine), position) in points.take(count) {
+            hasher.write_u64(log.to_bits());
+            hasher.write_u64(u64::from(*machine) << 32 | u64::from(*position));
+        }
+        hasher.finish()
     }
 
     pub(super) fn logs(&self) -> &[f64] {

@@ -1,10 +1,11 @@
 //! The walk along a series: every number of points is a look, and every look counts.
 //!
 //! Decides when a border is suspected, found or withdrawn, and where it lies in the end. It must not know how evidence
-//! arises. What it keeps is enough to go on when points are added; walking all of them again ends at the same place.
-//! Start at [`Walk::go_on`].
+//! arises. What it keeps is enough to go on when points are added, also by another process; walking all of them again ends at
+//! the same place. Start at [`Walk::go_on`].
 
 use super::autocorrelation::inflation;
+use super::known::Known;
 use super::scan::{Best, LONGEST, SIDE, Scan};
 use super::series::Series;
 use super::shape::{Shape, Size, shape, size};
@@ -66,21 +67,22 @@ pub struct Change {
 
 /// A border as the walk has left it; places count the points of the series.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Border {
-    at: usize,
-    seen: usize,
-    found: Option<usize>,
-    z: f64,
+pub(super) struct Border {
+    pub at: usize,
+    pub seen: usize,
+    pub found: Option<usize>,
+    pub z: f64,
 }
 
 /// Where the walk along a series stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Walk {
     /// The next number of points to look at, and the largest so far: behind a new border it looks again.
-    next: usize,
-    front: usize,
-    raised: usize,
-    borders: Vec<Border>,
+    pub(super) next: usize,
+    pub(super) front: usize,
+    pub(super) raised: usize,
+    pub(super) borders: Vec<Border>,
+    pub(super) known: Known,
 }
 
 impl Default for Walk {
@@ -90,6 +92,7 @@ impl Default for Walk {
             front: 0,
             raised: 0,
             borders: Vec::new(),
+            known: Known::default(),
         }
     }
 }
@@ -218,18 +221,23 @@ impl Walk {
     }
 
     /// The changes in all that was seen, each in its final place, with shape and size.
-    pub fn changes(&self, series: &Series) -> Vec<Change> {
+    pub fn changes(&mut self, series: &Series) -> Vec<Change> {
         let places = self.places(series);
         let ends: Vec<usize> = [0]
             .into_iter()
             .chain(places)
             .chain([series.len()])
             .collect();
+        let looks = &mut self.known.looks;
+        looks.begin();
         let described = ends.windows(3).zip(&self.borders);
         described
             .map(|(ends, border)| {
                 let at = ends[1];
                 let near = ends[0].max(at.saturating_sub(LONGEST))..ends[2].min(at + LONGEST);
+                let (shape, size) = looks.get(near.clone(), at, || {
+                    (shape(series, near.clone(), at), size(series, near, at))
+                });
                 Change {
                     before: series.place(at - 1),
                     after: series.place(at),
@@ -238,25 +246,28 @@ impl Walk {
                         .found
                         .map_or(Evidence::Suspected, |seen| Evidence::Found { seen }),
                     z: border.z,
-                    shape: shape(series, near.clone(), at),
-                    size: size(series, near, at),
+                    shape,
+                    size,
                 }
             })
             .collect()
     }
 
     /// Each border goes to where its evidence is largest between its neighbours, twice, since neighbours move as well.
-    fn places(&self, series: &Series) -> Vec<usize> {
+    fn places(&mut self, series: &Series) -> Vec<usize> {
         let mut places: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
         let mut scan = Scan::default();
+        let known = &mut self.known.places;
+        known.begin();
         for index in (0..places.len()).chain(0..places.len()) {
             let at = places[index];
             let level = if index > 0 { places[index - 1] } else { 0 };
             let end = places.get(index + 1).copied().unwrap_or(series.len());
             let stretch = level.max(at.saturating_sub(LONGEST))..end.min(at + LONGEST);
-            if let Some(best) = scan.best(series, stretch, around(at, PLACING)) {
-                places[index] = best.at;
-            }
+            places[index] = known.get(stretch.clone(), at, || {
+                let best = scan.best(series, stretch, around(at, PLACING));
+                best.map_or(at, |best| best.at)
+            });
         }
         places
     }

@@ -57,6 +57,33 @@ fn appending_points_ends_where_walking_all_of_them_does() {
     }
 }
 
+#[test]
+fn a_walk_that_another_process_kept_goes_on_where_it_was() {
+    for (seed, kind) in (0..).zip([Noise::Student2, Noise::ThreeMachines, Noise::Sticky]) {
+        let points = with_step(course(kind, 600, 0.02, &mut Random::new(seed)), 300, 0.04);
+        let mut kept = Vec::new();
+        for count in [0, 3, 90, 91, 310, 311, 330, 599, 600] {
+            let series = Series::new(&points[..count]).unwrap();
+            let known = Walk::from_bytes(&kept, &series);
+            assert_eq!(known.is_some(), count > 0, "{kind:?}, {count} points");
+            let mut walk = known.unwrap_or_default();
+            walk.go_on(&series);
+            assert_eq!(walk.changes(&series), search(&points[..count]).unwrap());
+            kept = walk.to_bytes(&series);
+        }
+        let mut other = points.clone();
+        other[4].value *= 1.1;
+        let series = Series::new(&other).unwrap();
+        assert_eq!(Walk::from_bytes(&kept, &series), None, "another value");
+        let fewer = Series::new(&points[..599]).unwrap();
+        assert_eq!(Walk::from_bytes(&kept, &fewer), None, "a point is gone");
+        let series = Series::new(&points).unwrap();
+        for torn in [&kept[..kept.len() - 8], &kept[..kept.len() - 1], &kept[8..]] {
+            assert_eq!(Walk::from_bytes(torn, &series), None);
+        }
+    }
+}
+
 /// The bench has four thousand series a kind; here a limit that is too low by a tenth, or machines that are mixed, show.
 #[test]
 fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {

@@ -82,7 +82,7 @@ pub fn points(call: &Call<'_>) -> Answer {
             .ok_or_else(|| Problem::bad(format!("'most' is a number from 1 to {MOST_POINTS}")))?,
     };
     let project = call.site.project(call.project())?;
-    let mut points = project.read(|store| Ok(store.newest_points(series, most + 1)?))?;
+    let mut points = project.read(|store| Ok(store.course(series, most + 1)?.points))?;
     let is_more = points.len() > most;
     if is_more {
         points.remove(0);

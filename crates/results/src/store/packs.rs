@@ -1,0 +1,422 @@
+//! The points of a series, the first of them in one piece, and how far they were searched.
+//!
+//! A course of hundreds of points costs more to read row by row than to search. Both a pack and a walk follow from the points:
+//! the database itself forgets a pack whose points change, and a walk says which points it has seen. Start at
+//! [`Store::points`].
+
+use super::Store;
+use super::database::{Database, Row, given, sql};
+use super::points::{StoredPoint, point_at};
+use speedwell_model::{Point, PointKind};
+
+/// Fewer points are read and searched as fast from the beginning.
+const KEPT_FROM: usize = 128;
+/// A pack is made anew as soon as this share of the points is not in it.
+const LOOSE_SHARE: usize = 16;
+
+/// Stands for "no such number": a quiet NaN with a payload that no arithmetic produces.
+const NO_NUMBER: u64 = 0x7ff8_0000_5350_574c;
+/// Stands for "of no revision".
+const NO_REVISION: i64 = i64::MIN;
+/// Little-endian words of eight bytes that a point takes.
+const WORDS: usize = 9;
+
+/// What is kept of a search, so that the next one goes on where it ended.
+#[derive(Debug, Default)]
+pub struct Searched {
+    packs: Vec<Pack>,
+    walks: Vec<(i64, Vec<Vec<u8>>)>,
+}
+
+/// The points of a series up to one of its sessions.
+#[derive(Debug)]
+struct Pack {
+    series: i64,
+    at_unix_ms: i64,
+    session: i64,
+    points: usize,
+    packed: Vec<u8>,
+}
+
+impl Searched {
+    /// Keeps these walks along a series of so many points, one for each work.
+    pub fn add_walks(&mut self, series: i64, points: usize, walks: Vec<Vec<u8>>) {
+        if points >= KEPT_FROM {
+            self.walks.push((series, walks));
+        }
+    }
+
+    /// Keeps these points of a series in one piece: all of them, as [`Store::points`] gave them.
+    pub fn add_points(&mut self, course: &StoredCourse) {
+        let points = &course.points;
+        if points.len() < KEPT_FROM || LOOSE_SHARE * course.loose < points.len() {
+            return;
+        }
+        if let (Some(last), Some(packed)) = (points.last(), pack(points)) {
+            self.packs.push(Pack {
+                series: last.series,
+                at_unix_ms: last.at_unix_ms,
+                session: last.session,
+                points: points.len(),
+                packed,
+            });
+        }
+    }
+}
+
+/// The points of a series, in the order of their sessions' beginnings.
+#[derive(Debug, Default)]
+pub struct StoredCourse {
+    /// The points.
+    pub points: Vec<StoredPoint>,
+    /// How many of them are not kept in one piece.
+    loose: usize,
+}
+
+impl Store {
+    /// The points of a series, in the order of their sessions' beginnings.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
+        Ok(self.course(series, usize::MAX)?.points)
+    }
+
+    /// At most so many points of a series, those of the sessions that began last.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn course(&self, series: i64, most: usize) -> anyhow::Result<StoredCourse> {
+        let sql = sql!("SELECT packed FROM point_pack WHERE series = $1");
+        let read = |row: Row<'_>| Ok(row.bytes_or_null(0)?.and_then(|pack| unpack(series, pack)));
+        let packed: Option<Option<Vec<StoredPoint>>> = self.first_row(sql, given![series], read)?;
+        let mut points = packed.flatten().unwrap_or_default();
+        let after = points.last().map(|last| (last.at_unix_ms, last.session));
+        let (at, session) = after.unwrap_or((i64::MIN, i64::MIN));
+        let sql = sql!(
+            "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
+                    dirty, work
+             FROM point WHERE series = $1 AND (at_unix_ms, session) > ($2, $3)
+             ORDER BY at_unix_ms DESC, session DESC, place DESC LIMIT $4"
+        );
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut loose: Vec<StoredPoint> =
+            self.rows(sql, given![series, at, session, limit], |row| {
+                point_at(series, &row)
+            })?;
+        loose.reverse();
+        let count = loose.len();
+        points.append(&mut loose);
+        points.drain(..points.len().saturating_sub(most));
+        Ok(StoredCourse {
+            points,
+            loose: count,
+        })
+    }
+
+    /// How far the points of a series were searched along a branch, for each work.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn walks(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+        let sql = sql!("SELECT state FROM walk WHERE series = $1 AND branch = $2 ORDER BY place");
+        self.rows(sql, given![series, branch], |row| row.get(0))
+    }
+
+    /// Keeps what a search along a branch found out, all of it in one transaction.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn keep_searched(&mut self, branch: &str, searched: &Searched) -> anyhow::Result<()> {
+        let Searched { packs, walks } = searched;
+        if packs.is_empty() && walks.is_empty() {
+            return Ok(());
+        }
+        self.change(|file| {
+            for pack in packs {
+                keep_pack(file, pack)?;
+            }
+            for (series, states) in walks {
+                file.execute(
+                    sql!("DELETE FROM walk WHERE series = $1 AND branch = $2"),
+                    given![*series, branch],
+                )?;
+                for (place, state) in (0_u32..).zip(states) {
+                    file.execute(
+                        sql!(
+                            "INSERT INTO walk (series, branch, place, state) VALUES ($1, $2, $3, $4)"
+                        ),
+                        given![*series, branch, place, state],
+                    )?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Keeps a pack, unless there are other points by now than it was made of.
+fn keep_pack(file: &Database, pack: &Pack) -> anyhow::Result<()> {
+    let Pack {
+        series,
+        at_unix_ms,
+        session,
+        points,
+        packed,
+    } = pack;
+    let count: i64 = file.one(
+        sql!(
+            "SELECT count(*) FROM point
+             WHERE series = $1 AND (at_unix_ms, session) <= ($2, $3)"
+        ),
+        given![*series, *at_unix_ms, *session],
+    )?;
+    if usize::try_from(count) == Ok(*points) {
+        file.execute(
+            sql!(
+                "INSERT INTO point_pack (series, at_unix_ms, session, packed)
+                 VALUES ($1, $2, $3, $4) ON CONFLICT (series) DO UPDATE SET
+                     at_unix_ms = excluded.at_unix_ms, session = excluded.session,
+                     packed = excluded.packed"
+            ),
+            given![*series, *at_unix_ms, *session, packed],
+        )?;
+    }
+    Ok(())
+}
+
+/// The works, each with its length before it and ended by a length of 0, then [`WORDS`] words for each point. `None` if there are
+/// too many works, or one without a name.
+fn pack(points: &[StoredPoint]) -> Option<Vec<u8>> {
+    let mut works: Vec<&str> = Vec::new();
+    let mut words = Vec::with_capacity(points.len() * WORDS);
+    for stored in points {
+        let point = &stored.point;
+        let work = match point.work.as_deref() {
+            Some(work) => match works.iter().position(|known| *known == work) {
+                Some(place) => place + 1,
+                None => {
+                    works.push(work);
+                    works.len()
+                }
+            },
+            None => 0,
+        };
+        let kind = (PointKind::NAMES.iter()).position(|(kind, _)| *kind == point.kind)?;
+        let number = |value: Option<f64>| value.map_or(NO_NUMBER, f64::to_bits);
+        words.extend([
+            stored.at_unix_ms as u64,
+            stored.session as u64,
+            stored.revision.unwrap_or(NO_REVISION) as u64,
+            stored.machine as u64,
+            point.value.to_bits(),
+            number(point.interval.map(|ends| ends.0)),
+            number(point.interval.map(|ends| ends.1)),
+            number(point.spread),
+            u64::from(point.runs)
+                | (kind as u64) << 32
+                | u64::from(point.is_dirty) << 40
+                | u64::from(u16::try_from(work).ok()?) << 48,
+        ]);
+    }
+    let mut packed = Vec::new();
+    for work in works {
+        // A length of 0 ends them.
+        let length = u32::try_from(work.len())
+            .ok()
+            .filter(|length| *length > 0)?;
+        packed.extend(length.to_le_bytes());
+        packed.extend(work.as_bytes());
+    }
+    packed.extend(0_u32.to_le_bytes());
+    packed.extend(words.into_iter().flat_map(u64::to_le_bytes));
+    Some(packed)
+}
+
+/// The points of a pack; `None` if it is none.
+fn unpack(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
+    let mut works: Vec<&str> = Vec::new();
+    loop {
+        let (length, rest) = packed.split_first_chunk()?;
+        let (work, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        packed = rest;
+        if work.is_empty() {
+            break;
+        }
+        works.push(std::str::from_utf8(work).ok()?);
+    }
+    let (words, []) = packed.as_chunks() else {
+        return None;
+    };
+    let (points, []) = words.as_chunks::<WORDS>() else {
+        return None;
+    };
+    let unpacked = points.iter().map(|words| {
+        let [
+            at,
+            session,
+            revision,
+            machine,
+            value,
+            low,
+            high,
+            spread,
+            small,
+        ] = words.map(u64::from_le_bytes);
+        let number = |bits: u64| (bits != NO_NUMBER).then(|| f64::from_bits(bits));
+        let kind = PointKind::NAMES.get((small >> 32 & 0xff) as usize)?.0;
+        let work = match (small >> 48) as usize {
+            0 => None,
+            place => Some((*works.get(place - 1)?).to_owned()),
+        };
+        Some(StoredPoint {
+            series,
+            at_unix_ms: at as i64,
+            session: session as i64,
+            revision: Some(revision as i64).filter(|number| *number != NO_REVISION),
+            machine: machine as i64,
+            point: Point {
+                value: f64::from_bits(value),
+                interval: number(low).zip(number(high)),
+                runs: small as u32,
+                spread: number(spread),
+                kind,
+                is_dirty: small >> 40 & 1 == 1,
+                work,
+            },
+        })
+    });
+    unpacked.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::back_end_tests::places;
+    use super::*;
+    use speedwell_fixtures::Story;
+    use speedwell_model::{
+        Better, Machine, Metric, Revision, SeriesKey, SessionPoint, SessionPoints, State,
+    };
+
+    /// A session that began then, with a point of each kind in series 1.
+    fn measure(store: &mut Store, at_unix_ms: i64) -> i64 {
+        let mut session = Story::fixed(&["default"], 1).session();
+        session.runs.clear();
+        session.id = format!("session of {at_unix_ms}");
+        session.state = State::Imported;
+        session.started_unix_ms = at_unix_ms;
+        let number = store.insert(&session).unwrap();
+        let point = |place: usize| SessionPoint {
+            series: SeriesKey {
+                case: "bench n=1".into(),
+                variant: "default".into(),
+                metric: Metric::new("time", "s", Better::Lower),
+            },
+            place: 0,
+            revision: (place > 0).then(|| Revision {
+                id: format!("r{at_unix_ms}"),
+                ..Revision::default()
+            }),
+            point: Point {
+                value: at_unix_ms as f64 + 0.1,
+                interval: (place > 1).then_some((0.5, f64::INFINITY)),
+                runs: 3 + place as u32,
+                spread: (place > 2).then_some(0.02),
+                kind: PointKind::NAMES[place].0,
+                is_dirty: place == 3,
+                work: (place > 0).then(|| format!("work {}", place % 2)),
+            },
+        };
+        let points = SessionPoints {
+            machine: Machine {
+                id: "lab".into(),
+                name: None,
+                label: None,
+                class: None,
+            },
+            circumstances: Vec::new(),
+            points: (0..PointKind::NAMES.len()).map(point).collect(),
+        };
+        store.keep_points(number, &points).unwrap();
+        number
+    }
+
+    fn pack_all(store: &mut Store) {
+        let mut searched = Searched::default();
+        searched.add_points(&store.course(1, usize::MAX).unwrap());
+        store.keep_searched("main", &searched).unwrap();
+    }
+
+    #[test]
+    fn packed_points_are_those_that_were_stored() {
+        for place in places() {
+            let mut store = place.open();
+            for at in (10..400).step_by(10) {
+                measure(&mut store, at);
+            }
+            let rows = store.course(1, usize::MAX).unwrap();
+            assert_eq!((rows.points.len(), rows.loose), (195, 195));
+            pack_all(&mut store);
+            let packed = store.course(1, usize::MAX).unwrap();
+            assert_eq!((&packed.points, packed.loose), (&rows.points, 0));
+            let newest = store.course(1, 7).unwrap().points;
+            assert_eq!(newest, rows.points[188..]);
+
+            measure(&mut store, 400);
+            let grown = store.course(1, usize::MAX).unwrap();
+            assert_eq!((grown.points.len(), grown.loose), (200, 5));
+            assert_eq!(grown.points[..195], rows.points);
+        }
+    }
+
+    #[test]
+    fn a_pack_goes_with_the_first_of_its_points_that_changes() {
+        for place in places() {
+            let mut store = place.open();
+            let sessions: Vec<i64> = (10..400)
+                .step_by(10)
+                .map(|at| measure(&mut store, at))
+                .collect();
+            pack_all(&mut store);
+            store.delete(sessions[3]).unwrap();
+            let left = store.course(1, usize::MAX).unwrap();
+            assert_eq!((left.points.len(), left.loose), (190, 190));
+
+            pack_all(&mut store);
+            assert_eq!(store.course(1, usize::MAX).unwrap().loose, 0);
+            measure(&mut store, 15);
+            let more = store.course(1, usize::MAX).unwrap();
+            assert_eq!((more.points.len(), more.loose), (195, 195));
+            assert!(more.points.is_sorted_by_key(|point| point.at_unix_ms));
+        }
+    }
+
+    #[test]
+    fn points_that_changed_while_they_were_searched_are_not_packed() {
+        for place in places() {
+            let mut store = place.open();
+            for at in (10..400).step_by(10) {
+                measure(&mut store, at);
+            }
+            let mut searched = Searched::default();
+            searched.add_points(&store.course(1, usize::MAX).unwrap());
+            measure(&mut store, 15);
+            store.keep_searched("main", &searched).unwrap();
+            assert_eq!(store.course(1, usize::MAX).unwrap().loose, 200);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_pack_are_not_read_as_one() {
+        let whole = pack(&[]).unwrap();
+        assert_eq!(unpack(1, &whole).unwrap(), []);
+        for torn in [
+            &[][..],
+            &[1, 0, 0, 0],
+            &[0, 0, 0, 0, 1],
+            &[0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+        ] {
+            assert_eq!(unpack(1, torn), None);
+        }
+    }
+}
