@@ -124,6 +124,7 @@ mod safety;
 mod serve;
 mod serve_browser;
 mod serve_screens;
+mod served_charts;
 mod served_costs;
 mod served_examples;
 mod server_comments;
