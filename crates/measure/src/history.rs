@@ -91,15 +91,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
         );
     }
     history.gone = reading.gone;
-    if let (Some(most), 1..) = (request.most_points, reading.cut) {
-        history.notes.push(format!(
-            "Of {} only the newest {most} points are looked at here; 'speedwell history trend' looks at all.",
-            match reading.cut {
-                1 => "one series".to_owned(),
-                some => format!("{some} series"),
-            }
-        ));
-    }
+    history.notes.extend(reading.cut_short());
     for point in history
         .series
         .iter()
@@ -587,6 +579,18 @@ impl<'a> Reading<'a> {
             }
         }
         Ok(points)
+    }
+
+    /// That not all points were read.
+    fn cut_short(&self) -> Option<String> {
+        let most = self.request.most_points.filter(|_| self.cut > 0)?;
+        let series = match self.cut {
+            1 => "one series".to_owned(),
+            some => format!("{some} series"),
+        };
+        Some(format!(
+            "Of {series} only the newest {most} points are looked at here; 'speedwell history trend' looks at all."
+        ))
     }
 
     /// Finds out which revisions points are of, and where those lie on the line.

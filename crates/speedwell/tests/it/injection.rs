@@ -209,8 +209,7 @@ fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
 /// A path with something in the place of each name.
 fn filled(path: &str) -> String {
     path.replace("{id}", "01a2097a-0000-4000-8000-000000000000")
-        .replace('{', "")
-        .replace('}', "")
+        .replace(['{', '}'], "")
 }
 
 fn path_holes(path: &str) -> Vec<(String, String)> {

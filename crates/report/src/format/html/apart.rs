@@ -4,6 +4,7 @@
 //! without scripts, and a script takes single charts out of it. Start at [`parts_of_charts`] and [`part_of_charts`].
 
 use crate::document::{Block, CaseView, Document, Gallery};
+use crate::figure::spell;
 
 /// More cases than these are folded, and have their charts on pages of their own where a server can give them.
 pub(super) const OPEN: usize = 60;
@@ -70,7 +71,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
     let mut document = Document::new(document.report);
     document.push(Block::Heading {
         level: 1,
-        text: format!("{title} of {before}"),
+        text: format!("{title} of {}", spell(before as f64, 0)),
     });
     document.extend(shown.into_iter().map(Block::Gallery));
     Some(PartOfCharts {
@@ -83,10 +84,11 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
 /// `cases 51 to 100`
 fn title_of(number: usize, cases: usize) -> String {
     let (first, last) = ((number - 1) * PART + 1, (number * PART).min(cases));
+    let [from, to] = [first, last].map(|place| spell(place as f64, 0));
     if first == last {
-        return format!("case {first}");
+        return format!("case {from}");
     }
-    format!("cases {first} to {last}")
+    format!("cases {from} to {to}")
 }
 
 /// Addresses and titles of the parts of a document.
