@@ -10,6 +10,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The repository of a folder, for a series of questions or commands that share one time limit.
@@ -18,6 +20,8 @@ pub struct Git {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
+    /// It said that there is no repository: then it need not be started again.
+    is_nowhere: Arc<AtomicBool>,
 }
 
 /// Why git gave no answer.
@@ -92,6 +96,9 @@ const QUIET: [&str; 5] = [
 /// Letters kept of a subject.
 const SUBJECT: usize = 200;
 
+/// How git begins to say that a folder belongs to no repository.
+const NOWHERE: &str = "not a git repository";
+
 /// Ids that are handed to git at once; the system limits how long its command line may be.
 const WORDS: usize = 10_000;
 
@@ -117,6 +124,7 @@ impl Git {
             folder: folder.to_owned(),
             limit,
             deadline: Instant::now() + limit,
+            is_nowhere: Arc::default(),
         }
     }
 
@@ -235,6 +243,9 @@ impl Git {
 
     /// What `spec` writes on its standard output, whole.
     fn started(&self, spec: Spec, command: &str) -> Result<String, GitError> {
+        if self.is_nowhere.load(Ordering::Relaxed) {
+            return Err(GitError::Says(NOWHERE.to_owned()));
+        }
         let too_slow = || GitError::TooSlow {
             command: command.to_owned(),
             limit: self.limit,
@@ -256,7 +267,13 @@ impl Git {
             }
             Ended::Timeout => Err(too_slow()),
             Ended::Interrupted => Err(GitError::Interrupted),
-            _ => Err(GitError::Says(complaint(&outcome))),
+            _ => {
+                let complaint = complaint(&outcome);
+                if complaint.starts_with(NOWHERE) {
+                    self.is_nowhere.store(true, Ordering::Relaxed);
+                }
+                Err(GitError::Says(complaint))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use speedwell_analysis::trend::{Trend, TrendPoint, trend_from};
 use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
-use speedwell_results::store::{PlacedRevision, Searched, Store, StoredSeries};
+use speedwell_results::store::{PlacedRevision, Searched, Store, StoredPoint, StoredSeries};
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ pub struct HistoryRequest {
     pub relative: Option<String>,
     /// The smallest change that matters, as a share.
     pub threshold: f64,
-    /// At most so many sessions get the points that they lack; all by default.
-    pub most_missing: Option<usize>,
+    /// How many sessions lack points, where the caller has seen to that; by default all get theirs first.
+    pub missing: Option<usize>,
     /// At most so many points of each series are read, the newest; all by default. Of a series with more, changes are found
     /// and not kept, since those before are not seen.
     pub most_points: Option<usize>,
@@ -56,7 +56,9 @@ pub struct HistoryRequest {
 /// # Errors
 /// The store fails, the file of the project cannot be read, or there is no such line.
 pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
-    let left = summarise(store, request.most_missing.unwrap_or(usize::MAX))?;
+    let left = request
+        .missing
+        .map_or_else(|| summarise(store, usize::MAX), Ok)?;
     let git = Git::at(Path::new("."), LIMIT);
     let mut history = History {
         threshold: request.threshold,
@@ -90,15 +92,7 @@ pub fn history(store: &mut Store, request: &HistoryRequest) -> Result<History> {
     }
     store.keep_searched(&history.line, &reading.searched)?;
     history.gone = reading.gone;
-    if let (Some(most), 1..) = (request.most_points, reading.cut) {
-        history.notes.push(format!(
-            "Of {} only the newest {most} points are looked at here; 'speedwell history trend' looks at all.",
-            match reading.cut {
-                1 => "one series".to_owned(),
-                some => format!("{some} series"),
-            }
-        ));
-    }
+    history.notes.extend(reading.cut_short());
     for point in history
         .series
         .iter()
@@ -582,12 +576,12 @@ impl<'a> Reading<'a> {
             } else {
                 self.searched.add_points(&stored);
             }
+            self.look_up(store, &stored.points)?;
             for stored in stored.points {
-                let place = match stored.revision {
-                    Some(number) => self.place(store, number)?,
-                    None => None,
-                };
-                let Some((position, revision)) = place else {
+                let place = stored
+                    .revision
+                    .and_then(|number| self.revisions.get(&number));
+                let Some((position, revision)) = place.cloned().flatten() else {
                     self.gone += 1;
                     continue;
                 };
@@ -604,16 +598,35 @@ impl<'a> Reading<'a> {
         Ok(points)
     }
 
-    fn place(&mut self, store: &Store, number: i64) -> Result<Option<(u32, Arc<Revision>)>> {
-        if let Some(known) = self.revisions.get(&number) {
-            return Ok(known.clone());
+    /// That not all points were read.
+    fn cut_short(&self) -> Option<String> {
+        let most = self.request.most_points.filter(|_| self.cut > 0)?;
+        let series = match self.cut {
+            1 => "one series".to_owned(),
+            some => format!("{some} series"),
+        };
+        Some(format!(
+            "Of {series} only the newest {most} points are looked at here; 'speedwell history trend' looks at all."
+        ))
+    }
+
+    /// Finds out which revisions points are of, and where those lie on the line.
+    fn look_up(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
+        let numbers = points.iter().filter_map(|stored| stored.revision);
+        let unknown: BTreeSet<i64> = numbers
+            .filter(|number| !self.revisions.contains_key(number))
+            .collect();
+        if unknown.is_empty() {
+            return Ok(());
         }
-        let placed = store.placed(&self.line, number)?;
-        let found = placed.and_then(|PlacedRevision { revision, position }| {
-            Some((position?, Arc::new(revision)))
-        });
-        self.revisions.insert(number, found.clone());
-        Ok(found)
+        let unknown: Vec<i64> = unknown.into_iter().collect();
+        let found = store.all_placed(&self.line, &unknown)?;
+        self.revisions.extend(found.into_iter().map(
+            |(number, PlacedRevision { revision, position })| {
+                (number, position.map(|at| (at, Arc::new(revision))))
+            },
+        ));
+        Ok(())
     }
 
     /// What differs between the sessions of points that follow one another, by the index of the later one.

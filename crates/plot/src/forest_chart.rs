@@ -1,7 +1,7 @@
 //! A forest plot: one estimate with its interval per row, against a reference line.
 //! The figures stand in a column at the right, so that the chart can be read as a table, too.
 
-use crate::axes::{bottom_height, draw_bottom_axis, small_ticks};
+use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
 use crate::colour::{AXIS, BAND, INK, MUTED};
 use crate::header::{Header, Key, Swatch, omitted_note};
@@ -9,7 +9,7 @@ use crate::numeral::{figure, fixed};
 use crate::page::{Figure, count, list};
 use crate::scale::{Extent, Mapping};
 use crate::style::Mark;
-use crate::svg::{Anchor, Medium, Rect, Svg, Text, decimal};
+use crate::svg::{Anchor, Rect, Svg, Text};
 use crate::text::{CAP_HEIGHT, room_for};
 use crate::{Axis, Scale};
 
@@ -164,80 +164,6 @@ pub struct ForestRow {
     pub high: f64,
     /// What the interval says.
     pub mark: Mark,
-}
-
-// Strips: one small drawing per row, all on the same axis, to stand inside the rows of a table whose
-// other columns have the names and the figures.
-
-/// Empty pixels at both ends, in which half of a mark has room.
-const MARGIN: f64 = 8.0;
-const STRIP_PX: f64 = 22.0;
-const AXIS_PX: f64 = 14.0;
-const TICK_PX: f64 = 10.5;
-
-/// The pieces of a forest plot, each SVG text for a page; see
-/// [`svg_on_page`](crate::Chart::svg_on_page) for its colours. They have no ids, and no words of their
-/// own for those who do not see them: the row must say what they show.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ForestStrips {
-    /// The numbers of the axis.
-    pub axis: String,
-    /// One drawing per row of the chart; `None` without an estimate.
-    pub rows: Vec<Option<String>>,
-}
-
-impl ForestChart {
-    /// The plot in pieces, each `width_px` wide; `None` when there is nothing to show. Title, labels and
-    /// figures are left to the table.
-    pub fn strips(&self, width_px: u32) -> Option<ForestStrips> {
-        let width = f64::from(width_px);
-        let x = Mapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
-        let row = |row: &ForestRow| {
-            let shown = row.estimate.is_finite();
-            shown.then(|| sheet(width, STRIP_PX, |svg| self.strip(svg, row, &x)))
-        };
-        Some(ForestStrips {
-            axis: sheet(width, AXIS_PX, |svg| draw_ticks(svg, &x, width)),
-            rows: self.rows.iter().map(row).collect(),
-        })
-    }
-
-    fn strip(&self, svg: &mut Svg, row: &ForestRow, x: &Mapping) {
-        draw_band(svg, self, x, (0.0, STRIP_PX));
-        draw_reference(svg, self, x, (0.0, STRIP_PX));
-        draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
-    }
-}
-
-fn sheet(width: f64, height: f64, content: impl FnOnce(&mut Svg)) -> String {
-    let (wide, high) = (decimal(width), decimal(height));
-    let attributes = [
-        ("class", "strip"),
-        ("width", wide.as_str()),
-        ("height", high.as_str()),
-        ("viewBox", &format!("0 0 {wide} {high}")),
-        ("aria-hidden", "true"),
-    ];
-    Svg::document(Medium::Page(String::new()), &attributes, content)
-}
-
-fn draw_ticks(svg: &mut Svg, x: &Mapping, width: f64) {
-    for tick in small_ticks(x, TICK_PX) {
-        // A number at the end of the axis is moved inside rather than cut.
-        let place = x.at(tick.value);
-        let anchor = match place {
-            near if near < MARGIN * 2.0 => Anchor::Start,
-            near if near > width - MARGIN * 2.0 => Anchor::End,
-            _ => Anchor::Middle,
-        };
-        let place = match anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => place,
-            Anchor::End => width,
-        };
-        let text = Text::at(&tick.label, place, AXIS_PX - 3.0, TICK_PX);
-        svg.text(&text.anchored(anchor).coloured(MUTED));
-    }
 }
 
 // The drawing of a forest plot: labels, marks with intervals, and the column of figures.
@@ -412,7 +338,7 @@ pub(crate) fn draw_row(
     (y, row_px): (f64, f64),
     tooltip: &str,
 ) {
-    let radius = (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44);
+    let radius = mark_px(row_px);
     let colour = row.mark.colour();
     svg.group("row")
         .set("stroke", colour)
@@ -432,8 +358,13 @@ pub(crate) fn draw_row(
         });
 }
 
+/// Half the size of a mark in a row of some height.
+pub(crate) fn mark_px(row_px: f64) -> f64 {
+    (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44)
+}
+
 /// A stop where the interval ends, an arrow where it goes on beyond the plot.
-fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
+pub(crate) fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
     if inside {
         let half = radius * 0.7;
         svg.line((x, y - half), (x, y + half))
@@ -453,47 +384,4 @@ fn draw_end(svg: &mut Svg, inside: bool, x: f64, y: f64, turn: f64, radius: f64)
         .set("points", &points)
         .set("stroke", "none")
         .close();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(estimate: f64, low: f64, high: f64) -> ForestRow {
-        ForestRow {
-            label: String::new(),
-            estimate,
-            low,
-            high,
-            mark: Mark::Better,
-        }
-    }
-
-    /// The x at which the estimate of a strip is drawn: its path begins at the tip of a triangle.
-    fn tip(strip: &str) -> f64 {
-        let path = strip.split("d=\"M").nth(1).unwrap();
-        path.split([' ', 'L']).next().unwrap().parse().unwrap()
-    }
-
-    #[test]
-    fn all_rows_share_one_axis() {
-        let chart = ForestChart {
-            rows: vec![
-                row(-10.0, -12.0, -8.0),
-                row(f64::NAN, 0.0, 0.0),
-                row(10.0, 8.0, 12.0),
-            ],
-            ..ForestChart::default()
-        };
-        let strips = chart.strips(200).unwrap();
-        let [Some(first), None, Some(last)] = &strips.rows[..] else {
-            panic!("{:?}", strips.rows)
-        };
-        assert!(
-            (tip(first) + tip(last) - 200.0).abs() < 0.1,
-            "symmetric around the reference"
-        );
-        assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
-        assert_eq!(ForestChart::default().strips(200), None);
-    }
 }

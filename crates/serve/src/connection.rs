@@ -8,6 +8,7 @@ use crate::gate::Gate;
 use crate::line::Line;
 use crate::listen;
 use crate::options::Limits;
+use crate::room::Place;
 use crate::stopper::Stopper;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -38,36 +39,39 @@ pub(crate) async fn tcp(
     tls: Option<TlsAcceptor>,
     arrival: Arrival,
     shared: Arc<Shared>,
+    place: Place,
 ) {
     // Without it, the last packet of an answer may wait for the client's delayed acknowledgement.
     let _ = socket.set_nodelay(true);
     listen::notice_vanished(&socket, shared.limits.stalled_answer);
     let Some(tls) = tls else {
-        return plain(socket, arrival, shared).await;
+        return plain(socket, arrival, shared, place).await;
     };
     let line = Line::new(socket, &shared.limits);
     let handshake = tokio::time::timeout(shared.limits.head, tls.accept(line));
     tokio::select! {
         // Whoever cannot agree on TLS has nothing to be answered with.
-        agreed = handshake => if let Ok(Ok(line)) = agreed { serve(line, arrival, shared).await },
+        agreed = handshake => if let Ok(Ok(line)) = agreed { serve(line, arrival, shared, &place).await },
         () = shared.stopper.stopped() => (),
+        () = place.is_given_up() => (),
     }
 }
 
 /// A connection without TLS.
-pub(crate) async fn plain<S>(socket: S, arrival: Arrival, shared: Arc<Shared>)
+pub(crate) async fn plain<S>(socket: S, arrival: Arrival, shared: Arc<Shared>, place: Place)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve(Line::new(socket, &shared.limits), arrival, shared).await;
+    serve(Line::new(socket, &shared.limits), arrival, shared, &place).await;
 }
 
-async fn serve<S>(line: S, arrival: Arrival, shared: Arc<Shared>)
+async fn serve<S>(line: S, arrival: Arrival, shared: Arc<Shared>, place: &Place)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let answering = Arc::clone(&shared);
     let service = service_fn(move |request| {
+        place.keep();
         let shared = Arc::clone(&answering);
         async move { Ok::<_, Infallible>(shared.gate.answer(&arrival, request).await) }
     });
@@ -83,6 +87,8 @@ where
     tokio::select! {
         _ = connection.as_mut() => return,
         () = shared.stopper.stopped() => connection.as_mut().graceful_shutdown(),
+        // It is closed without a word, as whoever takes too long for a head.
+        () = place.is_given_up() => return,
     }
     let _ = connection.await;
 }

@@ -203,8 +203,7 @@ async fn accept_tcp(
         };
         let (shared, tls) = (Arc::clone(&shared), tls.clone());
         tokio::spawn(async move {
-            connection::tcp(socket, tls, arrival, shared).await;
-            drop(place);
+            connection::tcp(socket, tls, arrival, shared, place).await;
         });
     }
 }
@@ -225,8 +224,7 @@ async fn accept_unix(listener: UnixListener, shared: Arc<Shared>, room: Arc<Room
                 peer: None,
                 tls: false,
             };
-            connection::plain(socket, arrival, shared).await;
-            drop(place);
+            connection::plain(socket, arrival, shared, place).await;
         });
     }
 }

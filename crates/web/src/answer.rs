@@ -6,6 +6,7 @@
 use crate::access::{self, Caller, Need};
 use crate::address::{Address, Format, Place};
 use crate::frame::{Around, around as frame};
+use crate::page::charts::Wanted;
 use crate::page::{self, Outcome, Page, Visit};
 use crate::project::Project;
 use crate::query::Query;
@@ -240,13 +241,14 @@ fn answered(
     if let Some(bytes) = kept {
         return Ok(reply(StatusCode::OK, format, uri.path(), bytes));
     }
+    let (part, query) = Wanted::taken_from(query, format)?;
     let (outcome, lines) = project.read(|store| {
         let visit = Visit {
             site: around.site,
             project,
             caller: around.caller,
             store,
-            query,
+            query: &query,
             format,
         };
         let outcome = page::page(visit, place)?;
@@ -257,12 +259,12 @@ fn answered(
         Ok((outcome, lines))
     })?;
     let page = match outcome {
-        Outcome::Page(page) => *page,
+        Outcome::Page(page) => part.of(*page, &query)?,
         Outcome::Elsewhere(path) => return Ok(elsewhere(&path, format)),
     };
     let bytes = match lines {
         Some(lines) => Bytes::from(lines),
-        None => rendered(around, Some(place), &page, format, uri.path(), query)?,
+        None => rendered(around, Some(place), &page, format, uri.path(), &query)?,
     };
     if let (true, Some(version)) = (page.is_lasting, version) {
         project.keep_page(&address, &bytes, version)?;

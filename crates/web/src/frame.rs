@@ -2,11 +2,13 @@
 
 use crate::access::{Caller, Need};
 use crate::address::{Format, Place};
-use crate::page::Page;
+use crate::page::{Page, charts};
 use crate::project::Project;
 use crate::query::Query;
 use crate::site::Site;
-use speedwell_report::html::{Account, EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served};
+use speedwell_report::html::{
+    Account, Charts, EARLY_SCRIPT, Link, SERVED_SCRIPT, SERVED_STYLE, Served,
+};
 
 /// The files that every page needs, by name: style, early script, script.
 pub fn assets() -> [(&'static str, &'static str); 3] {
@@ -97,6 +99,10 @@ pub fn around(
         links: page.links.clone(),
         choice: page.choice.clone(),
         events: page.events.clone(),
+        charts: match &page.charts {
+            Charts::Here => Charts::Apart(charts::beginning(query)),
+            part => part.clone(),
+        },
     }
 }
 

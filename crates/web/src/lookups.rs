@@ -23,9 +23,12 @@ pub struct Lookups {
     pub gate: fn(&Store, &[String], &[Choice<'_>]) -> anyhow::Result<Gate>,
     /// What a session that is being measured has planned.
     pub planned: fn(&Store, i64) -> anyhow::Result<Planned>,
+    /// Gives sessions of the store at a path the points that they lack, as many as are made while somebody waits; says how many
+    /// are left.
+    pub summarise: fn(&Path) -> anyhow::Result<usize>,
     /// Results over time from the store at a path, in which what follows from sessions is kept, as
-    /// `speedwell history` does.
-    pub history: fn(&Path, &Course) -> anyhow::Result<History>,
+    /// `speedwell history` does. The last is how many sessions lack points.
+    pub history: fn(&Path, &Course, usize) -> anyhow::Result<History>,
 }
 
 /// One side of a comparison.

@@ -52,6 +52,8 @@ struct Kept {
     pages: VecDeque<(String, Bytes)>,
     bytes: usize,
     histories: Vec<(Course, Arc<History>)>,
+    /// How many sessions lack points, after some got theirs.
+    missing: Option<usize>,
 }
 
 impl Kept {
@@ -59,6 +61,7 @@ impl Kept {
         self.pages.clear();
         self.bytes = 0;
         self.histories.clear();
+        self.missing = None;
     }
 }
 
@@ -180,6 +183,30 @@ impl Project {
         Ok(())
     }
 
+    /// Gives sessions the points that they lack, once until the store changes; says how many still lack some.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn summarise(&self) -> Result<usize, Refusal> {
+        if !self.exists() {
+            return Ok(0);
+        }
+        {
+            let mut kept = lock(&self.kept);
+            self.version(&mut kept)?;
+            if let Some(missing) = kept.missing {
+                return Ok(missing);
+            }
+        }
+        let missing = (self.lookups.summarise)(&self.path)?;
+        let mut kept = lock(&self.kept);
+        // What it has written itself is no news.
+        self.version(&mut kept)?;
+        // What is left is made in the background, which changes the store.
+        kept.missing = Some(missing);
+        Ok(missing)
+    }
+
     /// Results over time. What follows from sessions, the points and the numbers of changes, is kept in the store as
     /// `speedwell history` keeps it, so that a number means the same here and there.
     ///
@@ -200,7 +227,8 @@ impl Project {
                 return Ok(history);
             }
         }
-        let found = (self.lookups.history)(&self.path, course);
+        let missing = self.summarise()?;
+        let found = (self.lookups.history)(&self.path, course, missing);
         let history = Arc::new(
             found.map_err(|error| Refusal::of(axum::http::StatusCode::NOT_FOUND, &error))?,
         );

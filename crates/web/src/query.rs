@@ -99,6 +99,12 @@ impl Query {
         }
     }
 
+    /// The same without a name.
+    pub fn without(&self, name: &str) -> Query {
+        let others = self.0.iter().filter(|(known, _)| known != name);
+        Query(others.cloned().collect())
+    }
+
     /// The query as it stands in addresses.
     pub fn text(&self) -> String {
         self.with("", None)

@@ -3,37 +3,11 @@
 //! Every list is read from tables that are small beside those of runs and samples. Start at [`Store::open_to_view`].
 
 use super::database::{Error, Given, Row, given, sql};
-use super::{Overview, Store};
+use super::selection::{end_of_commits, is_of_a_commit};
+use super::{Overview, SessionFilter, Store};
 use speedwell_model::{Calibration, Machine};
 use std::path::Path;
 use std::time::Duration;
-
-/// Which sessions are listed; a field that is `None` lets all pass.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SessionFilter {
-    /// Only those before this number.
-    pub before: Option<i64>,
-    /// Of this branch.
-    pub branch: Option<String>,
-    /// Of revisions whose ids begin so.
-    pub revision: Option<String>,
-    /// In this state, as it is called in lists.
-    pub state: Option<String>,
-    /// With this tag.
-    pub tag: Option<String>,
-    /// Of the machine with this number.
-    pub machine: Option<i64>,
-    /// With runs of this benchmark.
-    pub benchmark: Option<String>,
-    /// With this variant.
-    pub variant: Option<String>,
-    /// Begun at this time or later, in milliseconds since the Unix epoch.
-    pub since_unix_ms: Option<i64>,
-    /// With one of these numbers.
-    pub numbers: Option<Vec<i64>>,
-    /// Of the pull request with this number.
-    pub pull: Option<String>,
-}
 
 /// A machine on which sessions were measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,60 +76,6 @@ impl Store {
     pub fn data_version(&self) -> anyhow::Result<i64> {
         let version = self.database.data_version();
         version.map_err(|error| self.explain(error))
-    }
-
-    /// The numbers of at most `most` sessions, the newest first.
-    ///
-    /// # Errors
-    /// The file fails.
-    pub fn selected_numbers(
-        &self,
-        filter: &SessionFilter,
-        most: usize,
-    ) -> anyhow::Result<Vec<i64>> {
-        let sql = sql!(
-            "SELECT number FROM session
-             WHERE number < coalesce(CAST($1 AS BIGINT), 9223372036854775807)
-             AND (CAST($2 AS TEXT) IS NULL
-                  OR number IN (SELECT session FROM origin WHERE branch = $2))
-             AND (CAST($3 AS TEXT) IS NULL
-                  OR number IN (SELECT session FROM origin
-                                WHERE substr(revision, 1, length($3)) = $3))
-             AND (CAST($4 AS TEXT) IS NULL OR state = $4)
-             AND (CAST($5 AS TEXT) IS NULL OR number IN (SELECT session FROM tag WHERE name = $5))
-             AND (CAST($6 AS BIGINT) IS NULL
-                  OR number IN (SELECT session FROM session_machine WHERE machine = $6))
-             AND (CAST($7 AS TEXT) IS NULL
-                  OR number IN (SELECT session FROM benchmark_session WHERE benchmark = $7))
-             AND (CAST($8 AS TEXT) IS NULL OR replace(variants, $8, '') <> variants)
-             AND (CAST($9 AS BIGINT) IS NULL OR started_unix_ms >= $9)
-             AND (CAST($10 AS TEXT) IS NULL OR number IN {{numbers:10}})
-             AND (CAST($11 AS TEXT) IS NULL
-                  OR number IN (SELECT session FROM origin WHERE pull = $11))
-             ORDER BY number DESC LIMIT $12"
-        );
-        // A variant is stored with its name in front.
-        let variant = filter.variant.as_ref().map(serde_json::to_string);
-        let variant = variant
-            .transpose()?
-            .map(|name| format!("{{\"name\":{name}"));
-        let numbers = filter.numbers.as_ref().map(serde_json::to_string);
-        let numbers = numbers.transpose()?;
-        let given = given![
-            filter.before,
-            &filter.branch,
-            &filter.revision,
-            &filter.state,
-            &filter.tag,
-            filter.machine,
-            &filter.benchmark,
-            &variant,
-            filter.since_unix_ms,
-            &numbers,
-            &filter.pull,
-            i64::try_from(most).unwrap_or(i64::MAX),
-        ];
-        self.rows(sql, given, |row| row.get(0))
     }
 
     /// At most `most` sessions, the newest first.
@@ -437,14 +357,13 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn revisions_beginning(&self, beginning: &str, most: usize) -> anyhow::Result<Vec<String>> {
-        // Ids of commits are a range of the index in every order of letters; other names are few.
-        if !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if is_of_a_commit(beginning) {
             let sql = sql!(
                 "SELECT revision FROM origin WHERE revision >= $1 AND revision < $2
                  AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1
                  GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
             );
-            let end = format!("{beginning}g");
+            let end = end_of_commits(beginning);
             return self.rows(sql, given![beginning, &end, most as i64], |row| row.get(0));
         }
         let sql = sql!(
@@ -486,49 +405,13 @@ mod tests {
     use super::*;
     use crate::store::back_end_tests::places;
     use speedwell_fixtures::Story;
-    use speedwell_model::{Session, State, Variant};
+    use speedwell_model::{Session, State};
 
     fn session(id: &str) -> Session {
         Session {
             id: id.to_owned(),
             state: State::Imported,
             ..Story::fixed(&["a"], 1).session()
-        }
-    }
-
-    #[test]
-    fn sessions_are_listed_a_part_at_a_time_the_newest_first() {
-        for place in places() {
-            let mut store = place.open();
-            for id in ["a", "b", "c", "d", "e"] {
-                let mut session = session(id);
-                if id == "c" {
-                    session.variants = vec![Variant::plain("it's")];
-                }
-                store.insert(&session).unwrap();
-            }
-            store.tag(2, "kept").unwrap();
-            let numbers =
-                |filter: &SessionFilter, most| store.selected_numbers(filter, most).unwrap();
-            let mut filter = SessionFilter::default();
-            assert_eq!(numbers(&filter, 2), [5, 4]);
-            filter.before = Some(4);
-            assert_eq!(numbers(&filter, 2), [3, 2]);
-            filter.tag = Some("kept".into());
-            assert_eq!(numbers(&filter, 9), [2]);
-            filter.branch = Some("main".into());
-            assert_eq!(numbers(&filter, 9), [] as [i64; 0]);
-            let variant = |name: &str| SessionFilter {
-                variant: Some(name.into()),
-                ..SessionFilter::default()
-            };
-            assert_eq!(numbers(&variant("it's"), 9), [3]);
-            assert_eq!(numbers(&variant("it"), 9), [] as [i64; 0]);
-            let shown = store.selected(&SessionFilter::default(), 2).unwrap();
-            let ids: Vec<&str> = shown.iter().map(|session| session.id.as_str()).collect();
-            assert_eq!(ids, ["e", "d"]);
-            assert_eq!(store.neighbours(3).unwrap(), [Some(2), Some(4)]);
-            assert_eq!(store.neighbours(5).unwrap(), [Some(4), None]);
         }
     }
 

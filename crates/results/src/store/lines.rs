@@ -203,6 +203,19 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn placed(&self, branch: &str, number: i64) -> anyhow::Result<Option<PlacedRevision>> {
+        let mut found = self.all_placed(branch, &[number])?;
+        Ok(found.pop().map(|(_, placed)| placed))
+    }
+
+    /// The same of many revisions at once, each with its number.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn all_placed(
+        &self,
+        branch: &str,
+        numbers: &[i64],
+    ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
         // Revisions with the same files come first: from the line, each revision beside it takes a walk along the whole line.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
@@ -211,31 +224,31 @@ impl Store {
                  (SELECT min(position) FROM revision AS other CROSS JOIN line
                   WHERE other.project = $2 AND other.tree = known.tree
                   AND line.revision = other.number AND line.project = $2 AND branch = $1
-                  HAVING count(*) = 1))
-             FROM revision AS known WHERE number = $3"
+                  HAVING count(*) = 1)), number
+             FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
         let read = |row: Row<'_>| {
             let parents: Option<String> = row.get(2)?;
-            Ok((
-                PlacedRevision {
-                    revision: Revision {
-                        id: row.get(0)?,
-                        tree: row.get(1)?,
-                        parents: Vec::new(),
-                        committed_unix_ms: row.get(3)?,
-                        subject: row.get(4)?,
-                    },
-                    position: row.get(5)?,
+            let placed = PlacedRevision {
+                revision: Revision {
+                    id: row.get(0)?,
+                    tree: row.get(1)?,
+                    parents: Vec::new(),
+                    committed_unix_ms: row.get(3)?,
+                    subject: row.get(4)?,
                 },
-                parents,
-            ))
+                position: row.get(5)?,
+            };
+            Ok((row.get(6)?, placed, parents))
         };
-        let found = self.first_row(sql, given![branch, PROJECT, number], read)?;
-        let Some((mut placed, parents)) = found else {
-            return Ok(None);
-        };
-        placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), from_json)?;
-        Ok(Some(placed))
+        let numbers = serde_json::to_string(numbers)?;
+        let found: Vec<(i64, PlacedRevision, Option<String>)> =
+            self.rows(sql, given![branch, PROJECT, &numbers], read)?;
+        let found = found.into_iter().map(|(number, mut placed, parents)| {
+            placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), from_json)?;
+            Ok((number, placed))
+        });
+        found.collect()
     }
 }
 

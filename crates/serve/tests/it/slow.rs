@@ -2,9 +2,15 @@
 
 use super::served::{Served, Wire, limits};
 use speedwell_serve::{Limits, Listen, Options};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use tokio::net::TcpSocket;
+use tokio::runtime::Builder;
+
+/// After this time a test is wrong, not the machine busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -154,6 +160,81 @@ fn has_room_for_three(served: &Served) {
         "hello",
         "those who were there stay"
     );
+}
+
+/// A connection from an address of the loopback network.
+fn connect_from(last: u8, served: &Served) -> Wire<TcpStream> {
+    let runtime = Builder::new_current_thread().enable_io().build().unwrap();
+    let socket = runtime.block_on(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        let own = Ipv4Addr::new(127, 0, 0, last);
+        socket.bind((own, 0).into()).unwrap();
+        let stream = socket.connect(served.address()).await.unwrap();
+        stream.into_std().unwrap()
+    });
+    socket.set_nonblocking(false).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    Wire::new(socket)
+}
+
+/// As many as have a place for each of their addresses have all places. Whoever says at once what is wanted gets one all the
+/// same, and those who were answered before keep theirs.
+#[test]
+fn slow_clients_from_many_addresses_make_room_for_others() {
+    let served = Served::with(Limits {
+        connections: 64,
+        connections_per_address: 4,
+        ..limits()
+    });
+    let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
+    let mut before = connect_from(1, &served);
+    before.send(&request);
+    assert_eq!(before.answer().text(), "hello");
+    let starts = ["", "GET", "GET / HTTP/1.1\r\nHost: x\r\nX: "];
+    let mut slow: Vec<_> = (0..4 * 63)
+        .map(|number| {
+            let mut wire = connect_from(2 + number % 63, &served);
+            wire.send(starts[usize::from(number) % 3]);
+            wire
+        })
+        .collect();
+    for number in 0..200 {
+        // Whoever was closed comes again.
+        let last = 2 + number % 63;
+        slow[usize::from(number)] = connect_from(last, &served);
+        let mut other = connect_from(100 + number % 100, &served);
+        other.send(&request);
+        assert_eq!(other.answer().text(), "hello", "{number}");
+    }
+    before.send(&request);
+    assert_eq!(before.answer().text(), "hello", "who was there is still");
+    // One address alone gets no more for it.
+    let greedy: Vec<_> = (0..4).map(|_| connect_from(99, &served)).collect();
+    let mut further = connect_from(99, &served);
+    further.send(&request);
+    assert_eq!(further.answer().status, 503);
+    drop((slow, greedy));
+}
+
+/// Those who have said what they want are not closed for those who come.
+#[test]
+fn whoever_is_being_answered_keeps_the_place() {
+    let served = Served::with(Limits {
+        connections: 2,
+        ..limits()
+    });
+    let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
+    let mut first = served.connect();
+    first.send(request("/"));
+    assert_eq!(first.answer().text(), "hello");
+    let mut second = served.connect();
+    second.send(request("/endless"));
+    second.socket.read_exact(&mut [0; 9]).unwrap();
+    let mut further = served.connect();
+    further.send(request("/"));
+    assert_eq!(further.answer().status, 503);
+    first.send(request("/"));
+    assert_eq!(first.answer().text(), "hello");
 }
 
 #[test]

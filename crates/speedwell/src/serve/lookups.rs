@@ -10,7 +10,7 @@ use speedwell_analysis::Settings;
 use speedwell_analysis::history::History;
 use speedwell_forge::State;
 use speedwell_harness::plan::Plan;
-use speedwell_measure::history::{HistoryRequest, history};
+use speedwell_measure::history::{HistoryRequest, history, summarise};
 use speedwell_measure::reference;
 use speedwell_report::mark_calibrated;
 use speedwell_report::sources::Labelled;
@@ -25,6 +25,7 @@ pub const LOOKUPS: Lookups = Lookups {
     settings,
     gate,
     planned,
+    summarise: |path| summarise(&mut Store::open_to_derive(path)?, AT_ONCE),
     history: course,
 };
 
@@ -99,7 +100,7 @@ pub fn comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     })
 }
 
-fn course(path: &Path, course: &Course) -> anyhow::Result<History> {
+fn course(path: &Path, course: &Course, missing: usize) -> anyhow::Result<History> {
     let mut store = Store::open_to_derive(path)?;
     let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
@@ -108,7 +109,7 @@ fn course(path: &Path, course: &Course) -> anyhow::Result<History> {
         metrics: course.metrics.clone(),
         threshold: usual_threshold()?,
         whole_course: course.is_whole,
-        most_missing: Some(AT_ONCE),
+        missing: Some(missing),
         most_points: Some(POINTS),
         ..HistoryRequest::default()
     };

@@ -2,12 +2,13 @@
 
 use crate::arbitrary;
 use crate::back_ends::Place;
-use crate::dashboard::Dashboard;
+use crate::dashboard::{Dashboard, Reply};
 use crate::project::Project;
 use speedwell_analysis as analysis;
 use speedwell_model::*;
 use speedwell_results::formats::json_lines;
 use speedwell_results::store::{PlacedRevision, SessionFilter, Store, StoredPoint};
+use std::time::Duration;
 
 /// How many sessions; more with `SPEEDWELL_DIFFERENTIAL=2000`.
 const SESSIONS: u64 = 200;
@@ -188,7 +189,7 @@ fn pages_of(sessions: u32, step: usize) {
         let name = dashboard.project();
         (project, dashboard, name)
     });
-    let case = served[0].1.get(&format!("/{}/trend.json", served[0].2));
+    let case = patiently(&served[0].1, &format!("/{}/trend.json", served[0].2));
     let case = case.json()["series"][0]["case"]
         .as_str()
         .unwrap_or("utf8")
@@ -207,7 +208,7 @@ fn pages_of(sessions: u32, step: usize) {
     let pages = PAGES.into_iter().map(str::to_owned).chain([of_case]);
     for page in pages.chain(own) {
         let [of_file, of_server] = served.each_ref().map(|(_, dashboard, name)| {
-            let reply = dashboard.follow(&format!("/{name}/{page}"));
+            let reply = patiently(dashboard, &format!("/{name}/{page}"));
             let names = [
                 format!("/{name}/"),
                 format!("\"{name}\""),
@@ -221,6 +222,17 @@ fn pages_of(sessions: u32, step: usize) {
         });
         assert_eq!(of_server, of_file, "{page}");
         assert_ne!(of_file.0, 500, "{page}: {}", of_file.1);
+    }
+}
+
+/// The page at a path. What takes long goes on while the server asks to come again, and is there when it is done.
+fn patiently(dashboard: &Dashboard, path: &str) -> Reply {
+    loop {
+        let reply = dashboard.follow(path);
+        let Some(seconds) = reply.field("retry-after").filter(|_| reply.status == 503) else {
+            return reply;
+        };
+        std::thread::sleep(Duration::from_secs(seconds.parse().unwrap()));
     }
 }
 

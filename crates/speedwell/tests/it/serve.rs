@@ -40,7 +40,6 @@ on_both! {
     a_session_is_watched_from_its_first_slot_to_its_last
     a_load_is_watched_while_it_lasts
     a_verdict_is_shown_after_a_planned_look_and_not_before
-    no_value_of_a_query_reaches_the_database_as_a_statement
     expensive_questions_are_refused_or_wait_and_others_do_not
 }
 
@@ -579,100 +578,6 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &Place) {
         let expected = if case == label { "better" } else { "" };
         assert_eq!(verdict, expected, "{case}");
     }
-}
-
-/// Texts that would be statements, or parts of them, if anybody took them for such.
-const PAYLOADS: [&str; 20] = [
-    "'",
-    "''",
-    "' OR '1'='1",
-    "'; DROP TABLE session; --",
-    "\" OR 1=1 --",
-    "1; DELETE FROM run",
-    "1 OR 1=1",
-    "-1 UNION SELECT digest FROM token",
-    "\\'; SELECT pg_sleep(9); --",
-    "$1",
-    "$$; DROP TABLE run; $$",
-    "{{binary}}",
-    "%",
-    "_",
-    "1e999",
-    "-9223372036854775809",
-    "9223372036854775807",
-    "NULL",
-    "/**/",
-    "\u{202e}\u{fffd}'",
-];
-
-/// The values that each page takes.
-const TAKES: [(&str, &[&str]); 6] = [
-    (
-        "sessions",
-        &[
-            "branch",
-            "revision",
-            "machine",
-            "tag",
-            "state",
-            "variant",
-            "benchmark",
-            "before",
-        ],
-    ),
-    (
-        "trend",
-        &[
-            "case", "metric", "variant", "branch", "machine", "from", "to", "space",
-        ],
-    ),
-    (
-        "compare",
-        &["base", "with", "threshold", "method", "correct", "of"],
-    ),
-    ("alerts", &["branch"]),
-    ("search", &["q"]),
-    ("machines", &["q"]),
-];
-
-/// Threat T3, for every value that a page takes.
-fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
-    let project = project(place);
-    let dashboard = Dashboard::of(&project);
-    let name = dashboard.project();
-    let rows =
-        || place.number("SELECT (SELECT count(*) FROM session) + (SELECT count(*) FROM run)");
-    let before = rows();
-    let encoded =
-        |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
-    for payload in PAYLOADS.map(encoded) {
-        for (page, names) in TAKES {
-            for parameter in names {
-                let path = format!("/{name}/{page}.json?{parameter}={payload}");
-                let reply = dashboard.get(&path);
-                assert!(
-                    [200, 303, 400, 404].contains(&reply.status),
-                    "{path}: {reply:?}"
-                );
-            }
-        }
-        for page in [
-            "@",
-            "sessions/",
-            "benchmarks/",
-            "revisions/",
-            "branches/",
-            "machines/",
-        ] {
-            let path = format!("/{name}/{page}{payload}");
-            let reply = dashboard.get(&path);
-            assert!(
-                [200, 303, 400, 404].contains(&reply.status),
-                "{path}: {reply:?}"
-            );
-        }
-    }
-    assert_eq!(rows(), before);
 }
 
 /// A service that is stopped (SIGTERM) tells those who follow, and ends well.

@@ -2,7 +2,6 @@
 
 use super::{Page, Visit};
 use crate::link::{link_by, link_column};
-use crate::lookups::Course;
 use crate::refusal::Refusal;
 use speedwell_report::html::Link;
 use speedwell_report::{self as report, CircumstanceChange};
@@ -17,7 +16,8 @@ const LOOKED_AT: usize = 500;
 /// All of them.
 pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
     visit.query.check(&[])?;
-    bring_up_to_date(visit);
+    // A machine is known from the points of its sessions. If those that lack some cannot get them, the page shows what is known.
+    let _ = visit.project.summarise();
     let known = visit.store.machines()?;
     let calibrations = visit.store.calibrations()?;
     let of = |machine: &StoredMachine| {
@@ -34,12 +34,6 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
         crumbs: vec![Link::new(visit.href("machines"), "machines")],
         ..Page::of(document)
     })
-}
-
-/// A machine is known from the points of its sessions, which are there once the history was looked at. If that cannot be, the
-/// page shows what is known.
-fn bring_up_to_date(visit: Visit<'_>) {
-    let _ = visit.project.history(&Course::default());
 }
 
 /// One of them.

@@ -7,6 +7,7 @@
 mod alerts;
 mod benchmarks;
 mod branch;
+pub(crate) mod charts;
 mod compare;
 mod live;
 mod machines;
@@ -30,7 +31,7 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use axum::http::StatusCode;
-use speedwell_report::html::{Choice, Form, Link};
+use speedwell_report::html::{Charts, Choice, Form, Link};
 use speedwell_report::{Block, Cell, Column, Document, Kind, Output, Row, Table};
 use speedwell_results::store::{Overview, Store};
 
@@ -53,6 +54,8 @@ pub struct Page {
     pub changes: Vec<Form>,
     /// A stream of events that it shows.
     pub events: Option<String>,
+    /// Which charts it has, where it is a part of another page.
+    pub charts: Charts,
     /// Whether it says the same until the store changes.
     pub is_lasting: bool,
     /// The status of the answer.
@@ -71,6 +74,7 @@ impl Page {
             sessions: Vec::new(),
             changes: Vec::new(),
             events: None,
+            charts: Charts::Here,
             is_lasting: false,
             status: StatusCode::OK,
         }

@@ -13,8 +13,9 @@ use speedwell_report::{self as report, Block, CourseAxis, Document};
 /// Series on a page; more than can be looked over.
 const SERIES: usize = 40;
 
-/// Rows of the table of points; programs get all.
-const ROWS: usize = 1_000;
+/// Rows of the table of points, on a page and in a file that is sent around; programs get all.
+const ROWS: usize = 200;
+const ROWS_OF_A_FILE: usize = 1_000;
 
 /// What can be chosen.
 const NAMES: [&str; 8] = [
@@ -48,11 +49,10 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         ..without_series(&history)
     };
     let mut document = report::trend(&shown, axis, &visit.output());
-    if matches!(
-        visit.format,
-        Format::Page | Format::Document(report::Format::Html)
-    ) {
-        shorten_points(&mut document);
+    match visit.format {
+        Format::Page => shorten_points(&mut document, ROWS),
+        Format::Document(report::Format::Html) => shorten_points(&mut document, ROWS_OF_A_FILE),
+        Format::Document(_) | Format::JsonLines => {}
     }
     if left_out > 0 {
         let words = format!(
@@ -147,17 +147,17 @@ impl Window {
 }
 
 /// Leaves the oldest of very many points out of the tables, and says so.
-fn shorten_points(document: &mut Document) {
+fn shorten_points(document: &mut Document, most: usize) {
     let mut left_out = 0;
     document.for_each_table(&mut |table| {
-        if table.name == "points" && table.rows.len() > ROWS {
-            left_out += table.rows.len() - ROWS;
-            table.rows.drain(..table.rows.len() - ROWS);
+        if table.name == "points" && table.rows.len() > most {
+            left_out += table.rows.len() - most;
+            table.rows.drain(..table.rows.len() - most);
         }
     });
     if left_out > 0 {
         let words = format!(
-            "{left_out} points, the oldest ones, are drawn and not listed: a table has {ROWS} rows. 'from' and 'to' choose others; \
+            "{left_out} points, the oldest ones, are drawn and not listed: a table has {most} rows. 'from' and 'to' choose others; \
              the page as JSON or CSV has all."
         );
         document.blocks.insert(0, Block::Note(words));

@@ -5,6 +5,7 @@
 //! [`Served`].
 
 use super::TopOfPage;
+use super::apart::Charts;
 use super::writer::escaped;
 use crate::document::Document;
 use std::fmt::Write as _;
@@ -45,6 +46,8 @@ pub struct Served {
     pub choice: Option<Choice>,
     /// A stream of events that the page shows, if there is one.
     pub events: Option<String>,
+    /// Where the charts of many cases are.
+    pub charts: Charts,
 }
 
 /// Addresses of the files that every page needs.

@@ -1,9 +1,13 @@
 //! Every case by itself, with a chart: its runs, or its course over revisions below a list with a small line for each.
 //!
-//! Decides which charts there is room for. Charts are drawn by [`prepare`], before the tables whose rows lead to them.
+//! Decides which charts there is room for. Charts are drawn by [`prepare`], before the tables whose rows lead to them; those
+//! that are on pages of their own (`apart.rs`) are not drawn at all.
 
-use crate::document::{Block, CaseView, Document, Gallery, GalleryKind, by_severity, severity};
+use crate::document::{CaseView, Document, Gallery, GalleryKind, by_severity, severity};
 use crate::figure::count;
+use crate::format::html::apart::{
+    OPEN, address_of, cases_of, first_of, galleries, is_apart, parts,
+};
 use crate::format::html::writer::{Writer, class_of, escaped};
 use crate::table::Emphasis;
 use speedwell_plot::{Chart as Picture, TrendChart};
@@ -19,8 +23,6 @@ const COURSE_PX: u32 = 1040;
 const NARROW_COURSE_PX: u32 = 360;
 /// The small line of a course in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
-/// More cases than these are folded.
-const OPEN: usize = 60;
 
 /// How to read the charts.
 fn legend(kind: GalleryKind) -> &'static str {
@@ -48,23 +50,34 @@ fn title(kind: GalleryKind) -> &'static str {
 /// Draws the cases of `document`, the most urgent ones first, as long as there is room. Rows of tables
 /// lead to what is drawn here, so it comes before them.
 pub fn prepare(document: &Document, writer: &mut Writer) {
-    let galleries = document.walk().into_iter().filter_map(|block| match block {
-        Block::Gallery(gallery) => Some(gallery),
-        _ => None,
-    });
-    let cases: Vec<&CaseView> = galleries.flat_map(|gallery| &gallery.cases).collect();
+    let all = cases_of(galleries(document));
+    let cases: Vec<&CaseView> = all.iter().map(|(_, case)| *case).collect();
+    let first = first_of(&writer.charts);
+    writer.parts = parts(&writer.charts, document);
     let mut budget = CHARTS_BYTES;
+    let mut is_full = false;
     for at in by_urgency(&cases) {
-        let case = cases[at];
+        let (gallery, case) = all[at];
+        let number = first + at;
+        let anchor = format!("case-{number}");
+        if let Some(address) = address_of(&writer.charts, gallery, at) {
+            writer.expect_elsewhere(&case.id, format!("{address}#{anchor}"));
+            continue;
+        }
+        if is_full {
+            continue;
+        }
         let charts = case.charts.iter().enumerate();
         let drawing: String = charts
-            .map(|(number, chart)| drawing(&chart.picture, &format!("{at}-{number}")))
+            .map(|(chart, each)| drawing(&each.picture, &format!("{number}-{chart}")))
             .collect();
-        let Some(left) = budget.checked_sub(drawing.len()) else {
-            return;
-        };
-        budget = left;
-        writer.expect(&case.id, format!("case-{at}"), drawing);
+        match budget.checked_sub(drawing.len()) {
+            Some(left) => {
+                budget = left;
+                writer.expect(&case.id, anchor, drawing);
+            }
+            None => is_full = true,
+        }
     }
 }
 
@@ -108,6 +121,11 @@ pub fn add_gallery(gallery: &Gallery, writer: &mut Writer) {
         sparks(&order, writer);
     }
     writer.element("p", "hint", legend(*kind));
+    if is_apart(&writer.charts, gallery) {
+        list_parts(writer);
+        writer.raw("</section>\n");
+        return;
+    }
     note_left_out(*kind, &order, writer);
     let folded = cases.len() > OPEN;
     let class = match (kind, folded) {
@@ -124,8 +142,22 @@ pub fn add_gallery(gallery: &Gallery, writer: &mut Writer) {
     writer.raw("</div>\n</section>\n");
 }
 
+/// Where the charts are that are not on this page. A script fetches them from there when a part is opened.
+fn list_parts(writer: &mut Writer) {
+    let parts = std::mem::take(&mut writer.parts);
+    writer.raw("<ul class=\"parts\">\n");
+    for (address, title) in parts {
+        writer.raw(&format!(
+            "<li><a href=\"{}\">{}</a></li>\n",
+            escaped(&address),
+            escaped(&title)
+        ));
+    }
+    writer.raw("</ul>\n");
+}
+
 fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut Writer) {
-    let is_drawn = |case: &&&CaseView| writer.anchor(&case.id).is_some();
+    let is_drawn = |case: &&&CaseView| writer.link(&case.id).is_some();
     let left_out = cases.len() - cases.iter().filter(is_drawn).count();
     if left_out > 0 {
         let first = match kind {
@@ -149,8 +181,8 @@ fn sparks(cases: &[&CaseView], writer: &mut Writer) {
     writer.raw("<table class=\"sparks\"><tbody>\n");
     for case in cases {
         let name = escaped(&case.id);
-        let name = match writer.anchor(&case.id) {
-            Some(anchor) => format!("<a href=\"#{anchor}\">{name}</a>"),
+        let name = match writer.link(&case.id) {
+            Some(href) => format!("<a href=\"{}\">{name}</a>", escaped(href)),
             None => name,
         };
         let spark = case.charts.iter().find_map(|chart| match &chart.picture {

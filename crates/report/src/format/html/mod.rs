@@ -3,16 +3,19 @@
 //!
 //! Everything can be read without the script, which only sorts, filters and copies. What would make
 //! the page too large is left out, and the page says so. Start at [`page`]; blocks are written in `blocks.rs`, the charts
-//! of all cases in `gallery.rs`, tables in `table.rs`; what a server puts around them in `frame.rs`.
+//! of all cases in `gallery.rs`, tables in `table.rs`; what a server puts around them in `frame.rs`, and what it has on pages
+//! of their own in `apart.rs`.
 
 // A circle of files: the page calls `frame.rs` and the blocks, and these take `TopOfPage` and the texts of `writer.rs`, whose
 // head of a page names a `Choice` of the frame. The parts of one page know each other; nothing outside imports them but by here.
+mod apart;
 mod blocks;
 mod frame;
 mod gallery;
 mod table;
 mod writer;
 
+pub use apart::{Charts, PartOfCharts, part_of_charts, parts_of_charts};
 pub use frame::{Account, Assets, Choice, Field, Form, Frame, Link, Served, title};
 
 use crate::document::{Block, Document};
@@ -61,6 +64,7 @@ pub fn page(document: &Document, frame: Frame<'_>) -> io::Result<String> {
     let mut writer = Writer::default();
     if let Frame::Served(served) = frame {
         writer.served = Some(served.choice.clone());
+        writer.charts = served.charts.clone();
     }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare(document, &mut writer);

@@ -106,6 +106,93 @@ function shortenAddresses() {
   }
 }
 
+/**
+ * Charts that are on pages of their own, many on each: a part is folded and fetched when it is opened, and so is the page of a
+ * case whose runs are to be shown below its row. Where that cannot be, the link stays.
+ */
+class ApartCharts {
+  constructor() {
+    this.pages = new Map();
+    const list = document.querySelector('.parts');
+    if (!list) return;
+    list.before(...[...list.querySelectorAll('a')].map((link) => this.fold(link)));
+    list.remove();
+    for (const link of document.querySelectorAll('tr.row > th a[href*="charts="]')) this.addInset(link);
+  }
+
+  /** The page at an address, which is fetched once. */
+  async page(address) {
+    if (!this.pages.has(address)) this.pages.set(address, this.fetch(address));
+    try {
+      return await this.pages.get(address);
+    } catch (error) {
+      this.pages.delete(address);
+      throw error;
+    }
+  }
+
+  async fetch(address) {
+    const answer = await fetch(address);
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    if (!answer.ok || !page.querySelector('.cases')) throw new Error(answer.statusText);
+    return page;
+  }
+
+  fold(link) {
+    const said = make('p', { class: 'hint', role: 'status' });
+    const details = make('details', { class: 'part' }, make('summary', {}, link.textContent), said);
+    let isWanted = true;
+    details.addEventListener('toggle', async () => {
+      if (!details.open || !isWanted) return;
+      isWanted = false;
+      said.textContent = 'The charts are being loaded.';
+      try {
+        const page = await this.page(link.getAttribute('href'));
+        said.replaceWith(...[...page.querySelectorAll('.cases')].map((cases) => document.importNode(cases, true)));
+        showCases();
+      } catch {
+        isWanted = true;
+        said.replaceChildren('The charts cannot be loaded just now. ', link);
+      }
+    });
+    return details;
+  }
+
+  /** Beside the name of a case, a button that shows its runs below the row. */
+  addInset(link) {
+    const row = link.closest('tr');
+    const name = row.firstChild.dataset.v;
+    const button = make('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': `Runs of ${name}` });
+    button.addEventListener('click', () => {
+      if (button.getAttribute('aria-expanded') === 'true') Sheet.prototype.closeInset(row);
+      else this.openInset(row, button, link);
+    });
+    link.before(button);
+    link.closest('table').classList.add('expandable');
+  }
+
+  async openInset(row, button, link) {
+    const cell = make('td', { colspan: row.children.length });
+    row.after(make('tr', { class: 'inset' }, cell));
+    button.setAttribute('aria-expanded', 'true');
+    const [address, id] = link.getAttribute('href').split('#');
+    try {
+      const page = await this.page(address);
+      for (const drawing of page.getElementById(id).querySelectorAll('svg')) {
+        const copy = document.importNode(drawing, true);
+        // No two elements may have the same id, and the part of this case may be open as well.
+        for (const shape of copy.querySelectorAll('*')) {
+          if (shape.id) shape.id = `inset-${shape.id}`;
+          for (const attribute of shape.attributes) attribute.value = attribute.value.replace(/^(url\()?#/, '$&inset-');
+        }
+        cell.append(copy);
+      }
+    } catch {
+      cell.append(make('p', { class: 'hint', role: 'status' }, 'The runs cannot be loaded just now.'));
+    }
+  }
+}
+
 /** What is being measured: the server sends the main part of the page anew whenever something was measured. */
 function follow(address) {
   const events = new EventSource(address);
@@ -135,4 +222,5 @@ function follow(address) {
 new Keys();
 addChoices();
 shortenAddresses();
+new ApartCharts();
 if (document.body.dataset.events) follow(document.body.dataset.events);

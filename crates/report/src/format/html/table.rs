@@ -25,13 +25,17 @@ pub fn add_table(table: &Table, top: bool, writer: &mut Writer) {
     if shown.is_empty() {
         captions(table, "", writer);
     } else {
-        write_table(&TableView::new(table, shown), top, writer);
+        let id = writer.new_id(table.name);
+        let view = TableView::new(table, shown, &id, writer.served.is_some());
+        write_table(&view, &id, top, writer);
     }
 }
 
 /// A table prepared for writing.
 struct TableView<'t> {
     table: &'t Table,
+    /// Whether it is on a page of a server, whose style is at hand.
+    is_served: bool,
     /// Positions of the columns shown.
     shown: Vec<usize>,
     /// The column by whose values rows are chosen.
@@ -45,16 +49,17 @@ struct TableView<'t> {
 }
 
 impl<'t> TableView<'t> {
-    fn new(table: &'t Table, shown: Vec<usize>) -> TableView<'t> {
+    fn new(table: &'t Table, shown: Vec<usize>, id: &str, is_served: bool) -> TableView<'t> {
         let position = |wanted: fn(&crate::table::Column) -> bool| {
             shown.iter().copied().find(|&at| wanted(&table.columns[at]))
         };
         let facet = position(|column| column.facet);
         let emphases = table.emphases();
         let drawn = position(|column| column.kind == Kind::Drawn)
-            .and_then(|at| Some((at, strips(table, at)?)));
+            .and_then(|at| Some((at, strips(table, at, id, is_served)?)));
         TableView {
             table,
+            is_served,
             facet,
             drawn,
             kept: most_severe(&emphases, ROWS).into_iter().collect(),
@@ -65,7 +70,7 @@ impl<'t> TableView<'t> {
 }
 
 /// The drawings of a column, all on one axis.
-fn strips(table: &Table, at: usize) -> Option<ForestStrips> {
+fn strips(table: &Table, at: usize, id: &str, is_served: bool) -> Option<ForestStrips> {
     let row = |cells: &Vec<Cell>| match &cells[at].drawn {
         Some(drawn) => (**drawn).clone(),
         None => ForestRow {
@@ -82,7 +87,11 @@ fn strips(table: &Table, at: usize) -> Option<ForestStrips> {
         rows: table.cells().map(row).collect(),
         ..ForestChart::default()
     };
-    chart.strips(DRAWING_PX)
+    if is_served {
+        chart.strips_sharing(DRAWING_PX, id)
+    } else {
+        chart.strips(DRAWING_PX)
+    }
 }
 
 /// Writes the lines above a table that are not the title of the page already; `false` if there are none.
@@ -103,14 +112,13 @@ fn captions(table: &Table, id: &str, writer: &mut Writer) -> bool {
     true
 }
 
-fn write_table(view: &TableView<'_>, top: bool, writer: &mut Writer) {
+fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut Writer) {
     let table = view.table;
-    let id = writer.new_id(table.name);
     // Further tables stand below headings, which lead to them.
     if top && writer.contents.is_empty() {
         writer
             .contents
-            .push((id.clone(), capital(&table.name.replace('_', " "))));
+            .push((id.to_owned(), capital(&table.name.replace('_', " "))));
     }
     writer.raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
@@ -332,7 +340,7 @@ impl Line<'_> {
                 "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
                 class.trim_end(),
                 escaped(&column.header),
-                sort_value(cell),
+                sort_value(cell, self.view.is_served),
                 self.content(at, first, writer)
             );
             if first {
@@ -378,9 +386,9 @@ impl Line<'_> {
             group => format!("<span class=\"of\">{} </span>", escaped(group)),
         };
         let case = cell.value.as_ref().and_then(Value::as_str);
-        match case.and_then(|case| writer.anchor(case)) {
-            Some(anchor) if link.is_none() => {
-                format!("<a href=\"#{anchor}\">{group}{text}</a>")
+        match case.and_then(|case| writer.link(case)) {
+            Some(href) if link.is_none() => {
+                format!("<a href=\"{}\">{group}{text}</a>", escaped(href))
             }
             _ => choice + &linked(&(group + &text)),
         }
@@ -401,15 +409,24 @@ fn unbroken_options(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What a row is sorted by where that is not the text of its cell.
-fn sort_value(cell: &Cell) -> String {
+/// What a row is sorted by where that is not the text of its cell. Pages of a server have all digits at another address.
+fn sort_value(cell: &Cell, is_served: bool) -> String {
     match &cell.value {
+        Some(Value::Number(number)) if is_served && number.is_f64() => {
+            let value = number.as_f64().unwrap_or_default();
+            format!(" data-v=\"{}\"", rounded(value))
+        }
         Some(Value::Number(number)) => format!(" data-v=\"{number}\""),
         Some(Value::String(text)) if *text != cell.text => {
             format!(" data-v=\"{}\"", escaped(text))
         }
         _ => String::new(),
     }
+}
+
+/// A number with the digits by which anybody would sort: seven.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 fn footnotes(view: &TableView<'_>, writer: &mut Writer) {

@@ -1,5 +1,6 @@
 //! A page being written: its text, escaped, with the ids and anchors that were given.
 
+use super::apart::Charts;
 use super::frame::Choice;
 use crate::table::Emphasis;
 use std::collections::HashMap;
@@ -14,12 +15,16 @@ pub struct Writer {
     pub subject: Option<String>,
     /// On a page of a server: cells are links, and the rows of a table may be chosen.
     pub served: Option<Option<Choice>>,
+    /// Where the charts of many cases are.
+    pub charts: Charts,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,
-    /// The anchor of each case that has one, by its id.
-    anchors: HashMap<String, String>,
-    /// What is drawn of each case that has an anchor, by its id.
-    drawings: HashMap<String, String>,
+    /// Addresses and titles of the pages that have them, where they are on others.
+    pub parts: Vec<(String, String)>,
+    /// Where the charts of each case are that has some, by its id.
+    links: HashMap<String, String>,
+    /// What is drawn of each case here, by its id, with its anchor.
+    drawings: HashMap<String, (String, String)>,
     /// Ids given so far, so that none is given twice.
     ids: usize,
 }
@@ -27,8 +32,13 @@ pub struct Writer {
 impl Writer {
     /// Gives a case an anchor, to which its rows will lead, and keeps what will be shown there.
     pub fn expect(&mut self, case: &str, anchor: String, drawing: String) {
-        self.anchors.insert(case.to_owned(), anchor);
-        self.drawings.insert(case.to_owned(), drawing);
+        self.expect_elsewhere(case, format!("#{anchor}"));
+        self.drawings.insert(case.to_owned(), (anchor, drawing));
+    }
+
+    /// Leads the rows of a case to another page.
+    pub fn expect_elsewhere(&mut self, case: &str, href: String) {
+        self.links.insert(case.to_owned(), href);
     }
 
     /// How the rows of a table are chosen, if they are.
@@ -37,15 +47,14 @@ impl Writer {
         (choice.table == table).then_some(choice)
     }
 
-    /// The anchor of the case of that id, if it has one.
-    pub fn anchor(&self, case: &str) -> Option<&str> {
-        self.anchors.get(case).map(String::as_str)
+    /// Where the charts of the case of that id are, if it has some.
+    pub fn link(&self, case: &str) -> Option<&str> {
+        self.links.get(case).map(String::as_str)
     }
 
     /// The anchor and the drawing of a case, to be shown now; once only.
     pub fn take(&mut self, case: &str) -> Option<(String, String)> {
-        let drawing = self.drawings.remove(case)?;
-        Some((self.anchors.get(case)?.clone(), drawing))
+        self.drawings.remove(case)
     }
 
     /// An id that no other element has.

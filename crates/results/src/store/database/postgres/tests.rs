@@ -15,6 +15,23 @@ fn count(schema: &Schema, table: &str) -> String {
     schema.order(&format!("SELECT count(*) FROM {table}"))
 }
 
+/// A session as version 1 keeps it.
+const A_SESSION: &str =
+    "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
+     VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
+
+/// A connection that leaves the tables as they are.
+fn entered(schema: &Schema) -> Postgres {
+    let config = address::read(&schema.address).unwrap();
+    Postgres {
+        line: RefCell::new(connect(&config).unwrap()),
+        is_read_only: Cell::new(false),
+        listens_to: RefCell::default(),
+        heard: Cell::new(0),
+        config,
+    }
+}
+
 #[test]
 fn programs_that_come_at_the_same_time_make_the_tables_once() {
     let Some(schema) = schema() else { return };
@@ -32,27 +49,60 @@ fn programs_that_come_at_the_same_time_make_the_tables_once() {
 fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
     let Some(schema) = schema() else { return };
     for version in 1..schema::STEPS.len() {
-        let config = address::read(&schema.address).unwrap();
-        let server = Postgres {
-            line: RefCell::new(connect(&config).unwrap()),
-            is_read_only: Cell::new(false),
-            listens_to: std::cell::RefCell::default(),
-            heard: Cell::new(0),
-            config,
-        };
+        let server = entered(&schema);
         server.migrate(&schema::STEPS[..version]).unwrap();
         assert_eq!(server.kind(99).unwrap(), schema::Kind::Ours(version));
         if version == 1 {
-            server
-                .batch(
-                    "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
-                     VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')",
-                )
-                .unwrap();
+            server.batch(A_SESSION).unwrap();
         }
     }
     let store = Store::open(Path::new(&schema.address)).unwrap();
     assert_eq!(store.number_of_id("a").unwrap(), Some(1));
+}
+
+/// All there is of tables: columns, indexes, triggers, the version, and the rows that were there.
+fn all_of(schema: &Schema) -> String {
+    schema.order(
+        "SELECT (SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name, column_name)
+                 FROM information_schema.columns WHERE table_schema = current_schema())
+             || (SELECT string_agg(indexname, ' ' ORDER BY indexname)
+                 FROM pg_indexes WHERE schemaname = current_schema())
+             || (SELECT count(*) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+                 WHERE relnamespace = to_regnamespace(current_schema()::text))
+             || (SELECT version FROM speedwell_schema) || (SELECT string_agg(id, ' ') FROM session)",
+    )
+}
+
+/// Killed behind a step, which waits there until it is.
+#[test]
+fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
+    let Some(schema) = schema() else { return };
+    entered(&schema).migrate(&schema::STEPS[..1]).unwrap();
+    entered(&schema).batch(A_SESSION).unwrap();
+    let before = all_of(&schema);
+    for behind in (1..=schema::STEPS.len()).step_by(4) {
+        let waits = [schema::Step::same("SELECT pg_sleep(600);")];
+        let steps = [&schema::STEPS[..behind], &waits].concat();
+        std::thread::scope(|scope| {
+            let migrating = scope.spawn(|| entered(&schema).migrate(&steps).is_err());
+            // Its connection is made again once.
+            while !migrating.is_finished() {
+                let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
+                               AND application_name = current_schema()";
+                if schema.order(waiting) == "1" {
+                    schema.cut();
+                }
+            }
+            assert!(migrating.join().unwrap());
+        });
+        assert_eq!(all_of(&schema), before, "killed behind step {behind}");
+    }
+    let store = Store::open(Path::new(&schema.address)).unwrap();
+    assert_eq!(store.number_of_id("a").unwrap(), Some(1));
+    assert_eq!(
+        schema.order("SELECT version FROM speedwell_schema"),
+        schema::STEPS.len().to_string()
+    );
 }
 
 #[test]

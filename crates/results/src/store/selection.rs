@@ -1,0 +1,419 @@
+//! Which sessions filters let pass: their numbers, the newest first.
+//!
+//! A page shows some fifty of a hundred thousand sessions. So the filter that usually lets fewest pass says where to look: its
+//! index is walked from its newest session on, and only what is found there is held against the other filters. Start at
+//! [`Store::selected_numbers`].
+
+use super::Store;
+use super::database::{Given, given, sql};
+
+/// Which sessions are listed; a field that is `None` lets all pass.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Only those before this number.
+    pub before: Option<i64>,
+    /// Of this branch.
+    pub branch: Option<String>,
+    /// Of revisions whose ids begin so.
+    pub revision: Option<String>,
+    /// In this state, as it is called in lists.
+    pub state: Option<String>,
+    /// With this tag.
+    pub tag: Option<String>,
+    /// Of the machine with this number.
+    pub machine: Option<i64>,
+    /// With runs of this benchmark.
+    pub benchmark: Option<String>,
+    /// With this variant.
+    pub variant: Option<String>,
+    /// Begun at this time or later, in milliseconds since the Unix epoch.
+    pub since_unix_ms: Option<i64>,
+    /// With one of these numbers.
+    pub numbers: Option<Vec<i64>>,
+    /// Of the pull request with this number.
+    pub pull: Option<String>,
+}
+
+/// Sessions of one filter that are held against the others at once, at first and at most.
+const AT_FIRST: usize = 256;
+const AT_MOST: usize = 4096;
+
+impl Store {
+    /// The numbers of at most `most` sessions, the newest first.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn selected_numbers(
+        &self,
+        filter: &SessionFilter,
+        most: usize,
+    ) -> anyhow::Result<Vec<i64>> {
+        let before = filter.before.unwrap_or(i64::MAX);
+        if let Some(numbers) = &filter.numbers {
+            let rest = SessionFilter {
+                numbers: None,
+                ..filter.clone()
+            };
+            let mut numbers: Vec<i64> = numbers.iter().copied().filter(|n| *n < before).collect();
+            numbers.sort_unstable_by(|one, other| other.cmp(one));
+            let mut found = self.narrowed(&numbers, &rest)?;
+            found.truncate(most);
+            return Ok(found);
+        }
+        let Some((leading, rest)) = leading(filter) else {
+            return self.walked(filter, before, most);
+        };
+        if rest == SessionFilter::default() {
+            return self.led(&leading, before, most);
+        }
+        let (mut found, mut before, mut size) = (Vec::new(), before, AT_FIRST);
+        loop {
+            let numbers = self.led(&leading, before, size)?;
+            found.extend(self.narrowed(&numbers, &rest)?);
+            match numbers.last() {
+                Some(last) if numbers.len() == size && found.len() < most => before = *last,
+                _ => break,
+            }
+            size = (2 * size).min(AT_MOST);
+        }
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// The newest sessions of one filter before a number.
+    fn led(&self, leading: &Leading, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let (sql, value) = match leading {
+            Leading::Pull(pull) => (
+                sql!(
+                    "SELECT session FROM origin WHERE pull = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                Given::from(pull),
+            ),
+            Leading::Revision(beginning) => {
+                return self.led_by_revision(beginning, before, most);
+            }
+            Leading::Tag(name) => (
+                sql!(
+                    "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                Given::from(name),
+            ),
+            Leading::Branch(name) => (
+                sql!(
+                    "SELECT session FROM origin WHERE branch = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                Given::from(name),
+            ),
+            Leading::Benchmark(name) => (
+                sql!(
+                    "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                Given::from(name),
+            ),
+            Leading::Machine(number) => (
+                sql!(
+                    "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                Given::from(*number),
+            ),
+            Leading::State(name) => (
+                sql!(
+                    "SELECT number FROM session WHERE state = $1 AND number < $2
+                     ORDER BY number DESC LIMIT $3"
+                ),
+                Given::from(name),
+            ),
+        };
+        self.rows(sql, &[value, before.into(), most.into()], |row| row.get(0))
+    }
+
+    fn led_by_revision(&self, beginning: &str, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
+        // The signs keep it from going along all sessions, which are in the wanted order already.
+        if is_of_a_commit(beginning) {
+            let sql = sql!(
+                "SELECT session FROM origin WHERE revision >= $1 AND revision < $2
+                 AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND +session < $3
+                 ORDER BY +session DESC LIMIT $4"
+            );
+            let end = end_of_commits(beginning);
+            let given = given![beginning, &end, before, most];
+            return self.rows(sql, given, |row| row.get(0));
+        }
+        let sql = sql!(
+            "SELECT session FROM origin
+             WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        self.rows(sql, given![beginning, before, most], |row| row.get(0))
+    }
+
+    /// Those of some sessions that the other filters let pass, in the same order.
+    fn narrowed(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM origin WHERE session = number AND branch = $1))
+             AND (CAST($2 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM origin WHERE session = number
+                  AND substr(revision, 1, length(CAST($2 AS TEXT))) = $2))
+             AND (CAST($3 AS TEXT) IS NULL OR state = $3)
+             AND (CAST($4 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM tag WHERE session = number AND name = $4))
+             AND (CAST($5 AS BIGINT) IS NULL OR EXISTS (
+                  SELECT 1 FROM session_machine WHERE session = number AND machine = $5))
+             AND (CAST($6 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM benchmark_session WHERE session = number AND benchmark = $6))
+             AND (CAST($7 AS TEXT) IS NULL OR replace(variants, $7, '') <> variants)
+             AND (CAST($8 AS BIGINT) IS NULL OR started_unix_ms >= $8)
+             AND (CAST($9 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM origin WHERE session = number AND pull = $9))
+             AND number IN {{numbers:10}} ORDER BY number DESC"
+        );
+        let (numbers, variant) = (serde_json::to_string(numbers)?, stored_variant(filter)?);
+        let given = given![
+            &filter.branch,
+            &filter.revision,
+            &filter.state,
+            &filter.tag,
+            filter.machine,
+            &filter.benchmark,
+            &variant,
+            filter.since_unix_ms,
+            &filter.pull,
+            &numbers,
+        ];
+        self.rows(sql, given, |row| row.get(0))
+    }
+
+    /// Where no filter leads: along all sessions.
+    fn walked(&self, filter: &SessionFilter, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE number < $1
+             AND (CAST($2 AS TEXT) IS NULL OR replace(variants, $2, '') <> variants)
+             AND (CAST($3 AS BIGINT) IS NULL OR started_unix_ms >= $3)
+             ORDER BY number DESC LIMIT $4"
+        );
+        let variant = stored_variant(filter)?;
+        let given = given![
+            before,
+            &variant,
+            filter.since_unix_ms,
+            i64::try_from(most).unwrap_or(i64::MAX),
+        ];
+        self.rows(sql, given, |row| row.get(0))
+    }
+}
+
+/// The filter whose index is walked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Leading {
+    Pull(String),
+    Revision(String),
+    Tag(String),
+    Branch(String),
+    Benchmark(String),
+    Machine(i64),
+    State(String),
+}
+
+/// That one of the filters that usually lets fewest pass, of those with an index, and the others.
+fn leading(filter: &SessionFilter) -> Option<(Leading, SessionFilter)> {
+    let mut rest = SessionFilter {
+        before: None,
+        ..filter.clone()
+    };
+    let leading = if let Some(pull) = rest.pull.take() {
+        Leading::Pull(pull)
+    } else if let Some(beginning) = rest.revision.take() {
+        Leading::Revision(beginning)
+    } else if let Some(name) = rest.tag.take() {
+        Leading::Tag(name)
+    } else if let Some(name) = rest.branch.take() {
+        Leading::Branch(name)
+    } else if let Some(name) = rest.benchmark.take() {
+        Leading::Benchmark(name)
+    } else if let Some(number) = rest.machine.take() {
+        Leading::Machine(number)
+    } else {
+        Leading::State(rest.state.take()?)
+    };
+    Some((leading, rest))
+}
+
+/// A variant as it is stored: with its name in front.
+fn stored_variant(filter: &SessionFilter) -> anyhow::Result<Option<String>> {
+    let name = filter.variant.as_ref().map(serde_json::to_string);
+    Ok(name.transpose()?.map(|name| format!("{{\"name\":{name}")))
+}
+
+/// Whether the ids that begin so are a range of the index in every order of letters: those of commits are, and other
+/// names are few.
+pub(super) fn is_of_a_commit(beginning: &str) -> bool {
+    !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What comes behind all ids of commits that begin so.
+pub(super) fn end_of_commits(beginning: &str) -> String {
+    format!("{beginning}g")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::back_end_tests::places;
+    use speedwell_fixtures::Story;
+    use speedwell_model::{Machine, Origin, Session, SessionPoints, State, Variant};
+
+    fn session(id: &str) -> Session {
+        Session {
+            id: id.to_owned(),
+            state: State::Imported,
+            ..Story::fixed(&["a"], 1).session()
+        }
+    }
+
+    #[test]
+    fn sessions_are_listed_a_part_at_a_time_the_newest_first() {
+        for place in places() {
+            let mut store = place.open();
+            for id in ["a", "b", "c", "d", "e"] {
+                let mut session = session(id);
+                if id == "c" {
+                    session.variants = vec![Variant::plain("it's")];
+                }
+                store.insert(&session).unwrap();
+            }
+            store.tag(2, "kept").unwrap();
+            let numbers =
+                |filter: &SessionFilter, most| store.selected_numbers(filter, most).unwrap();
+            let mut filter = SessionFilter::default();
+            assert_eq!(numbers(&filter, 2), [5, 4]);
+            filter.before = Some(4);
+            assert_eq!(numbers(&filter, 2), [3, 2]);
+            filter.tag = Some("kept".into());
+            assert_eq!(numbers(&filter, 9), [2]);
+            filter.branch = Some("main".into());
+            assert_eq!(numbers(&filter, 9), [] as [i64; 0]);
+            let variant = |name: &str| SessionFilter {
+                variant: Some(name.into()),
+                ..SessionFilter::default()
+            };
+            assert_eq!(numbers(&variant("it's"), 9), [3]);
+            assert_eq!(numbers(&variant("it"), 9), [] as [i64; 0]);
+            let shown = store.selected(&SessionFilter::default(), 2).unwrap();
+            let ids: Vec<&str> = shown.iter().map(|session| session.id.as_str()).collect();
+            assert_eq!(ids, ["e", "d"]);
+            assert_eq!(store.neighbours(3).unwrap(), [Some(2), Some(4)]);
+            assert_eq!(store.neighbours(5).unwrap(), [Some(4), None]);
+        }
+    }
+
+    /// What only the newest of its kind would find is found among three hundred, on any combination of filters.
+    #[test]
+    fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
+        for place in places() {
+            let mut store = place.open();
+            let all: Vec<Session> = (0..300).map(made).collect();
+            for (at, session) in all.iter().enumerate() {
+                let number = store.insert(session).unwrap();
+                assert_eq!(number, at as i64 + 1);
+                let of = SessionPoints {
+                    machine: Machine {
+                        id: format!("m{}", at % 3),
+                        name: None,
+                        label: None,
+                        class: None,
+                    },
+                    circumstances: Vec::new(),
+                    points: Vec::new(),
+                };
+                store.keep_points(number, &of).unwrap();
+            }
+            let mut drawn = 7_u64;
+            for _ in 0..200 {
+                drawn = drawn
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                check_filter(&store, &all, drawn >> 20);
+            }
+        }
+    }
+
+    /// A session whose properties follow from its place.
+    fn made(at: usize) -> Session {
+        let mut session = session(&format!("id{at}"));
+        session.started_unix_ms = at as i64 * 1000;
+        session.tags = (at % 7 == 0)
+            .then(|| "seventh".to_owned())
+            .into_iter()
+            .collect();
+        session.state = [State::Imported, State::Complete][at % 2];
+        if at % 4 != 0 {
+            session.origin = Some(Origin {
+                revision: format!("{:08x}", at * 2_654_435_761 % 4_294_967_296),
+                branch: Some(["main", "rare"][usize::from(at % 50 == 1)].to_owned()),
+                pull: (at % 5 == 0).then(|| "12".to_owned()),
+                ..Origin::default()
+            });
+        }
+        session
+    }
+
+    /// Asks for what the bits of a number choose, a part at a time as pages do.
+    fn check_filter(store: &Store, all: &[Session], bits: u64) {
+        let chosen = |bit: u64| bits >> bit & 1 == 1;
+        let filter = SessionFilter {
+            before: chosen(0).then_some(200),
+            branch: chosen(1).then(|| ["main", "rare"][(bits >> 30 & 1) as usize].to_owned()),
+            revision: (bits & 12 == 12).then(|| "3".to_owned()),
+            state: chosen(4).then(|| "complete".to_owned()),
+            tag: (bits >> 5 & 3 == 3).then(|| "seventh".to_owned()),
+            machine: chosen(7).then_some(2),
+            pull: (bits >> 8 & 3 == 3).then(|| "12".to_owned()),
+            since_unix_ms: chosen(10).then_some(40_000),
+            numbers: (bits >> 11 & 3 == 3).then(|| (1..=300).filter(|n| n % 3 != 0).collect()),
+            ..SessionFilter::default()
+        };
+        let origin = |session: &Session| session.origin.clone().unwrap_or_default();
+        let passes = |number: i64, session: &Session| {
+            let state = serde_json::to_value(session.state).unwrap();
+            let state = state.as_str().unwrap().to_owned();
+            let is = |wanted: &Option<String>, found: Option<String>| {
+                wanted.is_none() || *wanted == found
+            };
+            filter.before.is_none_or(|before| number < before)
+                && is(&filter.branch, origin(session).branch)
+                && is(&filter.pull, origin(session).pull)
+                && is(&filter.state, Some(state.clone()))
+                && is(&filter.tag, session.tags.first().cloned())
+                && (filter.revision.as_ref())
+                    .is_none_or(|id| origin(session).revision.starts_with(id))
+                && filter
+                    .machine
+                    .is_none_or(|machine| (number - 1) % 3 + 1 == machine)
+                && (filter.since_unix_ms).is_none_or(|since| session.started_unix_ms >= since)
+                && (filter.numbers.as_ref()).is_none_or(|numbers| numbers.contains(&number))
+        };
+        let numbered = (1..)
+            .zip(all)
+            .filter(|(number, session)| passes(*number, session));
+        let mut expected: Vec<i64> = numbered.map(|(number, _)| number).collect();
+        expected.reverse();
+        assert_eq!(
+            store.selected_numbers(&filter, usize::MAX).unwrap(),
+            expected,
+            "{filter:?}"
+        );
+        expected.truncate(4);
+        assert_eq!(
+            store.selected_numbers(&filter, 4).unwrap(),
+            expected,
+            "{filter:?}"
+        );
+    }
+}

@@ -1,0 +1,309 @@
+//! Threat T3 of docs/guide/server.md: texts that would like to be statements, in every value of every address, on both back
+//! ends. Which addresses take which values is what the server says of itself: pages in their refusals, the API in its description.
+
+use super::back_ends::{Place, on_both};
+use super::dashboard::{Dashboard, Reply};
+use super::project::Project;
+use super::serve::project;
+use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+on_both! {
+    no_value_of_a_query_reaches_the_database_as_a_statement
+    #[ignore = "every text in every place: some minutes"]
+    no_text_in_any_place_reaches_the_database_as_a_statement
+}
+
+/// Texts that end a string, a statement or a comment, that are no number or none that fits, that stand for others, or that no
+/// database keeps.
+const PAYLOADS: [&str; 60] = [
+    "'",
+    "''",
+    "\"",
+    "`",
+    "\\",
+    "\\'",
+    ";",
+    "--",
+    "/*",
+    "*/",
+    "#",
+    ")",
+    "')",
+    "'))",
+    "' OR '1'='1",
+    "' OR 1=1 --",
+    "\" OR \"\"=\"",
+    "\" OR 1=1 --",
+    "1 OR 1=1",
+    "1) OR (1=1",
+    "main' AND '1'='2",
+    "'; DROP TABLE session; --",
+    "1; DELETE FROM run",
+    "'; DELETE FROM run WHERE ''='",
+    "'; UPDATE session SET state='running'; --",
+    "'; INSERT INTO tag VALUES (1, 9, 'x'); --",
+    "\\'; SELECT pg_sleep(9); --",
+    "' || pg_sleep(9) || '",
+    "'; COPY session TO '/tmp/x'; --",
+    "'; ATTACH DATABASE '/tmp/x' AS x; --",
+    "'; PRAGMA writable_schema=1; --",
+    "' UNION SELECT digest FROM token --",
+    "-1 UNION SELECT digest FROM token",
+    "1 UNION ALL SELECT NULL,NULL,NULL",
+    "(SELECT number FROM session)",
+    "$1",
+    "$$; DROP TABLE run; $$",
+    "$tag$ x $tag$",
+    "?1",
+    ":name",
+    "@p",
+    "{{binary}}",
+    "{{numbers:1}}",
+    "{}",
+    "[1, 2]",
+    "%",
+    "_",
+    "%' ESCAPE '",
+    "*",
+    "[a-z]",
+    "NULL",
+    "DEFAULT",
+    "1e999",
+    "NaN",
+    "-9223372036854775809",
+    "9223372036854775807",
+    "9223372036854775808",
+    "\u{0}",
+    "a\u{0}' --",
+    "\u{202e}\u{fffd}\u{10ffff}'",
+];
+
+/// Pages by their paths, from which names of values are asked for; and places in a path that are texts themselves.
+const PAGES: [&str; 14] = [
+    "sessions",
+    "trend",
+    "compare",
+    "alerts",
+    "search",
+    "machines",
+    "calibration",
+    "benchmarks",
+    "live",
+    "@1",
+    "machines/1",
+    "branches/main",
+    "revisions/aaaa",
+    "",
+];
+const PLACES: [&str; 8] = [
+    "@",
+    "sessions/",
+    "sessions/@",
+    "benchmarks/",
+    "revisions/",
+    "branches/",
+    "machines/",
+    "pulls/",
+];
+
+/// A request with a hole for the text.
+struct Hole {
+    method: &'static str,
+    before: String,
+    after: String,
+}
+
+impl Hole {
+    fn get(before: String) -> Hole {
+        Hole {
+            method: "GET",
+            before,
+            after: String::new(),
+        }
+    }
+}
+
+/// The names behind the `?` that a page takes, as its refusal of another lists them.
+fn names(dashboard: &Dashboard, page: &str) -> Vec<String> {
+    let reply = dashboard.follow(&format!("{page}?nosuch=1"));
+    let reply = reply.expect(400, &["this page has no"]);
+    let Some((_, listed)) = reply.body.split_once("it has ") else {
+        return Vec::new();
+    };
+    let listed = listed.split(['<', '"']).next().unwrap();
+    let names = listed.split(", ").map(|name| name.trim().to_owned());
+    names.collect()
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Every place for a text that there is.
+fn holes(dashboard: &Dashboard) -> Vec<Hole> {
+    let name = dashboard.project();
+    let mut holes = vec![
+        Hole::get("/login?key=".into()),
+        Hole::get("/".into()),
+        Hole::get(format!("/{name}/sessions?charts=")),
+    ];
+    for page in PAGES {
+        let page = format!("/{name}/{page}");
+        let query = |value: String| Hole::get(format!("{page}?{value}="));
+        holes.extend(names(dashboard, &page).into_iter().map(query));
+    }
+    // Values that matter beside others only.
+    for beside in [
+        "compare?base=@1&with=",
+        "trend?branch=main&case=",
+        "sessions?branch=main&tag=",
+    ] {
+        holes.push(Hole::get(format!("/{name}/{beside}")));
+    }
+    holes.extend(PLACES.map(|place| Hole::get(format!("/{name}/{place}"))));
+    holes.extend(holes_of_the_api(dashboard, &name));
+    assert!(holes.len() > 50, "{}", holes.len());
+    holes
+}
+
+/// A hole in the place of each name in a path, and of each value.
+fn holes_of_the_api(dashboard: &Dashboard, project: &str) -> Vec<Hole> {
+    let described = dashboard
+        .get("/api/v1/openapi.json")
+        .expect(200, &[])
+        .json();
+    let base = described["servers"][0]["url"].as_str().unwrap_or("/api/v1");
+    let mut holes = Vec::new();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let path = format!("{base}{path}").replace("{project}", project);
+        for (method, operation) in methods.as_object().unwrap() {
+            let Some(method) = ["GET", "PUT", "PATCH", "POST", "DELETE"]
+                .into_iter()
+                .find(|known| known.eq_ignore_ascii_case(method))
+            else {
+                continue;
+            };
+            for (before, after) in path_holes(&path) {
+                holes.push(Hole {
+                    method,
+                    before,
+                    after,
+                });
+            }
+            let parameters = operation["parameters"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let of_query = parameters.iter().filter(|one| one["in"] == "query");
+            holes.extend(of_query.map(|one: &Value| Hole {
+                method,
+                before: format!("{}?{}=", filled(&path), one["name"].as_str().unwrap()),
+                after: String::new(),
+            }));
+        }
+    }
+    holes
+}
+
+/// A path with something in the place of each name.
+fn filled(path: &str) -> String {
+    path.replace("{id}", "01a2097a-0000-4000-8000-000000000000")
+        .replace(['{', '}'], "")
+}
+
+fn path_holes(path: &str) -> Vec<(String, String)> {
+    let opened = path.match_indices('{');
+    let holes = opened.map(|(at, _)| {
+        let end = at + path[at..].find('}').unwrap();
+        (filled(&path[..at]), filled(&path[end + 1..]))
+    });
+    holes.collect()
+}
+
+/// What is asked of the store, before and after.
+fn rows(place: &Place) -> i64 {
+    let tables = [
+        "session", "run", "tag", "origin", "token", "project", "upload", "deleted", "change",
+    ];
+    let counts = tables.map(|table| format!("(SELECT count(*) FROM {table})"));
+    place.number(&format!("SELECT {}", counts.join(" + ")))
+}
+
+/// Asks with every text in every place for which `is_asked` says so, by their numbers.
+fn ask(place: &Place, is_asked: impl Fn(usize, usize) -> bool) {
+    let project = project(place);
+    let bearer = format!("Bearer {}", admin(&project));
+    let dashboard = Dashboard::of(&project);
+    let holes = holes(&dashboard);
+    let before = rows(place);
+    let asked: Vec<(&Hole, &str)> = holes
+        .iter()
+        .enumerate()
+        .flat_map(|(at, hole)| {
+            PAYLOADS
+                .iter()
+                .enumerate()
+                .map(move |(number, text)| (at, hole, number, text))
+        })
+        .filter(|(at, _, number, _)| is_asked(*at, *number))
+        .map(|(_, hole, _, text)| (hole, *text))
+        .collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((hole, text)) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let path = format!("{}{}{}", hole.before, encoded(text), hole.after);
+                    // Who only looks needs none.
+                    let fields = if hole.method == "GET" {
+                        &[][..]
+                    } else {
+                        &[("Authorization", &*bearer)]
+                    };
+                    check(
+                        &dashboard.request(hole.method, &path, fields, ""),
+                        &path,
+                        text,
+                    );
+                }
+            });
+        }
+    });
+    eprintln!("{} requests in {} places", asked.len(), holes.len());
+    assert_eq!(rows(place), before);
+}
+
+fn admin(project: &Project) -> String {
+    let words = ["serve", "token", "add", "t", "--scope", "admin"];
+    let made = project.run(&words).expect_status(0);
+    made.stdout.trim().to_owned()
+}
+
+/// An answer, a refusal, or too much at once; and never what a database complains of.
+#[track_caller]
+fn check(reply: &Reply, path: &str, text: &str) {
+    let is_expected = [200, 303, 400, 401, 403, 404, 405, 409, 411, 429].contains(&reply.status);
+    assert!(is_expected, "{path} ({text:?}): {reply:?}");
+    for complaint in [
+        "syntax error",
+        "unrecognized token",
+        "no such column",
+        "SQLSTATE",
+        "near \"",
+    ] {
+        assert!(
+            !reply.body.contains(complaint),
+            "{path} ({text:?}): {reply:?}"
+        );
+    }
+}
+
+/// Every text and every place, but not each text in each place.
+fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
+    ask(place, |hole, payload| (hole + payload) % 12 == 0);
+}
+
+fn no_text_in_any_place_reaches_the_database_as_a_statement(place: &Place) {
+    ask(place, |_, _| true);
+}

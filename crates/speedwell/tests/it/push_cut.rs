@@ -1,0 +1,210 @@
+//! A line between a client and a server that is cut after each number of bytes, in either direction, under the program that
+//! pushes. Whatever was cut where, the outbox is complete afterwards and each session is there once.
+
+use super::back_ends::{Place, on_both};
+use super::project::Project;
+use super::push::{core, lines, session, without_number};
+use super::team_server::Server;
+use speedwell_model::Session;
+use speedwell_results::store::{SessionFilter, Store};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+on_both! {
+    a_line_that_is_cut_anywhere_holds_up_and_loses_nothing
+    #[ignore = "after each byte: many minutes"]
+    a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing
+}
+
+/// Lines that are cut beside each other: a server that is away by one address is still asked by the others.
+const LINES: usize = 8;
+
+/// Where a connection is cut: after so many bytes towards the server, or back.
+#[derive(Clone, Copy)]
+enum Cut {
+    There(usize),
+    Back(usize),
+}
+
+/// A line that has a cut for each of its connections, as long as there are some; then it holds.
+struct Line {
+    address: String,
+    cuts: Arc<Mutex<VecDeque<Cut>>>,
+    /// Bytes that went there and back.
+    carried: Arc<[AtomicUsize; 2]>,
+}
+
+impl Line {
+    fn to(server: &Server, cuts: VecDeque<Cut>) -> Line {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let cuts = Arc::new(Mutex::new(cuts));
+        let (there, left) = (server.address.clone(), cuts.clone());
+        let carried: Arc<[AtomicUsize; 2]> = Arc::default();
+        let counted = carried.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let cut = left.lock().unwrap().pop_front();
+                // Its end is the end of the test.
+                let Ok(server) = TcpStream::connect(&there) else {
+                    return;
+                };
+                let (there, counted) = (there.clone(), counted.clone());
+                std::thread::spawn(move || carry([&client, &server], &there, cut, &counted));
+            }
+        });
+        Line {
+            address,
+            cuts,
+            carried,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/core", self.address)
+    }
+
+    /// How many cuts it still has.
+    fn left(&self) -> usize {
+        self.cuts.lock().unwrap().len()
+    }
+}
+
+/// Carries bytes in both directions until the cut.
+fn carry(
+    [client, server]: [&TcpStream; 2],
+    name: &str,
+    cut: Option<Cut>,
+    carried: &[AtomicUsize; 2],
+) {
+    let (there, back) = match cut {
+        None => (usize::MAX, usize::MAX),
+        Some(Cut::There(after)) => (after, usize::MAX),
+        Some(Cut::Back(after)) => (usize::MAX, after),
+    };
+    let own = client.local_addr().unwrap().to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            copy([server, client], back, ("", ""), &carried[1]);
+            hang_up(client, server);
+        });
+        // The server answers under its own name only.
+        if copy([client, server], there, (&own, name), &carried[0]) {
+            hang_up(client, server);
+        }
+    });
+}
+
+fn hang_up(client: &TcpStream, server: &TcpStream) {
+    for end in [client, server] {
+        let _ = end.shutdown(Shutdown::Both);
+    }
+}
+
+/// Copies at most so many bytes; says whether it was that which ended it. A name in the first of them is replaced.
+fn copy(
+    [mut from, mut to]: [&TcpStream; 2],
+    most: usize,
+    (name, other): (&str, &str),
+    carried: &AtomicUsize,
+) -> bool {
+    let (mut left, mut bytes) = (most, vec![0; 16 << 10]);
+    while left > 0 {
+        let read = from.read(&mut bytes).unwrap_or(0);
+        if read == 0 {
+            let _ = to.shutdown(Shutdown::Write);
+            return false;
+        }
+        let mut part = bytes[..read].to_vec();
+        let mut places = part.windows(name.len().max(1));
+        if let Some(at) = places.position(|found| found == name.as_bytes()) {
+            part.splice(at..at + name.len(), other.bytes());
+        }
+        part.truncate(left);
+        left -= part.len();
+        carried.fetch_add(part.len(), Ordering::SeqCst);
+        if to.write_all(&part).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// The cuts at each multiple of a number of bytes of a request and of an answer, dealt out to the lines.
+fn cuts([request, answer]: [usize; 2], step: usize) -> [VecDeque<Cut>; LINES] {
+    let there = (0..request).step_by(step).map(Cut::There);
+    let back = (0..answer).step_by(step).map(Cut::Back);
+    let mut dealt: [VecDeque<Cut>; LINES] = Default::default();
+    for (at, cut) in there.chain(back).enumerate() {
+        dealt[at % LINES].push_back(cut);
+    }
+    dealt
+}
+
+/// How many bytes a request has that pushes this session, and its answer.
+fn sizes(server: &Server, project: &Project, session: &Session) -> [usize; 2] {
+    let line = Line::to(server, VecDeque::new());
+    std::fs::write(project.path("first.jsonl"), lines(session)).unwrap();
+    let words = ["push", "first.jsonl", "--to", &line.url(), "-q"];
+    server.run(project, &words).expect_status(0);
+    line.carried
+        .each_ref()
+        .map(|count| count.load(Ordering::SeqCst))
+}
+
+fn a_line_that_is_cut_anywhere_holds_up_and_loses_nothing(place: &Place) {
+    tell(place, 31);
+}
+
+fn a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing(place: &Place) {
+    tell(place, 1);
+}
+
+fn tell(place: &Place, step: usize) {
+    let project = Project::new();
+    let server = Server::of(&project, place);
+    let told: Vec<Session> = (0..3)
+        .map(|n| session(&format!("0197-c1e{n}"), 3))
+        .collect();
+    let planned = cuts(sizes(&server, &project, &told[0]), step);
+    let all: usize = planned.iter().map(VecDeque::len).sum();
+    let text = told[1..].iter().flat_map(lines).collect::<Vec<u8>>();
+    std::fs::write(project.path("all.jsonl"), text).unwrap();
+    project.run(&["import", "all.jsonl", "-q"]).expect_status(0);
+    let lines = planned.map(|cuts| Line::to(&server, cuts));
+    let at_once = ["--wait", "1ms", "-q"];
+    for line in &lines {
+        let url = line.url();
+        let words = [&["push", "@2", "@3", "--to", &url], &at_once[..]].concat();
+        server.run(&project, &words).expect_status(2);
+    }
+    let mut rounds = 1;
+    while server
+        .run(&project, &[&["push"], &at_once[..]].concat())
+        .status
+        != 0
+    {
+        rounds += 1;
+        assert!(rounds <= all, "it does not come through");
+    }
+    let left: usize = lines.iter().map(Line::left).sum();
+    // A request is some bytes shorter or longer than another.
+    assert!(left * 20 <= all, "{left} of {all} cuts met nobody");
+    eprintln!("{} cuts in {rounds} rounds", all - left);
+    let outbox = Store::open(&project.path(".speedwell/results.db")).unwrap();
+    let outbox = outbox.outbox().unwrap();
+    assert_eq!(outbox.len(), LINES * 2 + 1);
+    assert!(
+        outbox.iter().all(|item| item.sent_unix_ms.is_some()),
+        "{outbox:?}"
+    );
+    let there = core(place);
+    assert_eq!(there.count(&SessionFilter::default()).unwrap(), told.len());
+    for session in &told {
+        assert_eq!(without_number(&there, &session.id), *session);
+    }
+    assert_eq!(there.arriving().unwrap(), [], "nothing is left in parts");
+}

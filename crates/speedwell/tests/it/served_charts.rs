@@ -1,0 +1,165 @@
+//! Sessions of many cases on the dashboard: a page that is small, and charts that are fetched where somebody looks at them.
+
+use super::browser::{Page, Screen};
+use super::dashboard::Dashboard;
+use super::project::Project;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// One more than two parts have.
+const CASES: usize = 101;
+
+/// A session of that many cases.
+fn project(cases: usize) -> Project {
+    let mut text = String::new();
+    for case in 0..cases {
+        let _ = writeln!(text, "case n={case}");
+        for (variant, first) in [("old", 100), ("new", 103)] {
+            let values = (0..4).map(|run| format!("{}.{run}", first + case));
+            let _ = writeln!(text, "{variant} {}", values.collect::<Vec<_>>().join(" "));
+        }
+    }
+    let project = Project::new().with("g/many.fake", &text);
+    let words = [
+        "--variant",
+        "old=",
+        "--variant",
+        "new=",
+        "--runs",
+        "4",
+        "-q",
+    ];
+    project
+        .run(&[&["run", "g"], &words[..]].concat())
+        .expect_status(0);
+    project
+}
+
+/// What stands between two texts, wherever they do.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Vec<&'t str> {
+    text.split(before)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once(after)?.0))
+        .collect()
+}
+
+/// The address of the only session.
+fn session(dashboard: &Dashboard) -> String {
+    let reply = dashboard.get(&format!("/{}/@1", dashboard.project()));
+    reply.field("location").unwrap()
+}
+
+#[test]
+fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
+    let project = project(CASES);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    for (whole, query) in [
+        (session(&dashboard), "?charts="),
+        (
+            format!("/{name}/compare?base=@1&threshold=5%25"),
+            "?base=@1&threshold=5%25&charts=",
+        ),
+    ] {
+        let page = dashboard.get(&whole).expect(200, &["Every run"]).body;
+        assert!(!page.contains("class=\"case\""), "no chart is on the page");
+        let query = query.replace('&', "&amp;");
+        let list = between(&page, "<ul class=\"parts\">", "</ul>");
+        let parts = between(list[0], "href=\"", "\"");
+        let expected: Vec<String> = (1..=3).map(|part| format!("{query}{part}")).collect();
+        assert_eq!(parts, expected);
+        let mut rows = BTreeSet::new();
+        for link in between(&page, &format!("<a href=\"{query}"), "\"") {
+            if let Some((part, anchor)) = link.split_once('#') {
+                rows.insert((part.to_owned(), anchor.to_owned()));
+            }
+        }
+        assert_eq!(rows.len(), CASES);
+        let mut charts = BTreeSet::new();
+        for (number, part) in parts.iter().enumerate() {
+            let path = whole.split('?').next().unwrap();
+            let part = format!("{path}{}", part.replace("&amp;", "&"));
+            let part = dashboard.get(&part).expect(200, &["</html>"]).body;
+            let anchors = between(&part, "<article class=\"case\" id=\"", "\"");
+            assert_eq!(part.matches("<svg width").count(), anchors.len());
+            let number = (number + 1).to_string();
+            charts.extend(
+                anchors
+                    .into_iter()
+                    .map(|case| (number.clone(), case.to_owned())),
+            );
+        }
+        assert_eq!(charts, rows);
+    }
+}
+
+#[test]
+fn parts_are_of_pages_that_have_some_and_of_no_other_format() {
+    let project = project(CASES);
+    let dashboard = Dashboard::of(&project);
+    let page = session(&dashboard);
+    let part = |number: &str| dashboard.get(&format!("{page}?charts={number}"));
+    part("2").expect(
+        200,
+        &["cases 51 to 100 of 101", "← cases 1 to 50", "case 101 →"],
+    );
+    part("4").expect(404, &["charts reaches from 1 to 3"]);
+    part("0").expect(404, &[]);
+    part("-1").expect(404, &[]);
+    part("all").expect(400, &["is no number"]);
+    dashboard
+        .get(&format!("{page}.json?charts=1"))
+        .expect(400, &["this format is not divided"]);
+    let name = dashboard.project();
+    for without in ["sessions", "machines", "trend"] {
+        dashboard
+            .get(&format!("/{name}/{without}?charts=1"))
+            .expect(400, &["this page has no"]);
+    }
+    // A file that is sent around has all of them inside.
+    let file = dashboard.get(&format!("{page}.html")).expect(200, &[]).body;
+    assert_eq!(file.matches("<details class=\"case\"").count(), CASES);
+    assert!(!file.contains("charts="));
+}
+
+#[test]
+fn a_part_is_fetched_when_it_is_opened_and_one_case_below_its_row() {
+    let project = project(CASES);
+    let dashboard = Dashboard::of(&project);
+    let own = format!("http://{}", dashboard.address);
+    let whole = format!("{own}{}", session(&dashboard));
+    let Some(mut page) = Page::at(&whole, Screen::default()) else {
+        return;
+    };
+    let count = |what: &str| format!("document.querySelectorAll('{what}').length");
+    assert_eq!(page.value(&count("details.part")), 3);
+    assert_eq!(page.value(&count(".case")), 0);
+    let before = page.requests.len();
+    page.value("document.querySelector('.more[aria-label$=\"n=70\"]').click()");
+    page.wait_until(&format!("{} === 1", count("tr.inset svg")));
+    page.value("document.querySelectorAll('details.part')[1].open = true");
+    page.wait_until(&format!("{} === 50", count("article.case svg")));
+    assert_eq!(page.value(&count("#case-70 svg")), 1);
+    let twice = "(() => { const all = [...document.querySelectorAll('[id]')].map(e => e.id); \
+                 return all.length - new Set(all).size; })()";
+    assert_eq!(page.value(twice), 0, "no id is given twice");
+    let fetched = &page.requests[before..];
+    assert_eq!(
+        fetched,
+        [format!("{whole}?charts=2")],
+        "once, and nothing else"
+    );
+    // What is hidden in the table is hidden among the charts.
+    page.value(
+        "(() => { const box = document.querySelector('.tools input'); box.value = 'n=70'; \
+         box.dispatchEvent(new Event('input')); })()",
+    );
+    assert_eq!(page.value(&count("article.case:not([hidden])")), 1);
+    // Nobody answers: the link is left.
+    drop(dashboard);
+    page.value("document.querySelectorAll('details.part')[2].open = true");
+    page.wait_until(&format!("{} === 1", count("details.part a")));
+    page.complaints
+        .retain(|said| !said.contains("ERR_CONNECTION"));
+    assert_eq!(page.complaints, [] as [&str; 0]);
+}
