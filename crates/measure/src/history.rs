@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use speedwell_analysis::history::{History, SeriesTrend};
-use speedwell_analysis::trend::{Trend, TrendPoint, trend_from};
+use speedwell_analysis::trend::{Trend, TrendPoint, trend, trend_from};
 use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
@@ -473,28 +473,7 @@ impl<'a> Reading<'a> {
         if points.is_empty() {
             return Ok(None);
         }
-        let mut known: Vec<Change> = Vec::new();
-        let mut walks = Vec::new();
-        let is_kept = self.request.relative.is_none() && is_whole;
-        if self.request.relative.is_none() {
-            for series in members {
-                known.extend(store.changes(series.number, &self.line)?);
-            }
-        }
-        if is_kept {
-            walks = store.walks(number, &self.line)?;
-        }
-        let before = walks.clone();
-        let mut trend = trend_from(points, &known, self.request.same_work, &mut walks);
-        if is_kept && walks != before {
-            (self.searched).add_walks(number, trend.points.len(), walks);
-        }
-        if is_kept && trend.changes != known {
-            for series in members.iter().filter(|series| series.number != number) {
-                store.keep_changes(series.number, &self.line, &[])?;
-            }
-            trend.changes = store.keep_changes(number, &self.line, &trend.changes)?;
-        }
+        let trend = self.search(store, points, members, is_whole)?;
         let causes = trend.changes.iter();
         let causes = causes.map(|change| self.causes(store, &trend, change));
         let causes = causes.collect::<Result<_>>()?;
@@ -520,6 +499,41 @@ impl<'a> Reading<'a> {
             }
         }
         Ok(Some(series))
+    }
+
+    /// The course of a series, searched from where the last look ended. Its changes are kept if all of its points are there.
+    fn search(
+        &mut self,
+        store: &mut Store,
+        points: Vec<TrendPoint>,
+        members: &[StoredSeries],
+        is_whole: bool,
+    ) -> Result<Trend> {
+        let same_work = self.request.same_work;
+        if self.request.relative.is_some() {
+            return Ok(trend(points, &[], same_work));
+        }
+        let mut known: Vec<Change> = Vec::new();
+        for series in members {
+            known.extend(store.changes(series.number, &self.line)?);
+        }
+        let newest = members.iter().map(|series| series.number).max();
+        let Some(number) = newest.filter(|_| is_whole) else {
+            return Ok(trend(points, &known, same_work));
+        };
+        let before = store.walks(number, &self.line)?;
+        let mut walks = before.clone();
+        let mut trend = trend_from(points, &known, same_work, &mut walks);
+        if walks != before {
+            (self.searched).add_walks(number, trend.points.len(), walks);
+        }
+        if trend.changes != known {
+            for series in members.iter().filter(|series| series.number != number) {
+                store.keep_changes(series.number, &self.line, &[])?;
+            }
+            trend.changes = store.keep_changes(number, &self.line, &trend.changes)?;
+        }
+        Ok(trend)
     }
 
     /// What changed near a change: circumstances of sessions that follow one another, and how busy the machine was.
