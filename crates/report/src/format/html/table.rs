@@ -1,11 +1,11 @@
 //! Tables as markup: names that lead to their case, drawings in their column, and what the script needs to
 //! sort and to choose rows.
 
+use crate::datum::Datum;
 use crate::document::{most_severe, severity};
 use crate::figure::count;
 use crate::format::html::writer::{Writer, class_of, escaped};
 use crate::table::{Cell, Kind, Row, Table, mark};
-use serde_json::Value;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -66,8 +66,8 @@ impl<'t> TableView<'t> {
 
 /// The drawings of a column, all on one axis.
 fn strips(table: &Table, at: usize) -> Option<ForestStrips> {
-    let row = |cells: &Vec<Cell>| match &cells[at].drawn {
-        Some(drawn) => (**drawn).clone(),
+    let row = |cells: &Vec<Cell>| match cells[at].drawn() {
+        Some(drawn) => drawn.clone(),
         None => ForestRow {
             label: String::new(),
             estimate: f64::NAN,
@@ -165,10 +165,10 @@ fn tally(view: &TableView<'_>, writer: &mut Writer) {
     let mut values: Vec<(&str, &Cell, usize)> = Vec::new();
     for cells in view.table.cells() {
         let cell = &cells[facet];
-        let Some(Value::String(value)) = &cell.value else {
+        let Some(value) = cell.value.as_ref().and_then(Datum::as_str) else {
             continue;
         };
-        match values.iter_mut().find(|(known, ..)| known == value) {
+        match values.iter_mut().find(|(known, ..)| *known == value) {
             Some((.., number)) => *number += 1,
             None => values.push((value, cell, 1)),
         }
@@ -354,7 +354,7 @@ impl Line<'_> {
             _ => {}
         }
         let text = unbroken_options(&escaped(&cell.text));
-        let link = cell.link.as_ref().filter(|_| writer.served.is_some());
+        let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
             Some(href) if !text.is_empty() => {
                 format!("<a href=\"{}\">{text}</a>", escaped(href))
@@ -377,7 +377,7 @@ impl Line<'_> {
             "" => String::new(),
             group => format!("<span class=\"of\">{} </span>", escaped(group)),
         };
-        let case = cell.value.as_ref().and_then(Value::as_str);
+        let case = cell.value.as_ref().and_then(Datum::as_str);
         match case.and_then(|case| writer.anchor(case)) {
             Some(anchor) if link.is_none() => {
                 format!("<a href=\"#{anchor}\">{group}{text}</a>")
@@ -404,8 +404,8 @@ fn unbroken_options(text: &str) -> String {
 /// What a row is sorted by where that is not the text of its cell.
 fn sort_value(cell: &Cell) -> String {
     match &cell.value {
-        Some(Value::Number(number)) => format!(" data-v=\"{number}\""),
-        Some(Value::String(text)) if *text != cell.text => {
+        Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
+        Some(Datum::Text(text)) if **text != *cell.text => {
             format!(" data-v=\"{}\"", escaped(text))
         }
         _ => String::new(),
