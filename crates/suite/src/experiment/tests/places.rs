@@ -219,12 +219,11 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
         let message = message_of(&file(&[&[place], &parts[..]].concat()));
         assert!(message.contains(said), "{message}");
     }
-    for own in [
-        with("block", size),
-        with("block", "{seed}"),
-        with("run", fill),
+    for (own, variants) in [
+        (with("block", size), ""),
+        (with("block", "{seed}"), ""),
+        (with("run", fill), variants),
     ] {
-        let parts = [PLACE, &own, variants, &cases];
-        read(&file(&parts)).unwrap();
+        read(&file(&[PLACE, &own, variants, &cases])).unwrap();
     }
 }
