@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const LARGE_SESSION: usize = 200_000;
 
 /// Runs from which on no further case is read before those in memory were looked at.
-const AT_ONCE: usize = 20_000;
+const AT_ONCE: usize = 5_000;
 
 /// A stored session whose runs are read some cases at a time.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl<'s> SessionByCases<'s> {
         self.header.failures.retain(wants_failure);
     }
 
-    /// Has at least so many runs in memory at once, if there are as many; 20,000 unless this says otherwise.
+    /// Has at least so many runs in memory at once, if there are as many; 5,000 unless this says otherwise.
     pub fn read_at_once(&mut self, runs: usize) {
         self.at_once = runs;
     }
