@@ -1,5 +1,6 @@
 //! What is to be described or performed: plain data that a plan can store and a later session resume.
 
+use crate::experiment::KeptServices;
 use crate::layout::RunLayout;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -362,6 +363,9 @@ pub struct Setting<'a> {
     pub layout: RunLayout,
     /// The experiment that the run belongs to.
     pub experiment: Option<&'a Experiment>,
+    /// The services of the experiment that runs share, with the place of the case and the block that the run belongs to;
+    /// without them every run has its own.
+    pub kept: Option<(&'a KeptServices, (usize, u32))>,
     /// How instructions are counted, if they are and not time.
     pub counting: Option<&'a Counting>,
     /// The clock that is compared. A harness that is slow to find its clock of processor time looks for it if it is this one.

@@ -90,7 +90,12 @@ pub fn keep_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> 
         return Ok(());
     };
     let metrics: Vec<&Metric> = session.metrics.iter().collect();
-    for spread in layout_spreads(session, &metrics) {
+    let spreads = store.by_cases(number, |stored| {
+        let mut spreads = Vec::new();
+        stored.parts(&mut |part| spreads.extend(layout_spreads(part, &metrics)))?;
+        Ok(spreads)
+    })?;
+    for spread in spreads {
         let found = (spread.components.groups, spread.components.between);
         store.keep_layout_spread(number, (&spread.case, &spread.metric), found)?;
     }

@@ -437,6 +437,6 @@ pub struct Resumed {
     pub done: BTreeSet<u32>,
     /// Those of them that failed.
     pub failed: BTreeSet<u32>,
-    /// Its runs.
+    /// Its runs, if it is measured on this machine.
     pub runs: Vec<Run>,
 }

@@ -55,7 +55,12 @@ pub fn resumed(
             bail!("'{}' of session @{number} is gone", gone.display());
         }
     }
-    let session = store.session(number)?;
+    // Whether cases of other machines are decided is known there.
+    let session = if store.parcels(number)?.is_empty() {
+        store.session(number)?
+    } else {
+        store.session_without_runs(number)?
+    };
     let failures = session.failures.iter();
     let resumed = Some(Resumed {
         number,

@@ -14,7 +14,7 @@ use speedwell_model::{
     Variant,
 };
 use speedwell_process as process;
-use speedwell_results::store::Store;
+use speedwell_results::store::{LARGE_SESSION, Store};
 use speedwell_runner::{self as runner, Ended, Judge, Orders};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -24,8 +24,10 @@ use uuid::Uuid;
 
 /// A session that was measured.
 pub struct MeasuredSession {
-    /// What the store holds of it.
+    /// What the store holds of it; see [`MeasuredSession::in_parts`].
     pub session: Session,
+    /// Whether its runs are left out, because they are so many that the store hands them out in parts only.
+    pub in_parts: bool,
     /// How measuring ended. An error ended it early, too: what was measured until then is part of the session.
     pub ended: anyhow::Result<Ended>,
     /// The largest number of runs that the plan needed.
@@ -109,13 +111,34 @@ pub fn carry_out(
     drop(recorder);
     harness::remove_builds();
     process::forget_interrupt();
-    let session = store.session(number)?;
-    layout::keep_spreads(&session, store)?;
+    let measured = read_back(store, number, ended, plan.slots().len())?;
+    layout::keep_spreads(&measured.session, store)?;
     Ok(MeasuredSession {
-        advice: layout::advice(&session),
+        advice: layout::advice(&measured.session),
+        ..measured
+    })
+}
+
+/// A session that was measured and ended like this, of a plan with so many runs. Its own runs are left out where they are too many
+/// to be in memory together.
+pub(super) fn read_back(
+    store: &Store,
+    number: i64,
+    ended: anyhow::Result<Ended>,
+    planned: usize,
+) -> anyhow::Result<MeasuredSession> {
+    let in_parts = store.run_count(number)? > LARGE_SESSION;
+    let session = if in_parts {
+        store.session_without_runs(number)?
+    } else {
+        store.session(number)?
+    };
+    Ok(MeasuredSession {
         session,
+        in_parts,
         ended,
-        planned: plan.slots().len(),
+        planned,
+        advice: None,
     })
 }
 

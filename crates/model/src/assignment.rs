@@ -32,6 +32,9 @@ pub struct Assignment {
     /// What the target needs beside it, in the order of its start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<BackingService>,
+    /// Where services are that were started before the run and outlive it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Blank>,
     /// The first and the last port that a free one is taken from; any without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
@@ -186,7 +189,7 @@ pub struct Service {
     pub verify: Verify,
 }
 
-/// A program that the target needs, such as a database: it is started before the target, and ended after it.
+/// A program that the target needs, such as a database: it is started before the target, and ended after it, or after later ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackingService {
     /// Its name.
@@ -199,6 +202,50 @@ pub struct BackingService {
     pub within_ms: u64,
     /// How it is ended.
     pub stop: Stop,
+    /// How long it lives.
+    #[serde(default)]
+    pub scope: Scope,
+}
+
+impl BackingService {
+    /// The same with these blanks filled.
+    #[must_use]
+    pub fn fill(mut self, blanks: &[Blank]) -> BackingService {
+        self.program = self.program.fill(blanks);
+        for word in self.ready.iter_mut().flatten() {
+            *word = filled(word, blanks);
+        }
+        self
+    }
+}
+
+/// How long a service lives. What lives longer is the greater one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Each run has a fresh one.
+    #[default]
+    Run,
+    /// The runs of a case in a block share one.
+    Block,
+    /// All runs of a session share one.
+    Session,
+}
+
+/// Services that are started once for several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Keeping {
+    /// They, in the order of their start.
+    pub services: Vec<BackingService>,
+    /// Where those are that were started before and live longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Blank>,
+    /// As for [`Assignment`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<(u16, u16)>,
+    /// As for [`Assignment`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Box<Placement>>,
 }
 
 /// When a server counts as ready: it listens itself, and a request is answered.

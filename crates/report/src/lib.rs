@@ -15,6 +15,7 @@ mod charts;
 mod circumstances;
 mod comparison;
 mod confirm;
+mod datum;
 mod doctor;
 mod document;
 mod experiment;
@@ -60,6 +61,7 @@ pub use changes::changes;
 pub use charts::{ChartKind, CourseAxis, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use confirm::{confirm, identical};
+pub use datum::Datum;
 pub use doctor::{
     CheckLine, calibration, calibration_check, checks, layouts, tuned_calibration, tuned_check,
 };
@@ -109,8 +111,10 @@ pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(Block::Headline("nothing was measured".into()));
     }
-    let summary = summary::summary(&findings.summaries, output);
+    // In large reports it would take as much memory as the comparison, which is shown without it.
+    let summary = || summary::summary(&findings.summaries, output);
     if findings.comparisons.is_empty() {
+        let summary = summary();
         document.report = summary.report;
         document.append(summary);
     } else {
@@ -119,7 +123,7 @@ pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document
         document.append(comparison);
         if output.verbosity == Verbosity::Verbose {
             document.push_heading(2, "Each side by itself");
-            document.append(summary);
+            document.append(summary());
         }
     }
     document.append(failures(&findings.failures, output.verbosity));

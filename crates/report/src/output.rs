@@ -5,6 +5,7 @@ use super::format::{Format, Render, Text};
 use super::unit::UnitChoice;
 use crate::charts::ChartKind;
 use crate::document::Document;
+use crate::table::Audience;
 use anyhow::{Context as _, bail};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -51,6 +52,18 @@ impl Output {
     pub(crate) fn wants_page(&self) -> bool {
         let is_page = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "html");
         self.format == Some(Format::Html) || self.files.iter().any(is_page)
+    }
+
+    /// Whom alone it is for, if that is so: columns for others would fill the memory in large reports.
+    pub(crate) fn audience(&self) -> Option<Audience> {
+        match self.format.unwrap_or(Format::Text) {
+            _ if !self.files.is_empty() || self.sort.is_some() => None,
+            Format::Text | Format::Markdown | Format::AsciiDoc | Format::Org => {
+                Some(Audience::People)
+            }
+            Format::Csv | Format::Json => Some(Audience::Machines),
+            Format::Html => None,
+        }
     }
 
     /// The document with its tables sorted as requested; tables without that column stay as they are.

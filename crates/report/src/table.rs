@@ -4,6 +4,7 @@
 //! whom it is for: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
 //! `change_low` and `change_high`. Nothing here knows how wide a page is; see `format/`.
 
+use crate::datum::Datum;
 use serde_json::Value;
 use speedwell_model::RunValue;
 use speedwell_plot::ForestRow;
@@ -126,16 +127,23 @@ pub enum Emphasis {
 pub struct Cell {
     /// For people: rounded, with unit.
     pub text: String,
-    /// The same for a narrow page; `None` if there is nothing shorter.
-    pub short: Option<String>,
     /// For machines: every digit; `None` is "not known".
-    pub value: Option<Value>,
-    /// For machines too, in place of a value: figures of runs, of which there may be millions.
-    pub runs: Option<RunList>,
+    pub value: Option<Datum>,
     /// How the text stands out.
     pub emphasis: Emphasis,
+    /// What few cells have: large tables have a million of them.
+    pub rare: Option<Box<Rare>>,
+}
+
+/// What few cells have.
+#[derive(Debug, Clone, Default)]
+pub struct Rare {
+    /// The text for a narrow page; `None` if there is nothing shorter.
+    pub short: Option<String>,
+    /// For machines, in place of a value: figures of runs, of which there may be millions.
+    pub runs: Option<RunList>,
     /// What a column of drawings shows here.
-    pub drawn: Option<Box<ForestRow>>,
+    pub drawn: Option<ForestRow>,
     /// Where it leads on a page of a server; other pages have no such addresses.
     pub link: Option<String>,
 }
@@ -167,7 +175,7 @@ impl Cell {
     pub fn words(text: impl Into<String>) -> Cell {
         let text = text.into();
         Cell {
-            value: Some(Value::String(text.clone())),
+            value: Some(Datum::Text(text.as_str().into())),
             text,
             ..Cell::default()
         }
@@ -184,7 +192,7 @@ impl Cell {
     /// Something for machines only.
     pub fn value(value: impl Into<Value>) -> Cell {
         Cell {
-            value: Some(value.into()),
+            value: Some(value.into().into()),
             ..Cell::default()
         }
     }
@@ -192,7 +200,7 @@ impl Cell {
     /// A figure for machines, if there is one. Numbers that JSON does not have become "not known".
     pub fn figure(figure: Option<f64>) -> Cell {
         Cell {
-            value: figure.and_then(number),
+            value: figure.and_then(number).map(Datum::from),
             ..Cell::default()
         }
     }
@@ -211,7 +219,12 @@ impl Cell {
     /// A drawing, if there is one.
     pub fn drawing(drawn: Option<ForestRow>) -> Cell {
         Cell {
-            drawn: drawn.map(Box::new),
+            rare: drawn.map(|drawn| {
+                Box::new(Rare {
+                    drawn: Some(drawn),
+                    ..Rare::default()
+                })
+            }),
             ..Cell::default()
         }
     }
@@ -225,14 +238,39 @@ impl Cell {
     /// The same cell with a name for people.
     pub fn named(mut self, name: &Name) -> Cell {
         self.text.clone_from(&name.full);
-        self.short = Some(name.short.clone());
+        self.rare_mut().short = Some(name.short.clone());
         self
     }
 
     /// The same cell, leading to an address of the server that shows it.
     pub fn linked(mut self, href: impl Into<String>) -> Cell {
-        self.link = Some(href.into());
+        self.rare_mut().link = Some(href.into());
         self
+    }
+
+    /// What few cells have, of this one.
+    pub fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The text for a narrow page, if there is a shorter one.
+    pub fn short(&self) -> Option<&str> {
+        self.rare.as_ref()?.short.as_deref()
+    }
+
+    /// The figures of runs that machines get in place of a value.
+    pub fn runs(&self) -> Option<&RunList> {
+        self.rare.as_ref()?.runs.as_ref()
+    }
+
+    /// What a column of drawings shows here.
+    pub fn drawn(&self) -> Option<&ForestRow> {
+        self.rare.as_ref()?.drawn.as_ref()
+    }
+
+    /// Where it leads on a page of a server.
+    pub fn link(&self) -> Option<&str> {
+        self.rare.as_ref()?.link.as_deref()
     }
 
     /// The same cell, standing out.
@@ -336,7 +374,7 @@ impl Table {
 
     /// Positions of the columns that a page shows: those for people, and drawings.
     pub fn for_pages(&self) -> Vec<usize> {
-        let drawn = |at: usize| self.cells().any(|cells| cells[at].drawn.is_some());
+        let drawn = |at: usize| self.cells().any(|cells| cells[at].drawn().is_some());
         let mut shown = self.for_people();
         shown.extend((0..self.columns.len()).filter(|&at| drawn(at)));
         shown.sort_unstable();
@@ -387,14 +425,14 @@ fn groups(rows: Vec<Row>) -> Vec<Group> {
     groups
 }
 
-fn value_of(rows: &[Row], at: usize) -> Option<&Value> {
+fn value_of(rows: &[Row], at: usize) -> Option<&Datum> {
     match rows.first() {
         Some(Row::Cells(cells)) => cells[at].value.as_ref(),
         _ => None,
     }
 }
 
-fn compare(a: Option<&Value>, b: Option<&Value>, descending: bool) -> Ordering {
+fn compare(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ordering {
     let order = match (a, b) {
         (None, None) => return Ordering::Equal,
         (None, _) => return Ordering::Greater,
@@ -445,16 +483,17 @@ impl<T> Columns<T> {
 
     /// Figures of runs, for machines alone.
     pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
-        self.add(Column::machine(key), move |item| Cell {
-            runs: Some(runs(item)),
-            ..Cell::default()
+        self.add(Column::machine(key), move |item| {
+            let mut cell = Cell::default();
+            cell.rare_mut().runs = Some(runs(item));
+            cell
         });
     }
 
     /// A value for machines alone, if it is known.
     pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
         self.add(Column::machine(key), move |item| Cell {
-            value: value(item),
+            value: value(item).map(Datum::from),
             ..Cell::default()
         });
     }
@@ -462,6 +501,12 @@ impl<T> Columns<T> {
     /// A figure for machines alone, if it is known.
     pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
         self.add_known(key, move |item| figure(item).and_then(number));
+    }
+
+    /// Leaves out the columns that are for others only.
+    pub fn keep_those_for(&mut self, audience: Audience) {
+        let is_theirs = |column: &Column| [Audience::All, audience].contains(&column.audience);
+        self.columns.retain(|(column, _)| is_theirs(column));
     }
 
     /// The row of one item.

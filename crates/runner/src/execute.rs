@@ -2,9 +2,11 @@
 
 use crate::pairs;
 use speedwell_environment::Sensors;
+use speedwell_harness::experiment::KeptServices;
 use speedwell_harness::plan::{Plan, Slot};
 use speedwell_harness::snippet::Shared;
 use speedwell_harness::{self as harness, Attempt, Kind, Observation, Setting};
+use speedwell_model::performed::{Performed, StageFailure};
 use speedwell_model::{Cause, Clock, Event, Failure, Observer, Order, Run, Step, Surroundings};
 use speedwell_process::{CpuSet, interrupted};
 use speedwell_suite::experiment::Experiment;
@@ -102,6 +104,10 @@ pub fn execute(
             }
         }
     }
+    if let Some(last) = slots[..end].last() {
+        let kept = execution.kept.end();
+        execution.keep_end(last, kept)?;
+    }
     execution.tell(&Event::Finished {
         interrupted: ended != Ended::Complete,
     })?;
@@ -138,6 +144,7 @@ pub(super) struct Execution<'a, 'o> {
     metrics: HashSet<String>,
     shared: Option<Shared<'a>>,
     experiment: Option<&'a Experiment>,
+    kept: KeptServices,
     sensors: Sensors,
 }
 
@@ -158,6 +165,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             over: HashSet::new(),
             failed: HashMap::new(),
             metrics: HashSet::new(),
+            kept: KeptServices::default(),
             sensors: Sensors::open(),
             shared: (plan.shared)
                 .then(|| Shared::new(&plan.variants, plan.design.order == Order::Parallel)),
@@ -262,10 +270,35 @@ impl<'a, 'o> Execution<'a, 'o> {
             _ => false,
         };
         if let Some(slot) = together.last().filter(|slot| slot.closes_block && !is_end) {
+            let ended = self.kept.end_block();
+            self.keep_end(slot, ended)?;
             self.close_block(slot)?;
             self.give_up(slot, later)?;
         }
         Ok(stepped)
+    }
+
+    /// Tells what services remarked at their end, and what failed then: it belongs to no run. `slot` is the last one that they
+    /// were there for.
+    fn keep_end(&mut self, slot: &Slot, ended: Performed) -> anyhow::Result<()> {
+        for note in &ended.notes {
+            self.tell(&Event::Note(note))?;
+        }
+        let Some(StageFailure {
+            stage,
+            reason,
+            stderr_tail,
+        }) = ended.failure.filter(|_| !interrupted())
+        else {
+            return Ok(());
+        };
+        let failure = Failure {
+            variant: None,
+            slot: None,
+            stderr_tail,
+            ..self.contradiction(slot, Cause::Stage { stage, reason })
+        };
+        self.tell(&Event::Failed(&failure))
     }
 
     /// Whether the last run of a slot was put aside.
@@ -306,8 +339,11 @@ impl<'a, 'o> Execution<'a, 'o> {
     fn perform(&mut self, together: &[Slot]) -> Vec<Attempt> {
         let pair_processor = pairs::processor(self.plan, together[0].block);
         let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
-        let (plan, experiment) = (self.plan, self.experiment);
-        let setting = |slot: &Slot| setting(plan, slot, pin, experiment);
+        let (plan, experiment, kept) = (self.plan, self.experiment, &self.kept);
+        let setting = |slot: &Slot| Setting {
+            kept: Some((kept, (slot.job, slot.block))),
+            ..setting(plan, slot, pin, experiment)
+        };
         match (together, &mut self.shared) {
             ([slot], Some(shared)) => vec![shared.perform(&plan.jobs[slot.job], &setting(slot))],
             ([slot], None) => vec![perform(plan, slot, &setting(slot))],
@@ -535,6 +571,7 @@ fn setting<'a>(
         pin,
         layout: plan.layout(slot),
         experiment,
+        kept: None,
         counting: plan.design.counting.as_ref(),
         clock: plan.sampling.clock,
     }

@@ -106,6 +106,7 @@ fn work(
             pin: plan.pin.as_ref(),
             layout: RunLayout::default(),
             experiment,
+            kept: None,
         };
         // A closed channel means that nobody wants to know any more.
         if sender.send(TrialEvent::Begins(at)).is_err()

@@ -208,6 +208,7 @@ fn sample(job: &Job) -> Cost {
         seed: 1,
         layout: RunLayout::default(),
         experiment: None,
+        kept: None,
     };
     let attempt = harness::for_kind(job.source.kind).perform(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);

@@ -94,6 +94,9 @@ enum Command {
     /// Performs one run of an experiment.
     #[command(name = perform::COMMAND, hide = true)]
     PerformRun,
+    /// Has services live that several runs of an experiment share.
+    #[command(name = perform::KEEPING_COMMAND, hide = true)]
+    KeepServices,
     /// Has one part of an experiment live on the machine that it is started on.
     #[command(name = PERFORM_ROLE, hide = true)]
     PerformRole,
@@ -185,6 +188,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::PerformLoad => load::perform(),
         Command::PerformRun => perform::run(),
         Command::PerformRole => perform::role(),
+        Command::KeepServices => perform::keep(),
         Command::PerformParcel(args) => perform::parcel(&args),
         Command::HarnessSh { shell } => {
             snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)

@@ -10,11 +10,12 @@ use speedwell_fleet::STILL_RUNNING;
 use speedwell_harness::Message;
 use speedwell_measure::fleet::{clean_here, left, receive, worker};
 use speedwell_measure::roles;
-use speedwell_model::assignment::Assignment;
+use speedwell_model::assignment::{Assignment, Blank, Keeping};
 use speedwell_process as process;
 use speedwell_runner::load::private_line;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
+use std::thread;
 
 /// The name of the command that performs one run.
 pub const COMMAND: &str = speedwell_harness::experiment::COMMAND;
@@ -50,6 +51,45 @@ pub fn run() -> anyhow::Result<Status> {
     events.write_all(answer.to_string().as_bytes())?;
     events.write_all(Message::new("end").to_string().as_bytes())?;
     Ok(Status::DONE)
+}
+
+/// The name of the command that has services live that several runs share.
+pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND;
+
+/// Waits for an order, starts the services that it names, says where they are, and has them live until it is told to end or the
+/// line does.
+///
+/// # Errors
+/// Nobody started this process with a private line, or nobody listens any longer.
+pub fn keep() -> anyhow::Result<Status> {
+    let (commands, mut events) = private_line().context("this command is for Speedwell itself")?;
+    let mut lines = BufReader::new(commands).split(b'\n');
+    let order = lines.find_map(|line| {
+        let message = Message::parse(&line.ok()?)?;
+        (message.verb == "keep").then(|| message.get("services"))
+    });
+    let order = order.flatten().context("there came no order")?;
+    let keeping: Keeping = serde_json::from_str(&order)?;
+    process::adopt_orphans();
+    process::on_interrupt()?;
+    thread::spawn(move || {
+        // Nothing more is said: the end of the line is that of the services.
+        lines.for_each(drop);
+        process::interrupt();
+    });
+    let mut told = Ok(());
+    let performed = roles::keep(&keeping, &mut |places| {
+        told = say_places(places, &mut events);
+    });
+    told?;
+    let last = Message::new("ended").with("json", serde_json::to_string(&performed)?);
+    events.write_all(last.to_string().as_bytes())?;
+    Ok(Status::DONE)
+}
+
+fn say_places(places: &[Blank], events: &mut impl Write) -> anyhow::Result<()> {
+    let ready = Message::new("ready").with("places", serde_json::to_string(places)?);
+    Ok(events.write_all(ready.to_string().as_bytes())?)
 }
 
 /// Has one part of an experiment live here, as it is told over the input.

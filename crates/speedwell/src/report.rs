@@ -7,15 +7,16 @@ use super::options::{
 };
 use super::source::Source;
 use super::{Status, operand, source, status};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{self as analysis, Findings};
 use speedwell_harness::Trial;
 use speedwell_harness::discover::Selection;
 use speedwell_measure::reference;
-use speedwell_model::{Case, Session};
+use speedwell_model::Session;
 use speedwell_report::{Document, session};
 use speedwell_results::formats::{self, node_csv::Layout};
+use speedwell_results::store::SessionByCases;
 use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
@@ -66,8 +67,7 @@ enum Export {
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let operands = operand::parse_all(&args.sources)?;
-    if let Some(document) = of_large_session(&args, &operands, &selection)? {
-        args.output.print(&document)?;
+    if large_session(&args, &operands, &selection)? {
         return Ok(Status::DONE);
     }
     let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
@@ -99,48 +99,63 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// The report of a stored session that is too large to be read as a whole, if that is what was asked for, and if it can be
-/// read case by case.
-fn of_large_session(
+/// Reports or exports a stored session that is too large to be read as a whole, if that is what was asked for, and if it can be
+/// done in parts; whether it was done.
+fn large_session(
     args: &ReportArgs,
     operands: &[Operand],
     selection: &Selection,
-) -> anyhow::Result<Option<Document>> {
-    let [operand] = operands else { return Ok(None) };
-    let [place] = &operand.places[..] else {
-        return Ok(None);
+) -> anyhow::Result<bool> {
+    let [operand] = operands else {
+        return Ok(false);
     };
-    let is_about_runs = args.export.is_none() && !args.merge && args.study.x_axis.is_none();
+    let [place] = &operand.places[..] else {
+        return Ok(false);
+    };
+    let is_about_runs = !args.merge && args.study.x_axis.is_none();
     if !is_about_runs || operand.variant.is_some() || !place.starts_with('@') {
-        return Ok(None);
+        return Ok(false);
     }
     // What is wrong with the operand is said by those who read it as a whole.
     let Ok(store) = args.store.open_to_read() else {
-        return Ok(None);
+        return Ok(false);
     };
     let Ok(found) = reference::find(&store, place) else {
-        return Ok(None);
-    };
-    let baseline = args.variants.baseline.as_deref();
-    let settings = args
-        .comparison
-        .settings(&args.selection.metric.names, baseline);
-    let is_part = |case: &Case| {
-        let part = operand.part.as_ref();
-        part.is_none_or(|part| part.holds(&case.id()))
+        return Ok(false);
     };
     let wanted = Wanted {
-        case: &|case| selection.keeps(case) && is_part(case),
-        failure: &|failure| selection.wants(&failure.benchmark),
+        selection: Some(selection),
+        part: operand.part.as_ref(),
     };
     let of = (&store, found.number);
-    let mut mark = |findings: &mut Findings, header: &Session| args.store.mark(findings, [header]);
-    let output = args.output.settings();
-    let document = large::document(of, &wanted, &settings, &output, &mut mark)?;
-    if let Some(sentence) = found.taken_for.filter(|_| document.is_some()) {
+    let in_source = || format!("in source '{}'", operand.label);
+    let is_done = match args.export {
+        Some(kind) => {
+            let done = large::in_parts(of, &wanted, |stored| {
+                quiet_on_closed_pipe(export_in_turn(stored, kind))
+            });
+            done.with_context(in_source)?.is_some()
+        }
+        None => {
+            let baseline = args.variants.baseline.as_deref();
+            let settings = args
+                .comparison
+                .settings(&args.selection.metric.names, baseline);
+            let mut mark =
+                |findings: &mut Findings, header: &Session| args.store.mark(findings, [header]);
+            let output = args.output.settings();
+            let document = large::document(of, &wanted, &settings, &output, &mut mark);
+            let document = document.with_context(in_source)?;
+            if let Some(document) = &document {
+                args.output.print(document)?;
+            }
+            document.is_some()
+        }
+    };
+    if let Some(sentence) = found.taken_for.filter(|_| is_done) {
         status::note(&sentence);
     }
-    Ok(document)
+    Ok(is_done)
 }
 
 /// The report of the one load that the loads of all sources are parts of.
@@ -170,16 +185,38 @@ fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
         Export::Jsonl => formats::json_lines::write(session, &mut out)?,
+        Export::NodeCsv => formats::node_csv::sessions::write(session, &layout(session), &mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The same for a session whose runs are not in memory together.
+fn export_in_turn(stored: &SessionByCases<'_>, kind: Export) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let session = stored.header();
+    match kind {
+        Export::Jsonl => {
+            let counted = (session, stored.runs());
+            formats::json_lines::write_in_turn(counted, &mut out, |each| stored.each_run(each))?;
+        }
         Export::NodeCsv => {
-            let layout = match session.variants.len() {
-                1 => Layout::Run,
-                _ => Layout::Compare,
-            };
-            formats::node_csv::sessions::write(session, &layout, &mut out)?
+            let layout = layout(session);
+            let mut rows = formats::node_csv::sessions::Rows::new(&layout, &mut out);
+            stored.each_run(&mut |run| rows.add(run))?;
+            rows.end()?;
         }
     }
     out.flush()?;
     Ok(())
+}
+
+/// The columns of its CSV.
+fn layout(session: &Session) -> Layout {
+    match session.variants.len() {
+        1 => Layout::Run,
+        _ => Layout::Compare,
+    }
 }
 
 /// A reader that has seen enough (`| head`) is no error.

@@ -1,5 +1,6 @@
 //! `speedwell run`: the whole path of data on one screen.
 
+use super::large::{self, Wanted};
 use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
 use super::{Status, experiment, fleet, serve, status, steady, trial};
 use anyhow::ensure;
@@ -68,11 +69,14 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     };
     check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
-    let (mut session, ended) = measure(plans, store, task)?;
+    let (measured, ended) = measured(plans, store, task)?;
+    let mut session = measured.session;
     if task.fleet.detach {
         return Ok(fleet::left(&session, ended));
     }
-    let reported = if ended == Status::DONE {
+    let reported = if measured.in_parts {
+        large::conclude((&*store, session.number.unwrap_or_default()), task)
+    } else if ended == Status::DONE {
         recorded(&plan, &mut session, store, task)
     } else {
         conclude(&session, task)
@@ -104,8 +108,24 @@ fn recorded(
 /// Measures and keeps a session; how it ended is said, and is a status.
 ///
 /// # Errors
-/// A store that cannot be written.
+/// A store that cannot be written, or so many runs that they cannot be looked at together.
 pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(Session, Status)> {
+    let (measured, status) = measured(plans, store, task)?;
+    let number = measured.session.number.unwrap_or_default();
+    let session = if measured.in_parts {
+        large::chosen((&*store, number), &Wanted::default())?
+    } else {
+        measured.session
+    };
+    Ok((session, status))
+}
+
+/// The same for those who can do without its runs, if these are too many.
+fn measured(
+    plans: Plans,
+    store: &mut Store,
+    task: &Task,
+) -> anyhow::Result<(MeasuredSession, Status)> {
     let fleet = match &plans.resumed {
         Some(resumed) if !store.parcels(resumed.number)?.is_empty() => Some(FleetArgs::resumed()?),
         _ => task.fleet.request()?,
@@ -128,7 +148,7 @@ pub fn measure(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<(
     if let Some(advice) = &measured.advice {
         status::hint(advice);
     }
-    Ok((measured.session, status))
+    Ok((measured, status))
 }
 
 /// Analyses a session that was just measured, reports, judges.

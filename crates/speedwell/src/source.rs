@@ -3,6 +3,7 @@
 //! Decides what several places of one operand become, what cases of different parts are called, and which sources are
 //! one and the same. How an operand is typed is decided in `operand`.
 
+use super::large::{self, Wanted};
 use super::operand::{self, Operand};
 use super::results_file::{self, Remarks};
 use super::status;
@@ -96,7 +97,7 @@ fn read_knowing(
     known: &mut Known,
 ) -> anyhow::Result<Vec<Source>> {
     let in_source = || format!("in source '{}'", operand.label);
-    let mut sources = take(operand, store, known).with_context(in_source)?;
+    let mut sources = take(operand, selection, store, known).with_context(in_source)?;
     for source in &mut sources {
         source.select(selection).with_context(in_source)?;
     }
@@ -108,6 +109,7 @@ fn read_knowing(
 
 fn take(
     operand: &Operand,
+    selection: &Selection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
     known: &mut Known,
 ) -> anyhow::Result<Vec<Source>> {
@@ -115,7 +117,11 @@ fn take(
     let mut origins = Vec::new();
     for place in &operand.places {
         for file in files_of(place)? {
-            let (origin, mut found) = sessions_of(&file, store, &mut known.remarks)?;
+            let wanted = Wanted {
+                selection: Some(selection),
+                part: operand.part.as_ref(),
+            };
+            let (origin, mut found) = sessions_of(&file, &wanted, store, &mut known.remarks)?;
             let own = || found.iter().map(|session| session.id.clone()).collect();
             let ids = known.ids.entry(origin.clone()).or_insert_with(own).clone();
             for (session, id) in found.iter_mut().zip(ids) {
@@ -143,7 +149,11 @@ pub fn read_stored(
         let read = || {
             let (mut sessions, mut origins, mut taken_for) = (Vec::new(), Vec::new(), None);
             for place in &operand.places {
-                let (found, session) = stored(store, place)?;
+                let wanted = Wanted {
+                    selection: None,
+                    part: operand.part.as_ref(),
+                };
+                let (found, session) = stored(store, place, &wanted)?;
                 origins.push(format!("@{}", found.number));
                 taken_for = found.taken_for.or(taken_for);
                 sessions.push(session);
@@ -162,10 +172,14 @@ pub fn read_stored(
     Ok(sources.into_iter().zip(said).collect())
 }
 
-/// The session of a store that a word means.
-fn stored(store: &Store, word: &str) -> anyhow::Result<(reference::Found, Session)> {
+/// The session of a store that a word means; of a large one with what is meant of it only.
+fn stored(
+    store: &Store,
+    word: &str,
+    wanted: &Wanted<'_>,
+) -> anyhow::Result<(reference::Found, Session)> {
     let found = reference::find(store, word)?;
-    let session = store.session(found.number)?;
+    let session = large::chosen((store, found.number), wanted)?;
     Ok((found, session))
 }
 
@@ -228,11 +242,12 @@ pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
 /// The sessions of one place, and what the place is, whatever it was called.
 fn sessions_of(
     place: &str,
+    wanted: &Wanted<'_>,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
     remarks: &mut Remarks,
 ) -> anyhow::Result<(String, Vec<Session>)> {
     if place.starts_with('@') {
-        let (found, session) = stored(&store()?, place)?;
+        let (found, session) = stored(&store()?, place, wanted)?;
         if let Some(sentence) = &found.taken_for {
             status::note(sentence);
         }

@@ -68,7 +68,9 @@ pub fn link_by(
         }
         for row in &mut known.rows {
             if let Row::Cells(cells) = row {
-                cells[shown].link = cells[by].value.as_ref().and_then(&to);
+                let value = cells[by].value.as_ref();
+                let href = value.and_then(|value| to(&value.to_json()));
+                cells[shown].rare_mut().link = href;
             }
         }
     });

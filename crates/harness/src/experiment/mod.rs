@@ -4,8 +4,10 @@
 //! It decides what of an answer is a sample and what a failure. What is done is decided by the definition file
 //! (`suite/experiment`), how by `runner/experiment`. Start at [`perform`].
 
+mod kept;
 mod profiled;
 
+pub use kept::{COMMAND as KEEPING_COMMAND, KeptServices};
 pub use profiled::{ProfileOrder, record};
 
 use super::attempt::{failure, start_reason};
@@ -17,7 +19,7 @@ use speedwell_model::assignment::{self, Assignment, Warmup, Work};
 use speedwell_model::performed::{Performed, StageFailure};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, Sample};
-use speedwell_process::{Channel, Outcome, Spec, run};
+use speedwell_process::{Channel, Outcome, Spec, interrupted, run};
 use speedwell_suite::Definition;
 use speedwell_suite::experiment::{Experiment, Kind as GroupKind, repeated_variant};
 use std::borrow::Cow;
@@ -66,7 +68,7 @@ impl Harness for Experiments {
 
     fn perform(&self, job: &Job, setting: &Setting<'_>) -> Attempt {
         match resolved(job, setting) {
-            Ok(order) => perform(&order, job, setting),
+            Ok(order) => beside_kept_services(order, job, setting),
             Err(error) => {
                 let spec = Spec::new(own_program());
                 Attempt::refused(&spec, &format!("{error:#}"), job, setting)
@@ -179,6 +181,41 @@ fn answered_by_process(
     let mut events = Events::after([order.with("assignment", text)]);
     let outcome = run(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
     Ok((outcome, events))
+}
+
+/// Has a process perform a run when the services are ready that others share with it.
+fn beside_kept_services(mut order: Order, job: &Job, setting: &Setting<'_>) -> Attempt {
+    let Some((kept, block)) = setting.kept else {
+        return perform(&order, job, setting);
+    };
+    let plain = replayed(&order.assignment);
+    let failed = |why: StageFailure| {
+        let StageFailure {
+            stage,
+            reason,
+            stderr_tail,
+        } = why;
+        failure(
+            Cause::Stage { stage, reason },
+            stderr_tail,
+            &plain,
+            job,
+            setting,
+        )
+    };
+    if let Err(why) = kept.ready(&mut order.assignment, block) {
+        return Attempt {
+            failure: Some(failed(why)),
+            interrupted: interrupted(),
+            ..Attempt::default()
+        };
+    }
+    let mut attempt = perform(&order, job, setting);
+    // A target whose database is gone fails because of that.
+    if let Some(why) = kept.lost(attempt.failure.is_some()) {
+        attempt.failure = Some(failed(why));
+    }
+    attempt
 }
 
 /// Has a process perform a run.

@@ -83,6 +83,7 @@ pub fn search(
                 seed: 0,
                 layout: RunLayout::default(),
                 experiment: None,
+                kept: None,
                 limit: search.limit,
                 samples: search.samples,
                 asked: plan.sampling.asked,

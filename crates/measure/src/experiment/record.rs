@@ -170,6 +170,7 @@ fn recorded(
         pin: plan.pin.as_ref(),
         layout: RunLayout::default(),
         experiment: Some(experiment),
+        kept: None,
     };
     let profile = harness::record(&plan.jobs[at], &setting, order);
     Ok(profile.map(|profile| Recording {

@@ -372,7 +372,7 @@ impl Coordinator<'_, '_, '_> {
             Delivered::Ended(ending, is_whole) => {
                 let over = match ending.reason {
                     None if is_whole => Over::Whole,
-                    None => Over::Short("a block of it is damaged".to_owned()),
+                    None => Over::Short("a block or a decision of it is damaged".to_owned()),
                     Some(reason) => Over::Short(reason),
                 };
                 if matches!(over, Over::Whole) {

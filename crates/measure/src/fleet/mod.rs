@@ -14,7 +14,7 @@ pub(crate) mod send;
 mod stream;
 pub mod worker;
 
-use super::session::{MeasuredSession, header};
+use super::session::{MeasuredSession, header, read_back};
 use super::{Listener, Plans, SessionRequest};
 use anyhow::{Context, bail, ensure};
 use coordinator::{Coordinator, Machine};
@@ -122,12 +122,7 @@ pub fn carry_out(
     });
     let is_whole = matches!(ended, Ok(Ended::Complete));
     conclude(merger, listener, is_whole)?;
-    Ok(MeasuredSession {
-        session: store.session(number)?,
-        ended,
-        planned: plan.slots().len(),
-        advice: None,
-    })
+    read_back(store, number, ended, plan.slots().len())
 }
 
 /// Says to the listener how much there is to do, and how much of it is done.

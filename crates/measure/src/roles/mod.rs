@@ -3,11 +3,13 @@
 //! They are chosen once, all or none, and keep their parts for all runs. [`perform`] is one run, seen from here; [`worker`] is the
 //! other end of its lines. Start at [`prepare`].
 
+mod keep;
 mod line;
 mod relocate;
 mod run;
 pub mod worker;
 
+pub use keep::keep;
 pub use run::perform;
 
 use super::Listener;

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use speedwell_fleet::Engine;
 use speedwell_load::load::Part;
 use speedwell_model::Placement;
-use speedwell_model::assignment::{Assignment, Blank};
+use speedwell_model::assignment::{Assignment, BackingService, Blank};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::performed::{Stage, StageFailure};
 use speedwell_process as process;
@@ -54,14 +54,13 @@ fn live(
         seed,
         engine: Engine::of_file(&file),
         file,
-        blanks: vec![(
-            "target.host".to_owned(),
-            placement.of_target().address.to_string(),
-        )],
+        blanks: blanks(placement, &assignment.kept),
         load_failure: None,
     };
     let mut services: Vec<Role> = Vec::new();
-    let ended = match run.start_services(&mut services) {
+    let wanted = (&assignment.services[..], assignment.ports);
+    let engine = &mut run.engine;
+    let ended = match start_services(engine, placement, wanted, &mut run.blanks, &mut services) {
         Ok(()) => run.have_target(&services, done),
         Err(why) => Err(why),
     };
@@ -69,15 +68,66 @@ fn live(
         Err(_) if !process::interrupted() => lost(&services),
         _ => None,
     };
-    let mut stopped = Ok(());
-    for service in services.into_iter().rev() {
-        let ended = service.end(&mut done.performed.notes);
-        stopped = stopped.and(ended);
-    }
+    let stopped = end_all(services, done);
     match lost {
         Some(why) => Err(why),
         None => ended.and(stopped),
     }
+}
+
+/// What is known before anything is started: where the target is, and services that live longer than it.
+pub(super) fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
+    let host = placement.of_target().address.to_string();
+    let mut known = vec![("target.host".to_owned(), host)];
+    known.extend_from_slice(kept);
+    known
+}
+
+/// Starts services one after the other, each on its machine: the later ones may need the earlier ones. `blanks` get where they
+/// are.
+pub(super) fn start_services(
+    engine: &mut Engine,
+    placement: &Placement,
+    (services, ports): (&[BackingService], Option<(u16, u16)>),
+    blanks: &mut Vec<Blank>,
+    started: &mut Vec<Role>,
+) -> Fallible<()> {
+    for service in services {
+        let machine = placement.of_service(&service.name);
+        let moved = Moved {
+            from: &placement.root,
+            to: &machine.root,
+        };
+        let order = Order::Serve(Box::new(ServiceOrder {
+            service: moved.service(service.clone()).fill(blanks),
+            address: machine.address,
+            ports,
+            folder: machine.folder.clone(),
+        }));
+        let name = format!("service '{}'", service.name);
+        let there = (machine.name.as_str(), machine.program.as_str());
+        let role = Role::open(engine, there, &name, &order)?;
+        let port = match role.next()? {
+            Said::Ready(port) => port,
+            Said::Done(done) => return Err(role.named(failure_of(*done))),
+            _ => return Err(role.named(unexpected())),
+        };
+        let blank = |what: &str, text: String| (format!("{}.{what}", service.name), text);
+        blanks.push(blank("host", machine.address.to_string()));
+        blanks.push(blank("port", port.to_string()));
+        started.push(role);
+    }
+    Ok(())
+}
+
+/// Ends services in the opposite order.
+pub(super) fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
+    let mut ended = Ok(());
+    for service in services.into_iter().rev() {
+        let own = service.end(&mut done.performed.notes);
+        ended = ended.and(own);
+    }
+    ended
 }
 
 /// The service that the target lacked. That one has ended may be heard a little later than what that caused.
@@ -105,38 +155,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Starts the services one after the other: the later ones may need the earlier ones.
-    fn start_services(&mut self, started: &mut Vec<Role>) -> Fallible<()> {
-        for service in &self.assignment.services {
-            let machine = self.placement.of_service(&service.name);
-            let moved = Moved {
-                from: &self.placement.root,
-                to: &machine.root,
-            };
-            let mut own = moved.service(service.clone());
-            own.program = own.program.fill(&self.blanks);
-            let order = Order::Serve(Box::new(ServiceOrder {
-                service: own,
-                address: machine.address,
-                ports: self.assignment.ports,
-                folder: machine.folder.clone(),
-            }));
-            let name = format!("service '{}'", service.name);
-            let there = (machine.name.as_str(), machine.program.as_str());
-            let role = Role::open(&mut self.engine, there, &name, &order)?;
-            let port = match role.next()? {
-                Said::Ready(port) => port,
-                Said::Done(done) => return Err(role.named(failure_of(*done))),
-                _ => return Err(role.named(unexpected())),
-            };
-            let blank = |what: &str, text: String| (format!("{}.{what}", service.name), text);
-            self.blanks.push(blank("host", machine.address.to_string()));
-            self.blanks.push(blank("port", port.to_string()));
-            started.push(role);
-        }
-        Ok(())
-    }
-
     /// Has the target do its work, and sends the loads that it wants.
     fn have_target(&mut self, services: &[Role], done: &mut Done) -> Fallible<()> {
         let machine = self.placement.of_target();

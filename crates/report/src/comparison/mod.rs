@@ -13,6 +13,7 @@ mod words;
 pub use rows::{emphasis, symbol};
 pub use words::{correction_words, method_words};
 
+use crate::MOST_DRAWN_RUNS;
 use crate::case_labels::{CaseLabels, Line, Line as LabelLine, distinct};
 use crate::charts::band;
 use crate::comparison::rows::Place;
@@ -98,6 +99,12 @@ fn table(section: &Section<'_>, output: &Output) -> Table {
     }
     let all: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
     machines::add_columns(&mut columns, &all, output.verbosity);
+    let runs_of = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
+    if all.iter().map(runs_of).sum::<usize>() > MOST_DRAWN_RUNS
+        && let Some(audience) = output.audience()
+    {
+        columns.keep_those_for(audience);
+    }
     let mut rows = Vec::new();
     for label in named.lines {
         match label {

@@ -239,7 +239,7 @@ fn rows(failure: &Failure, times: usize) -> Vec<Row> {
         words(&failure.case),
         words(&failure.variant),
         Cell {
-            value: number(times as f64),
+            value: number(times as f64).map(Into::into),
             ..Cell::text(count(times, "run", "runs"))
         },
         Cell::words(failure.cause.to_string()).emphasised(Emphasis::Bad),

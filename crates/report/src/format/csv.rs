@@ -6,9 +6,9 @@
 //! only in JSON. A spreadsheet executes nothing of it: see [`inert`].
 
 use super::Render;
+use crate::datum::Datum;
 use crate::document::Document;
 use crate::table::{Cell, Table};
-use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -39,8 +39,8 @@ fn columns(tables: &[&Table]) -> Vec<usize> {
     let nested = |at: usize| {
         let mut cells = tables.iter().flat_map(|table| table.cells());
         cells.any(|cells| {
-            let is_nested = matches!(cells[at].value, Some(Value::Array(_) | Value::Object(_)));
-            is_nested || cells[at].runs.is_some()
+            let is_nested = cells[at].value.as_ref().is_some_and(Datum::is_nested);
+            is_nested || cells[at].runs().is_some()
         })
     };
     tables[0]
@@ -52,9 +52,11 @@ fn columns(tables: &[&Table]) -> Vec<usize> {
 
 fn field(cell: &Cell) -> String {
     match &cell.value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => quoted(&inert(text)),
-        Some(other) => quoted(&other.to_string()),
+        None => String::new(),
+        Some(Datum::Text(text)) => quoted(&inert(text)),
+        Some(Datum::Number(number)) => quoted(&number.to_string()),
+        Some(Datum::Other(value)) if value.is_null() => String::new(),
+        Some(Datum::Other(value)) => quoted(&value.to_string()),
     }
 }
 

@@ -17,6 +17,7 @@
 //! Members may be added within a version; none changes its meaning or goes away.
 
 use super::Render;
+use crate::datum::Datum;
 use crate::document::{Block, Document};
 use crate::table::{Cell, Table};
 use serde_json::{Value, json};
@@ -147,9 +148,9 @@ fn add_data<'a>(members: &mut Vec<(&'a str, Member<'a>)>, name: &'a str, value: 
 fn row(table: &Table, cells: &[Cell]) -> Value {
     let member = |at: usize| {
         let cell = &cells[at];
-        let value = match &cell.runs {
+        let value = match cell.runs() {
             Some(runs) => runs.to_json(),
-            None => cell.value.clone().unwrap_or(Value::Null),
+            None => cell.value.as_ref().map_or(Value::Null, Datum::to_json),
         };
         (table.columns[at].key.to_owned(), value)
     };

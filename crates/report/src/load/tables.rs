@@ -361,7 +361,7 @@ fn row(
     }
     let response = columns[0].and_then(|served| served.percentiles.get(at).copied());
     cells.push(Cell {
-        value: low_ns(response).map(Value::from),
+        value: low_ns(response).map(|ns| Value::from(ns).into()),
         ..Cell::default()
     });
     cells.push(Cell::value(lower_bounds));

@@ -29,6 +29,21 @@ use std::sync::Arc;
 /// # Errors
 /// `out` fails, or the header holds a number that is not finite.
 pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
+    write_in_turn((session, session.runs.len()), out, |each| {
+        session.runs.iter().try_for_each(each)
+    })
+}
+
+/// The same for a session whose runs need not be in memory together: `session` with or without runs, `count` their number,
+/// and `runs` hands them out one at a time.
+///
+/// # Errors
+/// As for [`write`], and those of `runs`.
+pub fn write_in_turn(
+    (session, count): (&Session, usize),
+    out: &mut dyn Write,
+    runs: impl FnOnce(&mut dyn FnMut(&Run) -> anyhow::Result<()>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
         version: version_of(session),
@@ -43,7 +58,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         environment: session.environment.clone(),
         origin: session.origin.clone(),
         calibration: session.calibration,
-        runs: Some(session.runs.len()),
+        runs: Some(count),
         failures: Some(session.failures.len()),
         profiles: (!session.profiles.is_empty()).then_some(session.profiles.len()),
         machines: session.machines.clone(),
@@ -55,12 +70,12 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
         serde_json::to_writer(&mut *out, &line)?;
         Ok(out.write_all(b"\n")?)
     };
-    for run in &session.runs {
+    runs(&mut |run| {
         write(Line {
             run: Some(run_line(run)?),
             ..Line::default()
-        })?;
-    }
+        })
+    })?;
     for failure in &session.failures {
         write(Line {
             failure: Some(Cow::Borrowed(failure)),

@@ -38,7 +38,7 @@ pub enum Delivered {
     Warning(String),
     /// Something that was left out, and why.
     LeftOut(String),
-    /// The attempt has ended; whether all blocks that it closed were whole.
+    /// The attempt has ended; whether all blocks that it closed, and all its decisions, were whole.
     Ended(Ending, bool),
 }
 
@@ -61,6 +61,7 @@ pub struct SpoolReader {
     /// Whether something was left out before. Nothing that follows counts: it would be judged without what is missing.
     has_gap: bool,
     blocks: u32,
+    decisions: u32,
 }
 
 impl SpoolReader {
@@ -79,6 +80,7 @@ impl SpoolReader {
             fault: None,
             has_gap: false,
             blocks: 0,
+            decisions: 0,
         }
     }
 
@@ -121,6 +123,7 @@ impl SpoolReader {
                     let why = "a decision is left out: it, or what it rests on, is damaged";
                     return Some(Delivered::LeftOut(why.to_owned()));
                 }
+                self.decisions += 1;
                 return Some(Delivered::Decided {
                     job: line.job,
                     after: line.after,
@@ -128,7 +131,9 @@ impl SpoolReader {
                 });
             }
             Line::Ended(ending) => {
-                let is_whole = ending.blocks == self.blocks;
+                let has_decisions = |decisions: u32| decisions == self.decisions;
+                let is_whole =
+                    ending.blocks == self.blocks && ending.decisions.is_none_or(has_decisions);
                 return Some(Delivered::Ended(ending, is_whole));
             }
             Line::BlockDone(end) => return Some(self.block_done(end)),
@@ -241,6 +246,11 @@ mod tests {
 
     /// What a spool with one block of case 3 delivers, whose runs `change` may have changed.
     fn delivered(change: impl Fn(&mut Run)) -> Vec<Delivered> {
+        SpoolReader::new(slots()).feed(&written(change))
+    }
+
+    /// Such a spool, in which the case is decided.
+    fn written(change: impl Fn(&mut Run)) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.0.jsonl");
         let header = Header {
@@ -271,9 +281,11 @@ mod tests {
         spool
             .observe(&Event::BlockDone { job: 0, block: 0 })
             .unwrap();
+        let (label, saved) = ("g/x", 2);
+        spool.observe(&Event::CaseDecided { label, saved }).unwrap();
         spool.end(None).unwrap();
         assert!(path.with_extension("jsonl.ended").exists());
-        SpoolReader::new(slots()).feed(&std::fs::read(&path).unwrap())
+        std::fs::read(&path).unwrap()
     }
 
     fn left_out(delivered: &[Delivered]) -> &str {
@@ -289,6 +301,11 @@ mod tests {
         let [
             Delivered::Header(header),
             Delivered::Block(block),
+            Delivered::Decided {
+                job: 3,
+                after: Some(0),
+                saved: 2,
+            },
             Delivered::Ended(_, true),
         ] = &found[..]
         else {
@@ -322,6 +339,24 @@ mod tests {
         );
         assert!(reason(&|run| run.block = 9).contains("says otherwise"));
         assert!(reason(&|run| run.machine = Some(1)).contains("says otherwise"));
+    }
+
+    #[test]
+    fn an_attempt_whose_decision_is_damaged_is_not_whole() {
+        let text = written(|_| {});
+        let at = (text.windows(9).rposition(|word| word == b"\"decided\"")).unwrap();
+        let saved = text[at..].iter().position(|&byte| byte == b'2').unwrap();
+        for (place, byte) in [(at + 1, b'x'), (at + saved, b'3'), (at - 1, b'[')] {
+            let mut damaged = text.clone();
+            damaged[place] = byte;
+            let found = SpoolReader::new(slots()).feed(&damaged);
+            let decided = |one: &Delivered| matches!(one, Delivered::Decided { .. });
+            assert!(!found.iter().any(decided), "{found:?}");
+            assert!(
+                matches!(found.last(), Some(Delivered::Ended(_, false))),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 pub struct Ending {
     /// How many blocks it closed.
     pub blocks: u32,
+    /// How many cases it decided; not known of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<u32>,
     /// Why not all of the parcel was measured, if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -35,6 +38,7 @@ pub struct Spool {
     crc: crc32fast::Hasher,
     runs: u32,
     blocks: u32,
+    decisions: u32,
     /// The last block of each case, by label.
     last: HashMap<String, u32>,
     /// The last slot that was begun, and the metrics that it reported first.
@@ -66,6 +70,7 @@ impl Spool {
             crc: crc32fast::Hasher::new(),
             runs: 0,
             blocks: 0,
+            decisions: 0,
             last: HashMap::new(),
             slot: 0,
             reported: 0,
@@ -93,6 +98,7 @@ impl Spool {
     pub fn end(mut self, reason: Option<String>) -> anyhow::Result<()> {
         let ending = Ending {
             blocks: self.blocks,
+            decisions: Some(self.decisions),
             reason,
         };
         let text = serde_json::to_string(&ending)?;
@@ -189,6 +195,7 @@ impl Observer for Spool {
                 if let Some((job, _)) = self.jobs.iter().find(|(_, own)| own == label) {
                     let after = self.last.get(*label).copied();
                     self.say(&Line::Decided(DecidedLine::new(*job, after, *saved)))?;
+                    self.decisions += 1;
                 }
             }
             Event::Warning(sentence) | Event::Busy(sentence) => self.warn(sentence)?,

@@ -8,13 +8,14 @@ use super::database::{Database, Purpose, given, sql};
 use super::read::{RunReader, from_json};
 use anyhow::{Context, bail};
 use speedwell_model::{Case, Failure, Run, Session};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Runs above which a session is not read as a whole: 300 MB.
 pub const LARGE_SESSION: usize = 200_000;
 
 /// Runs from which on no further case is read before those in memory were looked at.
-const AT_ONCE: usize = 20_000;
+const AT_ONCE: usize = 5_000;
 
 /// A stored session whose runs are read some cases at a time.
 #[derive(Debug)]
@@ -110,9 +111,72 @@ impl<'s> SessionByCases<'s> {
         self.header.failures.retain(wants_failure);
     }
 
-    /// Has at least so many runs in memory at once, if there are as many; 20,000 unless this says otherwise.
+    /// Has at least so many runs in memory at once, if there are as many; 5,000 unless this says otherwise.
     pub fn read_at_once(&mut self, runs: usize) {
         self.at_once = runs;
+    }
+
+    /// Whether so many runs have to be read in parts.
+    pub fn is_large(&self) -> bool {
+        self.runs() > LARGE_SESSION
+    }
+
+    /// The session as [`Store::session`] gives it, with the runs of these cases only.
+    ///
+    /// # Errors
+    /// The file fails, or holds something that this program cannot read.
+    pub fn whole(&self) -> anyhow::Result<Session> {
+        let mut reader = RunReader::new(&self.store.database, &self.header);
+        let mut runs = Vec::new();
+        for stored in &self.cases {
+            runs.extend(self.runs_of(stored, &mut reader)?);
+        }
+        runs.sort_by_key(|(place, _)| *place);
+        Ok(Session {
+            runs: runs.into_iter().map(|(_, run)| run).collect(),
+            ..self.header.clone()
+        })
+    }
+
+    /// Hands the runs of these cases out in order of execution, one at a time.
+    ///
+    /// # Errors
+    /// The file fails, or holds something that this program cannot read; and those of `visit`.
+    pub fn each_run(
+        &self,
+        visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut reader = RunReader::new(&self.store.database, &self.header);
+        let wanted: HashSet<String> = self.cases.iter().map(|own| own.case.id()).collect();
+        // The runs of a case share it.
+        let mut known: HashMap<*const Case, bool> = HashMap::new();
+        reader.each(self.number, &mut |run| {
+            let is_wanted = known
+                .entry(Arc::as_ptr(&run.case))
+                .or_insert_with(|| wanted.contains(&run.case.id()));
+            if *is_wanted { visit(&run) } else { Ok(()) }
+        })
+    }
+
+    /// The runs of a case, each behind its place in the order of execution; ordered within each way in which its parameters
+    /// were reported.
+    fn runs_of(
+        &self,
+        stored: &StoredRuns,
+        reader: &mut RunReader<'_>,
+    ) -> anyhow::Result<Vec<(i64, Run)>> {
+        let mut runs = Vec::new();
+        for &number in &stored.numbers {
+            let own = reader.of_case(self.number, number);
+            runs.extend(own.with_context(|| {
+                let case = stored.case.id();
+                format!(
+                    "cannot read the runs of '{case}' in session @{}",
+                    self.number
+                )
+            })?);
+        }
+        Ok(runs)
     }
 
     /// Parts must agree on the variants that there are.
@@ -140,22 +204,13 @@ impl<'s> SessionByCases<'s> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();
         for (at, stored) in self.cases.iter().enumerate() {
-            let mut runs = Vec::new();
-            for &number in &stored.numbers {
-                let own = reader.of_case(self.number, number);
-                runs.extend(own.with_context(|| {
-                    let case = stored.case.id();
-                    format!(
-                        "cannot read the runs of '{case}' in session @{}",
-                        self.number
-                    )
-                })?);
-            }
+            let mut runs = self.runs_of(stored, &mut reader)?;
             if stored.numbers.len() > 1 {
-                runs.sort_by_key(|run| run.slot);
+                runs.sort_by_key(|(_, run)| run.slot);
             }
-            self.check_variants(&runs)?;
-            part.runs.append(&mut runs);
+            let behind = part.runs.len();
+            part.runs.extend(runs.into_iter().map(|(_, run)| run));
+            self.check_variants(&part.runs[behind..])?;
             let is_last = at + 1 == self.cases.len();
             if part.runs.len() >= self.at_once || is_last {
                 visit(&part);
@@ -231,6 +286,29 @@ mod tests {
         read.unwrap();
         assert_eq!(parts.len(), 2, "one id is one case");
         assert_eq!(parts.concat(), session.runs);
+    }
+
+    #[test]
+    fn chosen_cases_are_read_as_the_whole_session_has_them() {
+        let (store, number, session) = stored();
+        for wanted in ["", "a", "b"] {
+            let is_wanted = |case: &Case| wanted.is_empty() || case.benchmark == wanted;
+            let read = store.by_cases(number, |stored| {
+                stored.retain(is_wanted, |_| true);
+                let mut runs = Vec::new();
+                stored.each_run(&mut |run| {
+                    runs.push(run.clone());
+                    Ok(())
+                })?;
+                Ok((stored.whole()?, runs))
+            });
+            let (whole, runs) = read.unwrap();
+            let mut all = store.session(number).unwrap();
+            all.runs.retain(|run| is_wanted(&run.case));
+            assert_eq!(whole, all);
+            assert_eq!(runs, all.runs);
+            assert!(!runs.is_empty() && runs.len() <= session.runs.len());
+        }
     }
 
     #[test]

@@ -267,6 +267,20 @@ impl<'a> RunReader<'a> {
 
     /// All runs in order of execution.
     fn all(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
+        let mut found = Vec::new();
+        self.each(session, &mut |run| {
+            found.push(run);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Hands all runs out in order of execution, one at a time.
+    pub fn each(
+        &mut self,
+        session: i64,
+        visit: &mut dyn FnMut(Run) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let runs = sql!(
             "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -279,25 +293,32 @@ impl<'a> RunReader<'a> {
             "SELECT place, metric, readings, elapsed_ns, iterations, positions
              FROM sample WHERE session = $1 ORDER BY place, metric"
         );
-        self.read([runs, samples], given![session])
+        self.read([runs, samples], given![session], &mut |_, run| visit(run))
     }
 
-    /// The runs of one case in order of execution.
-    pub fn of_case(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<Run>> {
+    /// The runs of one case in order of execution, each behind its place in that of the session.
+    pub fn of_case(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
         let runs = sql!(
             "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
                     voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
                     machine
-             FROM run LEFT JOIN load USING (session, place)
+             FROM run {{by:run_by_case}} LEFT JOIN load USING (session, place)
              WHERE session = $1 AND benchmark_case = $2 AND set_aside IS NULL ORDER BY place"
         );
         let samples = sql!(
-            "SELECT place, metric, readings, elapsed_ns, iterations, positions
-             FROM run JOIN sample USING (session, place)
-             WHERE session = $1 AND benchmark_case = $2 AND set_aside IS NULL ORDER BY place, metric"
+            "SELECT sample.place, metric, readings, elapsed_ns, iterations, positions
+             FROM run {{by:run_by_case}} CROSS JOIN sample
+             WHERE run.session = $1 AND run.benchmark_case = $2 AND run.set_aside IS NULL
+             AND sample.session = run.session AND sample.place = run.place
+             ORDER BY run.place, metric"
         );
-        self.read([runs, samples], given![session, case])
+        let mut found = Vec::new();
+        self.read([runs, samples], given![session, case], &mut |place, run| {
+            found.push((place, run));
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// The runs of some slots in order of execution.
@@ -317,7 +338,12 @@ impl<'a> RunReader<'a> {
              ORDER BY place, metric"
         );
         let numbers = serde_json::to_string(slots)?;
-        self.read([runs, samples], given![session, &numbers])
+        let mut found = Vec::new();
+        self.read([runs, samples], given![session, &numbers], &mut |_, run| {
+            found.push(run);
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// Both tables are clustered by session and run, so they are walked side by side, each row once.
@@ -325,14 +351,14 @@ impl<'a> RunReader<'a> {
         &mut self,
         [runs, samples]: [&'static Statement; 2],
         given: &[Given<'_>],
-    ) -> anyhow::Result<Vec<Run>> {
+        visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let file = self.names.file;
         let mut samples = file.prepare(samples)?;
         let mut samples = samples.query(given)?;
         let mut sample_row = samples.next()?;
         let mut statement = file.prepare(runs)?;
         let mut rows = statement.query(given)?;
-        let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let place: i64 = row.get(0)?;
             while let Some(sample) =
@@ -344,9 +370,9 @@ impl<'a> RunReader<'a> {
                 }
                 sample_row = samples.next()?;
             }
-            found.push(run(&row, &mut self.names, self.unpacking.take())?);
+            visit(place, run(&row, &mut self.names, self.unpacking.take())?)?;
         }
-        Ok(found)
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ mod site;
 mod target;
 
 pub use figures::{Done, Fallible, stage_failure};
-pub use services::Backing;
+pub use services::{Backing, keep, watch};
 pub use site::{Here, SendsLoads, Site};
 use speedwell_model::assignment::{Assignment, Work};
 use speedwell_model::performed::StageFailure;
@@ -57,28 +57,13 @@ fn beside_services(
     seed: u64,
     done: &mut Done,
 ) -> Fallible<()> {
-    let mut blanks = vec![
-        ("host".to_owned(), site.host().to_string()),
-        ("target.host".to_owned(), site.host().to_string()),
-    ];
-    let mut backing: Vec<Backing> = Vec::new();
-    for service in &assignment.services {
-        let own = Backing::start(service, site, assignment.ports);
-        let own = own.map_err(|why| of_service(&service.name, why))?;
-        blanks.extend(own.blanks());
-        backing.push(own);
-    }
+    let mut blanks = site.blanks();
+    blanks.extend_from_slice(&assignment.kept);
+    let services = services::start_all(&assignment.services, site, assignment.ports, &mut blanks)?;
     let filled = assignment.clone().fill(&blanks);
     let ended = perform_at(&filled, site, seed, done);
-    let named = |own: &Backing, why| of_service(own.name(), why);
-    let lost = backing
-        .iter()
-        .find_map(|own| own.lost().map(|why| named(own, why)));
-    let mut stopped = Ok(());
-    for own in backing.into_iter().rev() {
-        let name = own.name().to_owned();
-        stopped = stopped.and(own.stop(done).map_err(|why| of_service(&name, why)));
-    }
+    let lost = services::lost(&services);
+    let stopped = services::stop_all(services, done);
     // A target whose database is gone fails because of that.
     match lost {
         Some(why) => Err(why),

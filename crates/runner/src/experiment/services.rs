@@ -1,15 +1,18 @@
 //! What a target needs beside it, such as a database: started before it, ready before it starts, ended after it. Start at
-//! [`Backing::start`].
+//! [`Backing::start`]; [`keep`] is the life of services that several runs share.
 
 use super::lifecycle::{listens, port_of_run};
-use super::{Done, Fallible, Site, stage_failure, target};
+use super::{Done, Fallible, Site, of_service, stage_failure, target};
 use crate::load::UNLIMITED;
 use crate::server::{Look, NotReady, TAIL_LINES, wait_until_ready};
-use speedwell_model::assignment::{BackingService, Blank, filled};
+use speedwell_model::assignment::{BackingService, Blank, Keeping, filled};
 use speedwell_model::performed::{Stage, StageFailure};
 use speedwell_process::{self as process, Ended, Service, Spec};
+use std::thread;
 use std::time::{Duration, Instant};
 
+/// Between two looks at what may have happened.
+const PULSE: Duration = Duration::from_millis(20);
 /// How long one question whether it is ready may take.
 const QUESTION: Duration = Duration::from_secs(10);
 
@@ -103,6 +106,71 @@ impl Backing {
         }
         Ok(())
     }
+}
+
+/// Starts services one after the other: the later ones may need the earlier ones. `blanks` are what is known of where things
+/// are, and get where these are.
+pub(super) fn start_all(
+    services: &[BackingService],
+    site: &Site<'_>,
+    ports: Option<(u16, u16)>,
+    blanks: &mut Vec<Blank>,
+) -> Fallible<Vec<Backing>> {
+    let mut started = Vec::new();
+    for service in services {
+        let own = Backing::start(&service.clone().fill(blanks), site, ports);
+        let own: Backing = own.map_err(|why| of_service(&service.name, why))?;
+        blanks.extend(own.blanks());
+        started.push(own);
+    }
+    Ok(started)
+}
+
+/// The one that has ended by itself.
+pub(super) fn lost(services: &[Backing]) -> Option<StageFailure> {
+    let lost = |own: &Backing| own.lost().map(|why| of_service(own.name(), why));
+    services.iter().find_map(lost)
+}
+
+/// Ends services in the opposite order.
+pub(super) fn stop_all(services: Vec<Backing>, done: &mut Done) -> Fallible<()> {
+    let mut stopped = Ok(());
+    for own in services.into_iter().rev() {
+        let name = own.name().to_owned();
+        stopped = stopped.and(own.stop(done).map_err(|why| of_service(&name, why)));
+    }
+    stopped
+}
+
+/// Has services live on this machine until the process is interrupted, which is the order to end them. When all are ready,
+/// `ready` gets where they are.
+///
+/// # Errors
+/// The stage that failed; one ended by itself.
+pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank]), done: &mut Done) -> Fallible<()> {
+    let site = Site::default();
+    let mut blanks = site.blanks();
+    blanks.extend_from_slice(&keeping.kept);
+    let known = blanks.len();
+    let services = start_all(&keeping.services, &site, keeping.ports, &mut blanks)?;
+    ready(&blanks[known..]);
+    let ended = watch(|| lost(&services));
+    let stopped = stop_all(services, done);
+    ended.and(stopped)
+}
+
+/// Waits until the process is interrupted, or something is lost.
+///
+/// # Errors
+/// What is lost.
+pub fn watch(lost: impl Fn() -> Option<StageFailure>) -> Fallible<()> {
+    while !process::interrupted() {
+        if let Some(why) = lost() {
+            return Err(why);
+        }
+        thread::sleep(PULSE);
+    }
+    Ok(())
 }
 
 fn port_blank(port: u16) -> Blank {

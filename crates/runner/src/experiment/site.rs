@@ -3,6 +3,7 @@
 use crate::load::{self, as_run, generate};
 use anyhow::Result;
 use speedwell_load::load::{Address, Part};
+use speedwell_model::assignment::Blank;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -64,6 +65,15 @@ impl Site<'_> {
     /// What others call this machine.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+
+    /// What is known of a run whose target is here: the names of this machine.
+    pub(super) fn blanks(&self) -> Vec<Blank> {
+        let host = self.host().to_string();
+        vec![
+            ("host".to_owned(), host.clone()),
+            ("target.host".to_owned(), host),
+        ]
     }
 
     /// The addresses that a server on a port may have here.

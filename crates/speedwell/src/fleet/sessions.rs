@@ -1,12 +1,12 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean`: what becomes of sessions whose workers were left to themselves.
 
-use crate::large::{self, Wanted};
+use crate::large;
 use crate::options::{ComparisonArgs, OutputArgs, StoreArgs, Task, fleet_file};
 use crate::progress::Progress;
-use crate::{Status, run, status};
+use crate::{Status, status};
 use anyhow::Result;
 use clap::Args;
-use speedwell_analysis::{Findings, Settings};
+use speedwell_analysis::Settings;
 use speedwell_measure::fleet::{Attendance, ParcelStatus, attend, clean_up};
 use speedwell_measure::reference;
 use speedwell_model::Session;
@@ -117,18 +117,7 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
     } else {
         Status::DONE
     };
-    let mut judged = Status::DONE;
-    let mut mark = |findings: &mut Findings, header: &Session| {
-        task.store.mark(findings, [header]);
-        judged = status::judge(findings, task.fail_on);
-    };
-    let (of, output) = ((&store, number), task.output.settings());
-    let large = large::document(of, &Wanted::ALL, &task.settings, &output, &mut mark)?;
-    let Some(document) = large else {
-        return Ok(ended.or(run::conclude(&store.session(number)?, &task)?));
-    };
-    task.output.print(&document)?;
-    Ok(ended.or(judged))
+    Ok(ended.or(large::conclude((&store, number), &task)?))
 }
 
 /// Ends a session early.

@@ -74,8 +74,17 @@ load = { requests = 40, concurrency = 4, warmup = { requests = 10 } }
 verify = { body = "stored" }
 "#;
 
+/// What makes it a file whose parts are on one machine.
+pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
+    (
+        "[place]\ntarget = \"server\"\nload = { on = \"load\", machines = 2 }\n",
+        "",
+    ),
+    ("on = \"store\"\n", ""),
+];
+
 /// Four names of this machine, and a file with these changes of [`PLACED`].
-fn placed(changes: &[(&str, &str)]) -> Project {
+pub fn placed(changes: &[(&str, &str)]) -> Project {
     let project = Project::new().with("pids/of", "").with("web/part.py", PART);
     let mut file = PLACED.to_owned();
     for (from, to) in changes {
@@ -103,18 +112,18 @@ fn placed(changes: &[(&str, &str)]) -> Project {
         .with("fleet.toml", &fleet)
 }
 
-fn measured(project: &Project, more: &[&str]) -> Answer {
+pub fn measured(project: &Project, more: &[&str]) -> Answer {
     let usual: &[&str] = if more.is_empty() { &["--runs=1"] } else { more };
     project.run(&[&["run", "web/placed.toml"], usual].concat())
 }
 
 /// The numbers of the processes that a part had.
-fn pids(project: &Project, kind: &str) -> Vec<u32> {
+pub fn pids(project: &Project, kind: &str) -> Vec<u32> {
     let text = std::fs::read_to_string(project.path("pids").join(kind)).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn lives(pid: u32) -> bool {
+pub fn lives(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
@@ -192,8 +201,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     if is_missing("python3") {
         return;
     }
-    let place = "[place]\ntarget = \"server\"\nload = { on = \"load\", machines = 2 }\n";
-    let project = placed(&[(place, ""), ("on = \"store\"\n", "")]);
+    let project = placed(&ON_ONE_MACHINE);
     measured(&project, &[]).expect_status(0);
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [1, 1]);
@@ -202,7 +210,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
 }
 
 /// The same for three hosts at the end of ssh, one of which sends the load.
-fn by_ssh(sshd: &Sshd, changes: &[(&str, &str)]) -> Project {
+pub fn by_ssh(sshd: &Sshd, changes: &[(&str, &str)]) -> Project {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
     let project = placed(&[&[one], changes].concat());
     let machine = |(name, label): (&str, &str)| {
@@ -235,7 +243,7 @@ fn parts_at_the_end_of_ssh_do_the_same() {
 
 /// What is said of a run with these changes, which fails.
 #[track_caller]
-fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
+pub fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
     let project = placed(changes);
     let answer = measured(&project, &[]);
     let all = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
@@ -348,6 +356,75 @@ fn machines_are_had_all_or_none() {
         .expect_stderr(&["[place] has no meaning for machines of Slurm"]);
 }
 
+/// Kills the coordinator between two blocks of a session, has the rest measured, and looks whether the plan is whole and
+/// nothing is left.
+fn expect_the_rest_after_a_kill(project: &Project) {
+    let runs = || {
+        let lines = project.run(&["report", "--export", "jsonl"]).stdout;
+        lines
+            .lines()
+            .filter(|line| line.starts_with("{\"run\""))
+            .count()
+    };
+    let mut command = project.command(&["run", "web/placed.toml", "--runs=6"]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    // A block of one variant has two runs.
+    while runs() < 2 {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none() && begin.elapsed() < PATIENCE, "{ended:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    kill(child.id());
+    child.wait().unwrap();
+    let kept = runs();
+    assert!((2..6).contains(&kept), "{kept}");
+    project
+        .run(&["run", "--resume", "@latest"])
+        .expect_status(0);
+    let (header, measured) = exported(project);
+    assert_eq!(header["state"], "complete");
+    let slots: Vec<u64> = (measured.iter())
+        .map(|run| run["slot"].as_u64().unwrap())
+        .collect();
+    assert_eq!(slots, (0..6).collect::<Vec<u64>>());
+    let machines: Vec<&Json> = measured.iter().map(|run| &run["machine"]).collect();
+    assert!(
+        machines.windows(2).all(|two| two[0] == two[1]),
+        "{machines:?}"
+    );
+    let begin = Instant::now();
+    while [pids(project, "db"), pids(project, "web")]
+        .concat()
+        .into_iter()
+        .any(lives)
+    {
+        assert!(begin.elapsed() < PATIENCE, "something is left");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
+    if is_missing("python3") {
+        return;
+    }
+    expect_the_rest_after_a_kill(&placed(&[]));
+    let scoped = [(
+        "ready = { command",
+        "scope = \"session\"\nready = { command",
+    )];
+    expect_the_rest_after_a_kill(&placed(&scoped));
+    match Sshd::start() {
+        Ok(sshd) => expect_the_rest_after_a_kill(&by_ssh(&sshd, &[])),
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+}
+
 /// Kills the coordinator while a load is under way that would take minutes.
 fn expect_an_end_with_the_coordinator(project: &Project) {
     let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
@@ -380,6 +457,12 @@ fn nothing_outlives_a_coordinator_that_is_killed() {
     }
     let long = [("requests = 40,", "duration = \"500s\",")];
     expect_an_end_with_the_coordinator(&placed(&long));
+    let scope = (
+        "ready = { command",
+        "scope = \"session\"\nready = { command",
+    );
+    expect_an_end_with_the_coordinator(&placed(&[long[0], scope]));
+    expect_an_end_with_the_coordinator(&placed(&[&[long[0], scope], &ON_ONE_MACHINE[..]].concat()));
     match Sshd::start() {
         Ok(sshd) => expect_an_end_with_the_coordinator(&by_ssh(&sshd, &long)),
         Err(reason) => eprintln!("skipped: {reason}"),

@@ -56,6 +56,7 @@ mod experiment_life;
 mod experiment_place;
 mod experiment_profiles;
 mod experiment_roles;
+mod experiment_services;
 mod experiments;
 #[path = "../../../forge/tests/fake/mod.rs"]
 mod fake_forge;
@@ -81,6 +82,7 @@ mod invariants;
 mod iterations;
 mod json_lines;
 mod killed;
+mod large_sessions;
 mod load;
 mod load_benchmarks;
 mod load_exchange;

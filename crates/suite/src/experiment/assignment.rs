@@ -70,10 +70,8 @@ impl Experiment {
         let target = target::resolve((&keys, &target_part), (&patch, &patch_part), &context)?;
         let is_server = group.kind == Kind::Server;
         let work = if is_server {
-            let mut service = target::service(&keys, &part, &self.root)?;
-            if let Some(place) = &self.place {
-                place.settle(&mut service, &part, (&self.root, &target.directory))?;
-            }
+            let service = target::service(&keys, &part, &self.root)?;
+            let service = self.settled(service, (&part, &target_part), &target.directory)?;
             Work::Server(Box::new(service))
         } else {
             refuse_server_keys(&target_part, group)?;
@@ -89,6 +87,7 @@ impl Experiment {
             processors: self.shares,
             profile: None,
             services: self.backing_services(&known)?,
+            kept: Vec::new(),
             ports: self.place.as_ref().and_then(|place| place.ports),
             placement: (self.placement.as_ref()).map(|own| Box::new(own.for_a_run())),
         })
@@ -232,6 +231,7 @@ impl Experiment {
             processors: self.shares,
             profile: None,
             services: Vec::new(),
+            kept: Vec::new(),
             ports: None,
             placement: None,
         })

@@ -391,12 +391,14 @@ fn check_settings(experiment: &Experiment, settings: &Settings) -> Result<()> {
 /// Resolves every case under every variant, so that nothing is found out later, and decides the
 /// metrics of the groups.
 fn check_runs(experiment: &mut Experiment, top: &Part) -> Result<()> {
+    let mut shared = place::SharedServices::new(&experiment.services);
     for (at, part) in group_parts(top).iter().enumerate() {
         let group = &experiment.groups[at];
         let mut own = None;
         for variant in &experiment.variants {
-            for case in &group.cases {
+            for (place, case) in group.cases.iter().enumerate() {
                 let assignment = experiment.assignment(group, case, &variant.name, 0)?;
+                shared.add((at, place), assignment.services)?;
                 let metrics = assignment.figures.into_iter().map(|figure| figure.metric);
                 own.get_or_insert_with(|| metrics.collect::<Vec<_>>());
             }

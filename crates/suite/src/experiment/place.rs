@@ -8,16 +8,17 @@ use super::target::{self, Kind, StopKeys};
 use super::{Experiment, Group};
 use crate::labels::Labels;
 use crate::part::{self, Part, nearest_of};
-use crate::placeholders::Placeholders;
+use crate::placeholders::{self, Placeholders};
 use crate::tree::Node;
 use crate::value::{Count, Time, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::{BackingService, Service, Target, Warmup};
+use speedwell_model::assignment::{BackingService, Scope, Service, Target, Warmup};
 use speedwell_model::load_spec::Client;
 use speedwell_model::milliseconds;
+use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
 
@@ -96,8 +97,7 @@ checked! {
     }
 }
 
-/// A program that targets need, such as a database: each run gets a fresh one, which is started before the target and ended
-/// after it.
+/// A program that targets need, such as a database: it is started before the target, for each run anew or once for several.
 #[expect(
     dead_code,
     reason = "some keys are read before placeholders are filled"
@@ -123,17 +123,42 @@ pub struct ServiceKeys {
     /// How it is ended: { signal = "SIGINT", grace = "2s" }.
     #[serde(default)]
     stop: StopKeys,
-    /// How long it lives: "run", the only one there is.
-    scope: Option<Scope>,
+    /// How long it lives: "run", each run has a fresh one; "block", the runs of a case in a block share one; "session", all runs
+    /// do. Usually "run".
+    scope: Option<ScopeKey>,
 }
 
 /// How long a service lives.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-enum Scope {
+enum ScopeKey {
     /// Each run has a fresh one.
     Run,
+    /// The runs of a case in a block share one.
+    Block,
+    /// All runs of a session share one.
+    Session,
+}
+
+impl ScopeKey {
+    fn resolve(self) -> Scope {
+        match self {
+            ScopeKey::Run => Scope::Run,
+            ScopeKey::Block => Scope::Block,
+            ScopeKey::Session => Scope::Session,
+        }
+    }
+
+    fn of_name(name: &str) -> Option<ScopeKey> {
+        [
+            ("run", ScopeKey::Run),
+            ("block", ScopeKey::Block),
+            ("session", ScopeKey::Session),
+        ]
+        .into_iter()
+        .find_map(|(known, scope)| (known == name).then_some(scope))
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -166,6 +191,7 @@ struct AskedKeys {
 pub struct Declared {
     name: String,
     on: Option<Labels>,
+    scope: Scope,
     place: part::Place,
     node: Node,
 }
@@ -198,22 +224,107 @@ pub fn services(top: &Part, is_placed: bool) -> Result<Vec<Declared>> {
             let message = format!("'on' has a meaning only with [place]\nhint: {hint}");
             return Err(part.error("on", message));
         }
-        if let Some(scope) = text("scope").filter(|scope| *scope != "run") {
-            let message = format!("cannot be '{scope}': every run gets a fresh one");
-            return Err(part.wrong(
-                "scope",
-                format!("{message}\nhint: scope = \"run\", or leave it out"),
-            ));
-        }
+        let scope = scope_of(&part, &found)?;
         found.push(Declared {
             name: name.to_owned(),
             on,
+            scope,
             place: part.place.clone(),
             node: part.node.clone(),
         });
     }
     check_blanks(top, &found)?;
     Ok(found)
+}
+
+/// How long a service lives that comes behind others: no longer than they do, since services start in the order of the file.
+fn scope_of(part: &Part, others: &[Declared]) -> Result<Scope> {
+    let Some(word) = part.get("scope").and_then(Node::text) else {
+        return Ok(Scope::Run);
+    };
+    let Some(scope) = ScopeKey::of_name(word).map(ScopeKey::resolve) else {
+        let hint = "\"run\", \"block\" or \"session\"";
+        return Err(part.wrong("scope", format!("cannot be '{word}'\nhint: {hint}")));
+    };
+    let is_random = |text: &str| placeholders::names(text).iter().any(|name| name == "seed");
+    let mut has_seed = false;
+    part.node
+        .visit_texts(&mut |text| has_seed |= is_random(text));
+    if scope == Scope::Session && has_seed {
+        let message = "all runs share this service, and {seed} is another one in each block\n\
+                       hint: scope = \"block\"";
+        return Err(part.error("scope", message));
+    }
+    match others.last().filter(|before| before.scope < scope) {
+        None => Ok(scope),
+        Some(before) => {
+            let message = format!(
+                "services start in the order of the file, and '{}' above it does not live as long\n\
+                 hint: those that live longest come first",
+                before.name
+            );
+            Err(part.error("scope", message))
+        }
+    }
+}
+
+/// Finds services that would have to differ between runs that share them.
+pub(super) struct SharedServices {
+    declared: Vec<Declared>,
+    /// Those of the first run of all.
+    first: Option<Vec<BackingService>>,
+    /// Those of the first run of each case, by its group and its place there.
+    of_cases: HashMap<(usize, usize), Vec<BackingService>>,
+}
+
+impl SharedServices {
+    pub fn new(declared: &[Declared]) -> SharedServices {
+        SharedServices {
+            declared: declared.to_vec(),
+            first: None,
+            of_cases: HashMap::new(),
+        }
+    }
+
+    /// Adds the services of a case under a variant, and refuses those that differ.
+    pub fn add(&mut self, case: (usize, usize), own: Vec<BackingService>) -> Result<()> {
+        if self.declared.iter().all(|one| one.scope == Scope::Run) {
+            return Ok(());
+        }
+        let first = self.first.get_or_insert_with(|| own.clone());
+        let of_case = self.of_cases.entry(case).or_insert_with(|| own.clone());
+        let is_session = |one: &BackingService| one.scope == Scope::Session;
+        let is_shared = |one: &BackingService| one.scope != Scope::Run;
+        let differing = differing(first, &own, &is_session)
+            .map(|name| (name, "all runs"))
+            .or_else(|| {
+                let name = differing(of_case, &own, &is_shared)?;
+                Some((name, "the runs of all variants"))
+            });
+        let Some((name, who)) = differing else {
+            return Ok(());
+        };
+        let declared = self.declared.iter().find(|one| one.name == name);
+        let line = declared.and_then(|one| one.node.line);
+        let message = format!(
+            "{who} share the service '{name}', but it is not the same for all of them\n\
+             hint: leave out what differs, or 'scope'"
+        );
+        Err(part::at(line, message))
+    }
+}
+
+/// The first of these services that is another one there.
+fn differing(
+    one: &[BackingService],
+    other: &[BackingService],
+    is_meant: &dyn Fn(&BackingService) -> bool,
+) -> Option<String> {
+    let both = one.iter().zip(other);
+    let mut meant = both.filter(|(own, _)| is_meant(own));
+    meant
+        .find(|(own, other)| own != other)
+        .map(|(own, _)| own.name.clone())
 }
 
 /// Refuses blanks of services that there are not.
@@ -345,6 +456,28 @@ impl Experiment {
         self.profile.is_some() || top.has("profile")
     }
 
+    /// A server as it is beside its services, on the machines that it has. `folder` is that of the target.
+    pub(super) fn settled(
+        &self,
+        mut service: Service,
+        (group, target): (&Part, &Part),
+        folder: &Path,
+    ) -> Result<Service> {
+        let lives_longer = self.services.iter().find(|own| own.scope != Scope::Run);
+        if let Some(own) = lives_longer.filter(|_| service.private_network) {
+            let message = format!(
+                "network = \"private\" is a network of one run, and the service '{}' outlives it\n\
+                 hint: leave out 'network', or the service's 'scope'",
+                own.name
+            );
+            return Err(target.error("network", message));
+        }
+        if let Some(place) = &self.place {
+            place.settle(&mut service, group, (&self.root, folder))?;
+        }
+        Ok(service)
+    }
+
     /// What the target needs beside it, with what can be known before a run.
     pub(super) fn backing_services(&self, known: &Placeholders) -> Result<Vec<BackingService>> {
         let resolve = |own: &Declared| {
@@ -381,6 +514,7 @@ impl Experiment {
                 ready,
                 within_ms: milliseconds(within),
                 stop: keys.stop.resolve(),
+                scope: own.scope,
             })
         };
         self.services.iter().map(resolve).collect()

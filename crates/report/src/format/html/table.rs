@@ -1,11 +1,11 @@
 //! Tables as markup: names that lead to their case, drawings in their column, and what the script needs to
 //! sort and to choose rows.
 
+use crate::datum::Datum;
 use crate::document::{most_severe, severity};
 use crate::figure::count;
 use crate::format::html::writer::{Writer, class_of, escaped};
 use crate::table::{Cell, Kind, Row, Table, mark};
-use serde_json::Value;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -71,8 +71,8 @@ impl<'t> TableView<'t> {
 
 /// The drawings of a column, all on one axis.
 fn strips(table: &Table, at: usize, id: &str, is_served: bool) -> Option<ForestStrips> {
-    let row = |cells: &Vec<Cell>| match &cells[at].drawn {
-        Some(drawn) => (**drawn).clone(),
+    let row = |cells: &Vec<Cell>| match cells[at].drawn() {
+        Some(drawn) => drawn.clone(),
         None => ForestRow {
             label: String::new(),
             estimate: f64::NAN,
@@ -173,10 +173,10 @@ fn tally(view: &TableView<'_>, writer: &mut Writer) {
     let mut values: Vec<(&str, &Cell, usize)> = Vec::new();
     for cells in view.table.cells() {
         let cell = &cells[facet];
-        let Some(Value::String(value)) = &cell.value else {
+        let Some(value) = cell.value.as_ref().and_then(Datum::as_str) else {
             continue;
         };
-        match values.iter_mut().find(|(known, ..)| known == value) {
+        match values.iter_mut().find(|(known, ..)| *known == value) {
             Some((.., number)) => *number += 1,
             None => values.push((value, cell, 1)),
         }
@@ -362,7 +362,7 @@ impl Line<'_> {
             _ => {}
         }
         let text = unbroken_options(&escaped(&cell.text));
-        let link = cell.link.as_ref().filter(|_| writer.served.is_some());
+        let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
             Some(href) if !text.is_empty() => {
                 format!("<a href=\"{}\">{text}</a>", escaped(href))
@@ -385,7 +385,7 @@ impl Line<'_> {
             "" => String::new(),
             group => format!("<span class=\"of\">{} </span>", escaped(group)),
         };
-        let case = cell.value.as_ref().and_then(Value::as_str);
+        let case = cell.value.as_ref().and_then(Datum::as_str);
         match case.and_then(|case| writer.link(case)) {
             Some(href) if link.is_none() => {
                 format!("<a href=\"{}\">{group}{text}</a>", escaped(href))
@@ -412,12 +412,12 @@ fn unbroken_options(text: &str) -> String {
 /// What a row is sorted by where that is not the text of its cell. Pages of a server have all digits at another address.
 fn sort_value(cell: &Cell, is_served: bool) -> String {
     match &cell.value {
-        Some(Value::Number(number)) if is_served && number.is_f64() => {
+        Some(Datum::Number(number)) if is_served && number.is_f64() => {
             let value = number.as_f64().unwrap_or_default();
             format!(" data-v=\"{}\"", rounded(value))
         }
-        Some(Value::Number(number)) => format!(" data-v=\"{number}\""),
-        Some(Value::String(text)) if *text != cell.text => {
+        Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
+        Some(Datum::Text(text)) if **text != *cell.text => {
             format!(" data-v=\"{}\"", escaped(text))
         }
         _ => String::new(),

@@ -126,10 +126,7 @@ impl<'a> Page<'a> {
     }
 
     fn text<'c>(&self, cell: &'c Cell) -> &'c str {
-        cell.short
-            .as_deref()
-            .filter(|_| self.short)
-            .unwrap_or(&cell.text)
+        cell.short().filter(|_| self.short).unwrap_or(&cell.text)
     }
 
     fn width(&self) -> usize {

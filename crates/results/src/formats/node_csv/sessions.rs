@@ -5,7 +5,7 @@
 
 use crate::formats::imported::{VARIANT, empty_session};
 use crate::formats::node_csv::reader::{Reader, Row};
-use crate::formats::node_csv::{Layout, javascript};
+use crate::formats::node_csv::{Layout, javascript, rows};
 use anyhow::{Context, Result, bail};
 use speedwell_model::{Case, Cause, Failure, Metric, Run, Sample, Session, Step, Value, Variant};
 use std::borrow::Cow;
@@ -216,18 +216,36 @@ fn without_rate(case: &Case, variant: &str, slot: u32, rate: f64) -> Failure {
 /// # Errors
 /// The rows have different parameters, or `out` cannot be written.
 pub fn write(session: &Session, layout: &Layout, out: &mut dyn std::io::Write) -> Result<()> {
-    use super::rows;
-    match layout {
-        Layout::Run => out.write_all(rows::RUN_HEADER.as_bytes())?,
-        Layout::Compare => out.write_all(rows::COMPARE_HEADER.as_bytes())?,
-        Layout::Scatter { .. } => {
-            let first = session.runs.first().map_or(&[][..], |run| &run.case.values);
-            out.write_all(rows::scatter_header(first).as_bytes())?;
+    let mut rows = Rows::new(layout, out);
+    session.runs.iter().try_for_each(|run| rows.add(run))?;
+    rows.end()
+}
+
+/// Rows that are written run by run.
+pub struct Rows<'a> {
+    layout: &'a Layout,
+    out: &'a mut dyn std::io::Write,
+    has_header: bool,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of a file with this layout.
+    pub fn new(layout: &'a Layout, out: &'a mut dyn std::io::Write) -> Rows<'a> {
+        Rows {
+            layout,
+            out,
+            has_header: false,
         }
     }
-    for run in &session.runs {
+
+    /// Writes the row of each of its throughputs.
+    ///
+    /// # Errors
+    /// As for [`write`].
+    pub fn add(&mut self, run: &Run) -> Result<()> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
-        if let Layout::Scatter { parameters } = layout
+        self.begin(values)?;
+        if let Layout::Scatter { parameters } = self.layout
             && !values.iter().map(|(name, _)| name).eq(parameters)
         {
             bail!(
@@ -235,22 +253,39 @@ pub fn write(session: &Session, layout: &Layout, out: &mut dyn std::io::Write) -
                 run.case.id()
             );
         }
-        for sample in run
-            .samples
-            .iter()
-            .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-        {
+        let of_rate = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
+        for sample in run.samples.iter().filter(of_rate) {
             let measured = rows::Measured {
                 rate: sample.value,
                 elapsed_ns: sample.elapsed_ns,
             };
-            let row = match layout {
+            let row = match self.layout {
                 Layout::Run => rows::run_row(name, values, measured),
                 Layout::Compare => rows::compare_row(&run.variant, name, values, measured),
                 Layout::Scatter { .. } => rows::scatter_row(name, values, measured),
             };
-            out.write_all(row.as_bytes())?;
+            self.out.write_all(row.as_bytes())?;
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Writes the header of a file that has no rows.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn end(mut self) -> Result<()> {
+        self.begin(&[])
+    }
+
+    fn begin(&mut self, first: &[(String, Value)]) -> Result<()> {
+        if std::mem::replace(&mut self.has_header, true) {
+            return Ok(());
+        }
+        match self.layout {
+            Layout::Run => self.out.write_all(rows::RUN_HEADER.as_bytes())?,
+            Layout::Compare => self.out.write_all(rows::COMPARE_HEADER.as_bytes())?,
+            Layout::Scatter { .. } => self.out.write_all(rows::scatter_header(first).as_bytes())?,
+        }
+        Ok(())
+    }
 }

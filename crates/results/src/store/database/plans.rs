@@ -124,6 +124,30 @@ fn no_statement_on_a_file_scans_a_large_table() {
     assert!(scans.is_empty(), "{}", scans.join("\n"));
 }
 
+/// A session may have ten million runs, of which a case has a thousand.
+#[test]
+fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
+    let file = Sqlite::in_memory().unwrap();
+    let is_of_case = |statement: &&Statement| {
+        let text = statement.shared();
+        text.contains("benchmark_case = $2 AND") && text.contains("ORDER BY")
+    };
+    let statements: Vec<&Statement> = statements().into_iter().filter(is_of_case).collect();
+    assert_eq!(statements.len(), 2);
+    for statement in statements {
+        let plan = file.plan(statement).unwrap();
+        assert!(
+            plan[0].contains("INDEX run_by_case (session=? AND benchmark_case=?)"),
+            "{plan:?}"
+        );
+        let mut others = plan[1..].iter().filter(|line| line.starts_with("S"));
+        assert!(
+            others.all(|line| line.contains("(session=? AND place=?)")),
+            "{plan:?}"
+        );
+    }
+}
+
 /// Of an empty table PostgreSQL prefers to read all, so that is switched off: what then still reads all has no index that it
 /// could use.
 #[cfg(feature = "postgres")]

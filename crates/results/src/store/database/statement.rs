@@ -3,13 +3,14 @@
 //! It is written in what SQLite and PostgreSQL have in common: placeholders `$1 $2 ...` numbered in the order of their
 //! first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` in place of `min(a, b)`, `<> 0` in place of truth,
 //! `CAST(... AS BIGINT)` where a type does not follow from a column. JSON is text that is read by us, and a time is a
-//! number of milliseconds. Four words stand for what has no common form:
+//! number of milliseconds. Five words stand for what has no common form:
 //!
 //! | word | SQLite | PostgreSQL |
 //! |---|---|---|
 //! | `COLLATE {{binary}}` | `BINARY` | `"C"`: else texts were sorted as the server's language has it |
 //! | `{{numbers:2}}` | the numbers of `$2`, a text such as `[3, 5]`, as rows | the same |
 //! | `{{texts:a ORDER BY b}}` | the texts of a group as a JSON array | the same |
+//! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: left to itself, it searches all runs of the session | nothing: it counts rows |
 //! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, performed once a row | the same for many rows at once, in one round trip |
 
 use std::sync::OnceLock;
@@ -60,7 +61,8 @@ impl Statement {
         self.sqlite.get_or_init(|| {
             let text = self.shared.replace("{{binary}}", "BINARY");
             let text = with_word(&text, "numbers", "(SELECT value FROM json_each($@))");
-            with_rows(&with_word(&text, "texts", "json_group_array(@)"), 1)
+            let text = with_word(&text, "texts", "json_group_array(@)");
+            with_rows(&with_word(&text, "by", "INDEXED BY @"), 1)
         })
     }
 
@@ -78,6 +80,7 @@ impl Statement {
                        FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
         let texts = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
         let text = with_word(&with_word(&text, "numbers", numbers), "texts", texts);
+        let text = with_word(&text, "by", "");
         with_rows(&text, rows)
     }
 }

@@ -1,7 +1,7 @@
 //! `[place]` and `[[service]]`: which part wants which machines, what stays a blank until a run begins, and what is refused.
 
 use super::{assigned, message_of, read, served};
-use speedwell_model::assignment::{BackingService, Stop};
+use speedwell_model::assignment::{BackingService, Scope, Stop};
 
 const TOP: &str = r#"
 schema = 2
@@ -155,16 +155,75 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
     for (key, with, said) in [
         ("server & !old", "server & ", "the key 'target' of [place]"),
         ("20000-20999", "20999-20000", "is no range of ports"),
-        (
-            "scope = \"run\"",
-            "scope = \"session\"",
-            "every run gets a fresh one",
-        ),
+        ("scope = \"run\"", "scope = \"case\"", "cannot be 'case'"),
         ("name = \"db\"", "name = \"load\"", "cannot be named 'load'"),
         ("machines = 2", "machines = 0", "machines"),
         ("target = \"server & !old\"", "", "target"),
     ] {
         let message = message_of(&file(&[PLACE, SERVICE, GROUP]).replace(key, with));
         assert!(message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn a_service_lives_for_a_run_a_block_or_the_session() {
+    for (word, scope) in [
+        ("run", Scope::Run),
+        ("block", Scope::Block),
+        ("session", Scope::Session),
+    ] {
+        let service = SERVICE.replace("\"run\"", &format!("\"{word}\""));
+        let found = read(&file(&[PLACE, &service, GROUP])).unwrap();
+        let own = assigned(&found, "web", 0, &found.variants[0].name);
+        assert_eq!(own.services[0].scope, scope);
+    }
+    let usual = SERVICE.replace("scope = \"run\"\n", "");
+    let found = read(&file(&[PLACE, &usual, GROUP])).unwrap();
+    let own = assigned(&found, "web", 0, &found.variants[0].name);
+    assert_eq!(own.services[0].scope, Scope::Run);
+}
+
+#[test]
+fn a_service_that_runs_share_is_the_same_for_all_of_them() {
+    let scoped = |scope: &str| SERVICE.replace("\"run\"", &format!("\"{scope}\""));
+    let with = |scope: &str, word: &str| scoped(scope).replace("--rows={rows}", word);
+    let cases = format!("{GROUP}parameters = {{ size = [1, 2] }}\n");
+    let variants = "[[variant]]\nname = \"old\"\nfill = 1\n[[variant]]\nname = \"new\"\nfill = 2\n";
+    let second = SERVICE
+        .replace("\"db\"", "\"cache\"")
+        .replace("\"run\"", "\"session\"");
+    let private = GROUP.replace("cwd = \"app\"", "network = \"private\"");
+    let alone = scoped("block").replace("on = \"db\"\n", "");
+    let (size, fill) = ("{size}", "{fill}");
+    for (parts, said) in [
+        (
+            vec![&with("session", size), &cases],
+            "all runs share the service 'db'",
+        ),
+        (
+            vec![&with("block", fill), &variants.to_owned(), &cases],
+            "the runs of all variants share the service 'db'",
+        ),
+        (
+            vec![&with("session", "{seed}"), &cases],
+            "{seed} is another one in each block",
+        ),
+        (
+            vec![&scoped("block"), &second, &cases],
+            "'db' above it does not live as long",
+        ),
+        (vec![&alone, &private], "the service 'db' outlives it"),
+    ] {
+        let place = if parts.contains(&&alone) { "" } else { PLACE };
+        let parts: Vec<&str> = parts.into_iter().map(String::as_str).collect();
+        let message = message_of(&file(&[&[place], &parts[..]].concat()));
+        assert!(message.contains(said), "{message}");
+    }
+    for (own, variants) in [
+        (with("block", size), ""),
+        (with("block", "{seed}"), ""),
+        (with("run", fill), variants),
+    ] {
+        read(&file(&[PLACE, &own, variants, &cases])).unwrap();
     }
 }

@@ -1,0 +1,105 @@
+//! Services that several runs share: how often they are started, what is said when they fail, and that none is left.
+
+use super::experiment_life::is_missing;
+use super::experiment_place::{
+    ON_ONE_MACHINE, by_ssh, expect_failure, lives, measured, pids, placed,
+};
+use super::project::Project;
+use speedwell_fixtures::lab::Sshd;
+
+/// Two variants of two cases: four runs of each are two blocks of a case.
+const TWICE: (&str, &str) = (
+    "[[group]]\nname = \"web\"\n",
+    "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n[[group]]\nname = \"web\"\nparameters = { turn = [1, 2] }\n",
+);
+
+fn scope(name: &'static str) -> (&'static str, &'static str) {
+    let with = match name {
+        "block" => "scope = \"block\"\nready = { command",
+        _ => "scope = \"session\"\nready = { command",
+    };
+    ("ready = { command", with)
+}
+
+/// Measures, and counts how often the service and the target were started.
+#[track_caller]
+fn expect_starts(project: &Project, runs: &str, [db, web]: [usize; 2]) {
+    measured(project, &[runs]).expect_status(0);
+    let own = [pids(project, "db"), pids(project, "web")];
+    assert_eq!(own.each_ref().map(Vec::len), [db, web]);
+    assert!(!own.concat().into_iter().any(lives), "something is left");
+}
+
+#[test]
+fn a_service_of_a_block_is_started_for_each_block_of_a_case_and_one_of_the_session_once() {
+    if is_missing("python3") {
+        return;
+    }
+    let here = |name| placed(&[&ON_ONE_MACHINE[..], &[TWICE, scope(name)]].concat());
+    expect_starts(&here("block"), "--runs=4", [4, 16]);
+    expect_starts(&here("session"), "--runs=4", [1, 16]);
+}
+
+#[test]
+fn services_on_machines_of_their_own_are_shared_as_well() {
+    if is_missing("python3") {
+        return;
+    }
+    expect_starts(&placed(&[TWICE, scope("block")]), "--runs=2", [2, 8]);
+    expect_starts(&placed(&[TWICE, scope("session")]), "--runs=2", [1, 8]);
+    let sshd = match Sshd::start() {
+        Ok(sshd) => sshd,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    expect_starts(&by_ssh(&sshd, &[TWICE, scope("block")]), "--runs=2", [2, 8]);
+    expect_starts(&by_ssh(&sshd, &[scope("session")]), "--runs=2", [1, 2]);
+}
+
+#[test]
+fn a_shared_service_that_fails_is_named_with_its_machine() {
+    if is_missing("python3") {
+        return;
+    }
+    let db = "service 'db' on 'lab-2': ";
+    let words = "\"python3\", \"{root}/part.py\", \"db\"";
+    expect_failure(
+        &[(words, "\"nothing-of-that-name\""), scope("session")],
+        &["start", db, "nothing-of-that-name"],
+    );
+    expect_failure(
+        &[
+            scope("block"),
+            ("urlopen('http", "exit('http"),
+            ("within = \"60s\"", "within = \"1s\""),
+        ],
+        &["ready", db, "not within 1 s"],
+    );
+    let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
+    expect_failure(
+        &[dies, scope("block")],
+        &["alive", db, "it ended by itself"],
+    );
+    let deaf = (
+        "\"PIDS\"]\nready",
+        "\"PIDS\", \"deaf\"]\nstop = { grace = \"200ms\" }\nready",
+    );
+    expect_failure(&[deaf, scope("session")], &["stop", db, "was killed"]);
+}
+
+#[test]
+fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
+    if is_missing("python3") {
+        return;
+    }
+    // It answers a readiness check and one run: one of four requests, and those of the target's own checks.
+    let dies = (
+        "\"{port}\", \"PIDS\"]\nready",
+        "\"{port}\", \"PIDS\", \"dies=70\"]\nready",
+    );
+    let project = placed(&[&ON_ONE_MACHINE[..], &[dies, scope("session")]].concat());
+    let answer = measured(&project, &["--runs=4"]);
+    answer.expect_stdout(&["service 'db': it ended by itself"]);
+    let own = [pids(&project, "db"), pids(&project, "web")];
+    assert!(own[0].len() > 1, "{own:?}");
+    assert!(!own.concat().into_iter().any(lives), "something is left");
+}

@@ -1,0 +1,92 @@
+//! A stored session of more runs than are read together: what is done with it in parts, what is refused, and what to do instead.
+
+use super::project::Project;
+use serde_json::Value;
+use speedwell_fixtures::Story;
+use speedwell_model::Session;
+use speedwell_results::store::{LARGE_SESSION, Store};
+
+/// A session of one run more than is read together: three cases of two variants, one of them small.
+fn session() -> Session {
+    let mut session = Story::fixed(&["old", "new"], 4)
+        .case(
+            "a n=1",
+            |variant, _| if variant == "old" { 100.0 } else { 110.0 },
+        )
+        .case("a n=2", |_, run| 200.0 + f64::from(run))
+        .case("b/rare", |_, run| 300.0 + f64::from(run))
+        .session();
+    let often: Vec<_> = (session.runs.iter())
+        .filter(|run| run.case.benchmark == "a")
+        .cloned()
+        .collect();
+    let more = often
+        .iter()
+        .cycle()
+        .take(LARGE_SESSION + 1 - session.runs.len());
+    session.runs.extend(more.cloned());
+    for (run, slot) in session.runs.iter_mut().zip(0..) {
+        (run.slot, run.block) = (slot, slot / 4);
+        run.started_unix_ms += i64::from(slot);
+    }
+    session
+}
+
+#[test]
+fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_cases() {
+    let project = Project::new().with(".speedwell/of", "");
+    let session = session();
+    let mut store = Store::open(&project.path(".speedwell/results.db")).unwrap();
+    store.insert(&session).unwrap();
+    drop(store);
+    let rare = (session.runs.iter()).filter(|run| run.case.benchmark == "b/rare");
+    let rare = rare.count();
+
+    let exported = project
+        .run(&["report", "--export", "jsonl"])
+        .expect_status(0);
+    let lines: Vec<&str> = exported.stdout.lines().collect();
+    let header: Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(header["runs"], session.runs.len());
+    assert_eq!(lines.len(), 1 + session.runs.len());
+    for at in [0, 77_777, session.runs.len() - 1] {
+        let line: Value = serde_json::from_str(lines[1 + at]).unwrap();
+        assert_eq!(line["run"]["slot"], at, "in order of execution");
+    }
+    let part = project.run(&["report", "--export", "jsonl", "-f", "rare"]);
+    assert_eq!(part.stdout.lines().count(), 1 + rare);
+    let rows = project
+        .run(&["report", "--export", "node-csv"])
+        .expect_status(0);
+    assert_eq!(rows.stdout.lines().count(), 1 + session.runs.len());
+
+    project
+        .run(&["report"])
+        .expect_status(0)
+        .expect_stdout(&["b/rare", "n=2"]);
+    for words in [
+        &["report", "--x-axis", "n"][..],
+        &["compare", "@1"],
+        &["compare", "@1[old]", "@1[new]"],
+    ] {
+        let said = [
+            "200001 runs of session @1",
+            "hint: choose cases by @1::REGEX",
+        ];
+        project.run(words).expect_status(2).expect_stderr(&said);
+    }
+    project
+        .run(&["compare", "@1::rare"])
+        .expect_status(0)
+        .expect_stdout(&["b/rare"]);
+    for words in [&["report", "@1::nothing"][..], &["compare", "@1::nothing"]] {
+        project
+            .run(words)
+            .expect_status(2)
+            .expect_stderr(&["no case matches 'nothing'"]);
+    }
+    project
+        .run(&["report", "-f", "nothing"])
+        .expect_status(2)
+        .expect_stderr(&["leave no case of it"]);
+}
