@@ -348,16 +348,17 @@ mod tests {
     fn made(at: usize) -> Session {
         let mut session = session(&format!("id{at}"));
         session.started_unix_ms = at as i64 * 1000;
-        session.tags = (at % 7 == 0)
+        session.tags = at
+            .is_multiple_of(7)
             .then(|| "seventh".to_owned())
             .into_iter()
             .collect();
         session.state = [State::Imported, State::Complete][at % 2];
-        if at % 4 != 0 {
+        if !at.is_multiple_of(4) {
             session.origin = Some(Origin {
                 revision: format!("{:08x}", at * 2_654_435_761 % 4_294_967_296),
                 branch: Some(["main", "rare"][usize::from(at % 50 == 1)].to_owned()),
-                pull: (at % 5 == 0).then(|| "12".to_owned()),
+                pull: at.is_multiple_of(5).then(|| "12".to_owned()),
                 ..Origin::default()
             });
         }

@@ -301,7 +301,7 @@ fn check(reply: &Reply, path: &str, text: &str) {
 
 /// Every text and every place, but not each text in each place.
 fn no_value_of_a_query_reaches_the_database_as_a_statement(place: &Place) {
-    ask(place, |hole, payload| (hole + payload) % 12 == 0);
+    ask(place, |hole, payload| (hole + payload).is_multiple_of(12));
 }
 
 fn no_text_in_any_place_reaches_the_database_as_a_statement(place: &Place) {
