@@ -10,9 +10,11 @@ use speedwell_analysis::trend::{Trend, TrendPoint, trend, trend_from};
 use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
-use speedwell_results::store::{PlacedRevision, Searched, Store, StoredPoint, StoredSeries};
+use speedwell_results::store::{
+    LineFailures, PlacedRevision, Searched, Store, StoredPoint, StoredSeries,
+};
 use speedwell_suite::project::Project;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -410,6 +412,7 @@ struct Reading<'a> {
     /// Revisions by number, with their places; `None` for those that are gone.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     circumstances: HashMap<i64, Facts>,
+    failures: Option<LineFailures>,
     gone: usize,
     /// How many series have more points than were read.
     cut: usize,
@@ -446,6 +449,7 @@ impl<'a> Reading<'a> {
             target: None,
             revisions: HashMap::new(),
             circumstances: HashMap::new(),
+            failures: None,
             gone: 0,
             cut: 0,
             searched: Searched::default(),
@@ -562,21 +566,28 @@ impl<'a> Reading<'a> {
 
     /// Sessions of the line in which the case failed and that have no point of it.
     fn failures(
-        &self,
+        &mut self,
         store: &Store,
         series: &SeriesTrend,
         members: &[StoredSeries],
     ) -> Result<Vec<Landmark>> {
+        let all = match self.failures.take() {
+            Some(known) => known,
+            None => store.failures_on(&self.line)?,
+        };
+        let points = series.trend.points.iter();
+        let measured: HashSet<i64> = points.map(|point| point.session).collect();
         let mut failures = Vec::new();
         for member in members {
             let SeriesKey { case, variant, .. } = &member.key;
-            let mut own = store.failures_on(&self.line, case, variant)?;
-            own.retain(|failure| {
-                let mut points = series.trend.points.iter();
-                !points.any(|point| Some(point.session) == failure.session)
-            });
-            failures.extend(own);
+            let own = all.of(case, variant).into_iter();
+            failures.extend(own.filter(|failure| {
+                failure
+                    .session
+                    .is_none_or(|session| !measured.contains(&session))
+            }));
         }
+        self.failures = Some(all);
         Ok(failures)
     }
 

@@ -31,6 +31,8 @@ pub struct Project {
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
     kept: Mutex<Kept>,
+    /// Histories that are being searched: whoever wants the same one waits for it.
+    searched: Mutex<Vec<(Course, Arc<Mutex<()>>)>>,
     pub(crate) live: Watchers,
 }
 
@@ -74,6 +76,7 @@ impl Project {
             path: path.to_owned(),
             readers: Mutex::default(),
             kept: Mutex::default(),
+            searched: Mutex::default(),
             live: Watchers::new(stopper),
         }
     }
@@ -216,15 +219,14 @@ impl Project {
         if !self.exists() {
             return Ok(Arc::default());
         }
-        let known = |kept: &Kept| {
-            let found = kept.histories.iter().find(|(known, _)| known == course);
-            found.map(|(_, history)| history.clone())
-        };
+        let turn = self.turn(course);
+        let _own = lock(&turn);
         {
             let mut kept = lock(&self.kept);
             self.version(&mut kept)?;
-            if let Some(history) = known(&kept) {
-                return Ok(history);
+            let found = kept.histories.iter().find(|(known, _)| known == course);
+            if let Some((_, history)) = found {
+                return Ok(history.clone());
             }
         }
         let missing = self.summarise()?;
@@ -240,6 +242,19 @@ impl Project {
             kept.histories.remove(0);
         }
         Ok(history)
+    }
+
+    /// What whoever searches this history holds. Who asks again, because it takes long, does not make it take longer.
+    fn turn(&self, course: &Course) -> Arc<Mutex<()>> {
+        let mut searched = lock(&self.searched);
+        searched.retain(|(_, turn)| Arc::strong_count(turn) > 1);
+        let known = searched.iter().find(|(known, _)| known == course);
+        if let Some((_, turn)) = known {
+            return turn.clone();
+        }
+        let turn = Arc::default();
+        searched.push((course.clone(), Arc::clone(&turn)));
+        turn
     }
 }
 

@@ -136,16 +136,11 @@ impl Store {
         self.rows(sql, given![machine], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// The sessions on a line in which a case of a variant failed.
+    /// What failed in the sessions on a line.
     ///
     /// # Errors
     /// The file fails.
-    pub fn failures_on(
-        &self,
-        branch: &str,
-        case: &str,
-        variant: &str,
-    ) -> anyhow::Result<Vec<Landmark>> {
+    pub fn failures_on(&self, branch: &str) -> anyhow::Result<LineFailures> {
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
              FROM failure
@@ -166,17 +161,14 @@ impl Store {
         };
         let failed: Vec<(Landmark, String, String)> =
             self.rows(sql, given![PROJECT, branch], read)?;
-        let mut found = Vec::new();
+        let mut all = Vec::new();
         for (landmark, detail, design) in failed {
-            let failure: FailureKeys = from_json(&detail)?;
             let design: DesignKeys = from_json(&design)?;
-            let is_of_it = failure.is_of(case, variant);
-            if is_of_it && !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
-                found.push(landmark);
+            if !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
+                all.push((landmark, from_json(&detail)?));
             }
         }
-        found.dedup();
-        Ok(found)
+        Ok(LineFailures { all })
     }
 
     /// Revisions that could not be built when their points were to be measured later, with the command and the session.
@@ -317,8 +309,27 @@ fn kind_of(name: &str) -> PointKind {
     known.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
+/// What failed in the sessions on a line, in the order of the line.
+#[derive(Debug, Clone, Default)]
+pub struct LineFailures {
+    all: Vec<(Landmark, FailureKeys)>,
+}
+
+impl LineFailures {
+    /// The sessions in which a case of a variant failed.
+    pub fn of(&self, case: &str, variant: &str) -> Vec<Landmark> {
+        let own = self
+            .all
+            .iter()
+            .filter(|(_, keys)| keys.is_of(case, variant));
+        let mut found: Vec<Landmark> = own.map(|(landmark, _)| landmark.clone()).collect();
+        found.dedup();
+        found
+    }
+}
+
 /// What is read of a stored failure.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct FailureKeys {
     step: Option<String>,
     case: Option<String>,

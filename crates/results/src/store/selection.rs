@@ -348,7 +348,8 @@ mod tests {
     fn made(at: usize) -> Session {
         let mut session = session(&format!("id{at}"));
         session.started_unix_ms = at as i64 * 1000;
-        session.tags = (at.is_multiple_of(7))
+        session.tags = at
+            .is_multiple_of(7)
             .then(|| "seventh".to_owned())
             .into_iter()
             .collect();

@@ -350,7 +350,7 @@ fn points_lines_and_changes_are_the_same() {
         (of_branch, store.revisions_as_measured(None).unwrap())
     });
     both(&mut stores, "failures", |store| {
-        store.failures_on("main", "utf8", "variant 0").unwrap()
+        store.failures_on("main").unwrap().of("utf8", "variant 0")
     });
     let failed = both(&mut stores, "backfills", |store| {
         store.failed_backfills().unwrap()

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 on_both! {
     a_line_that_is_cut_anywhere_holds_up_and_loses_nothing
-    #[ignore = "after each byte: many minutes"]
+    #[ignore = "after each byte: half a minute"]
     a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing
 }
 
