@@ -24,8 +24,7 @@
 //! ```
 
 mod autocorrelation;
-mod bytes;
-mod known;
+mod kept;
 mod level;
 mod scan;
 mod series;
