@@ -199,6 +199,23 @@ impl Git {
         Some(later)
     }
 
+    /// Whether any of these revisions is here.
+    pub fn has_any(&self, revisions: &[&str]) -> bool {
+        let before = [
+            "rev-list",
+            "--no-walk",
+            "--ignore-missing",
+            "--end-of-options",
+        ];
+        let words: Vec<&str> = before
+            .iter()
+            .chain(revisions)
+            .chain(&["--"])
+            .copied()
+            .collect();
+        self.ask(&words).is_some_and(|found| !found.is_empty())
+    }
+
     /// The commits that lead to `revision`, itself first, always by the first parent.
     pub fn line_to(&self, revision: &str) -> Vec<String> {
         let line = self.line(revision, None).unwrap_or_default();

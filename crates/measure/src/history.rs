@@ -22,6 +22,9 @@ use std::time::Duration;
 /// How long git may take altogether. It reads the whole line once.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// By so many revisions a repository is known.
+const NEWEST_MEASURED: u32 = 50;
+
 /// Begins the names of lines without a repository, where revisions are in the order in which they were first measured. No
 /// branch begins so.
 const AS_MEASURED: char = '/';
@@ -149,7 +152,9 @@ fn target<'a>(
     let Some(fork) = git.merge_base(&own, &other) else {
         return Ok(None);
     };
-    follow(store, git, &name, &other, &mut Vec::new())?;
+    if !follow(store, git, &name, &other, &mut Vec::new())? {
+        return Ok(None);
+    }
     let places = [line, &name].map(|line| store.position(line, &fork));
     let [Some(here), Some(there)] =
         [places[0].as_ref(), places[1].as_ref()].map(|place| *place.ok()?)
@@ -195,8 +200,9 @@ fn line(
             _ => as_measured(store, None, notes),
         };
     };
-    if let Some(tip) = tip(git, &name) {
-        follow(store, git, &name, &tip, notes)?;
+    if let Some(tip) = tip(git, &name)
+        && follow(store, git, &name, &tip, notes)?
+    {
         return Ok(name);
     }
     if store.tip(&name)?.is_some() {
@@ -249,25 +255,33 @@ pub(crate) fn tip(git: &Git, branch: &str) -> Option<String> {
     }
 }
 
-/// Brings the stored line up to its newest commit.
+/// Brings the stored line up to its newest commit; not if the repository is that of something else.
 fn follow(
     store: &mut Store,
     git: &Git,
     branch: &str,
     tip: &str,
     notes: &mut Vec<String>,
-) -> Result<()> {
+) -> Result<bool> {
     let known = store.tip(branch)?;
     if let Some((last, id)) = &known {
         if id == tip {
-            return Ok(());
+            return Ok(true);
         }
         let new = git.line(tip, Some(id)).unwrap_or_default();
         if new.first().and_then(|first| first.parents.first()) == Some(id) {
-            return store.keep_line(branch, last + 1, &new);
+            store.keep_line(branch, last + 1, &new)?;
+            return Ok(true);
         }
     }
     let all = git.line(tip, None).context("git cannot list the commits")?;
+    if !is_of_what_was_measured(store, git, &all)? {
+        notes.push(format!(
+            "The repository here has none of the revisions that were measured last: it is taken for that of something else, \
+             and its '{branch}' is not looked at."
+        ));
+        return Ok(false);
+    }
     let from = match (&known, all.first()) {
         (Some((last, _)), Some(first)) if git.is_shallow() => {
             match store.position(branch, &first.id)? {
@@ -283,7 +297,23 @@ fn follow(
         }
         _ => 0,
     };
-    store.keep_line(branch, from, &all)
+    store.keep_line(branch, from, &all)?;
+    Ok(true)
+}
+
+/// Whether the repository has one of the revisions that were measured last, or its line the same files; one that was fetched in
+/// part may be without them.
+fn is_of_what_was_measured(store: &Store, git: &Git, line: &[Revision]) -> Result<bool> {
+    let measured = store.newest_revisions(NEWEST_MEASURED)?;
+    let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
+    let trees: HashSet<&str> = (measured.iter())
+        .filter_map(|(_, tree)| tree.as_deref())
+        .collect();
+    let mut known = line.iter().filter_map(|revision| revision.tree.as_deref());
+    Ok(measured.is_empty()
+        || git.has_any(&ids)
+        || known.any(|tree| trees.contains(tree))
+        || git.is_shallow())
 }
 
 /// Revisions, or those of a branch, in the order in which they were first measured or imported.

@@ -197,6 +197,15 @@ impl Store {
         self.rows(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
+    /// Revisions of the last sessions, at most so many, each with its tree where that is known.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn newest_revisions(&self, most: u32) -> anyhow::Result<Vec<(String, Option<String>)>> {
+        let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
+        self.rows(sql, given![most], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
     fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
         self.number_of(
             sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1"),

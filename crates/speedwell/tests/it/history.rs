@@ -198,6 +198,25 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
 }
 
 #[test]
+fn the_repository_of_something_else_tells_no_order() {
+    let (Some(repository), Some(other)) = (measured(every), Repository::new()) else {
+        return;
+    };
+    other.commit("the first of another project");
+    let store = repository.project.path(".speedwell/results.db");
+    let words = [&list(&[])[..], &["--db", store.to_str().unwrap()]].concat();
+    // Nobody has looked at the line yet: revisions are in the order in which they were measured.
+    let note = "none of the revisions that were measured last";
+    let measured_order = changes(other.run(&words).expect_stdout(&[note]));
+    assert_eq!(measured_order.len(), 1);
+    let found = changes(repository.run(&list(&[])));
+    assert_eq!(measured_order[0]["after"], found[0]["after"]);
+    // What is remembered of the line stays as it is.
+    assert_eq!(changes(other.run(&words)), found);
+    assert_eq!(changes(repository.run(&list(&[]))), found);
+}
+
+#[test]
 fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
     let Some(repository) = measured(every) else {
         return;
