@@ -123,7 +123,7 @@ pub fn pids(project: &Project, kind: &str) -> Vec<u32> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-pub fn lives(pid: u32) -> bool {
+fn lives(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
@@ -192,7 +192,7 @@ fn target_service_and_load_have_machines_of_their_own() {
     // Each run has a service of its own, and none is left.
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
-    assert!(!own.concat().into_iter().any(lives));
+    expect_end_of(&own.concat());
     measured(&project, &["--test"]).expect_status(0);
 }
 
@@ -205,7 +205,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     measured(&project, &[]).expect_status(0);
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [1, 1]);
-    assert!(!own.concat().into_iter().any(lives));
+    expect_end_of(&own.concat());
     assert!(!project.path("fleet").exists(), "no machine was needed");
 }
 
@@ -238,7 +238,8 @@ fn parts_at_the_end_of_ssh_do_the_same() {
     measured(&project, &[]).expect_status(0);
     expect_parts(&project, &HOSTS, &["m3"]);
     let own = [pids(&project, "db"), pids(&project, "web")].concat();
-    assert!(own.len() == 2 && !own.into_iter().any(lives));
+    assert_eq!(own.len(), 2);
+    expect_end_of(&own);
 }
 
 /// What is said of a run with these changes, which fails.
@@ -251,7 +252,7 @@ pub fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
         assert!(all.contains(text), "'{text}' is missing in:\n{all}");
     }
     let own = [pids(&project, "db"), pids(&project, "web")].concat();
-    assert!(!own.into_iter().any(lives), "something is left");
+    expect_end_of(&own);
 }
 
 #[test]
@@ -397,15 +398,7 @@ fn expect_the_rest_after_a_kill(project: &Project) {
         machines.windows(2).all(|two| two[0] == two[1]),
         "{machines:?}"
     );
-    let begin = Instant::now();
-    while [pids(project, "db"), pids(project, "web")]
-        .concat()
-        .into_iter()
-        .any(lives)
-    {
-        assert!(begin.elapsed() < PATIENCE, "something is left");
-        thread::sleep(Duration::from_millis(10));
-    }
+    expect_end_of(&[pids(project, "db"), pids(project, "web")].concat());
 }
 
 #[test]
@@ -443,6 +436,12 @@ fn expect_an_end_with_the_coordinator(project: &Project) {
     assert!(own.len() == 2 && own.iter().all(|pid| lives(*pid)));
     kill(child.id());
     child.wait().unwrap();
+    expect_end_of(&own);
+}
+
+/// What was started on other machines ends a moment after the line to it.
+#[track_caller]
+pub fn expect_end_of(own: &[u32]) {
     let begin = Instant::now();
     while own.iter().any(|pid| lives(*pid)) {
         assert!(begin.elapsed() < PATIENCE, "something is left");

@@ -2,7 +2,7 @@
 
 use super::experiment_life::is_missing;
 use super::experiment_place::{
-    ON_ONE_MACHINE, by_ssh, expect_failure, lives, measured, pids, placed,
+    ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids, placed,
 };
 use super::project::Project;
 use speedwell_fixtures::lab::Sshd;
@@ -27,7 +27,7 @@ fn expect_starts(project: &Project, runs: &str, [db, web]: [usize; 2]) {
     measured(project, &[runs]).expect_status(0);
     let own = [pids(project, "db"), pids(project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [db, web]);
-    assert!(!own.concat().into_iter().any(lives), "something is left");
+    expect_end_of(&own.concat());
 }
 
 #[test]
@@ -101,5 +101,5 @@ fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
     answer.expect_stdout(&["service 'db': it ended by itself"]);
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert!(own[0].len() > 1, "{own:?}");
-    assert!(!own.concat().into_iter().any(lives), "something is left");
+    expect_end_of(&own.concat());
 }
