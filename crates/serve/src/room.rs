@@ -95,7 +95,7 @@ impl Room {
 }
 
 impl Taken {
-    /// The place of whoever has said nothing for longest, who is told to go.
+    /// The place of the connection that has been silent longest, which has to end.
     fn vacated(&mut self) -> Option<OwnedSemaphorePermit> {
         let (_, seat) = self.silent.pop_first()?;
         seat.given_up.notify_one();

@@ -108,7 +108,7 @@ pub fn chosen(of: (&Store, i64), wanted: &Wanted<'_>) -> Result<Session> {
 /// Analyses a stored session of any size, reports, judges.
 ///
 /// # Errors
-/// An output that cannot be written, or so many runs that what is asked of them cannot be done.
+/// An output cannot be written, or the session has too many runs for the task.
 pub fn conclude(of: (&Store, i64), task: &Task) -> Result<Status> {
     let (wanted, output) = (Wanted::default(), task.output.settings());
     let mut judged = Status::DONE;

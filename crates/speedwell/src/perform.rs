@@ -56,8 +56,8 @@ pub fn run() -> anyhow::Result<Status> {
 /// The name of the command that has services live that several runs share.
 pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND;
 
-/// Waits for an order, starts the services that it names, says where they are, and has them live until it is told to end or the
-/// line does.
+/// Waits for an order, starts the services that it names, says where they are, and keeps them running until it has to end or the
+/// line ends.
 ///
 /// # Errors
 /// Nobody started this process with a private line, or nobody listens any longer.

@@ -1,6 +1,8 @@
 //! For tests: the same story on a file and on a server.
 
 use super::Store;
+use speedwell_fixtures::Story;
+use speedwell_model::{Session, State};
 use std::path::PathBuf;
 
 /// Where a store is, and what keeps it there.
@@ -21,6 +23,15 @@ impl Place {
 
     pub fn open(&self) -> Store {
         Store::open(&self.path()).unwrap()
+    }
+}
+
+/// An imported session of one variant.
+pub(super) fn session(id: &str) -> Session {
+    Session {
+        id: id.to_owned(),
+        state: State::Imported,
+        ..Story::fixed(&["a"], 1).session()
     }
 }
 

@@ -403,17 +403,7 @@ pub(super) fn count(row: Row<'_>, at: usize) -> Result<usize, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
-    use speedwell_fixtures::Story;
-    use speedwell_model::{Session, State};
-
-    fn session(id: &str) -> Session {
-        Session {
-            id: id.to_owned(),
-            state: State::Imported,
-            ..Story::fixed(&["a"], 1).session()
-        }
-    }
+    use crate::store::back_end_tests::{places, session};
 
     #[test]
     fn a_change_is_noticed_and_one_elsewhere_is_none() {

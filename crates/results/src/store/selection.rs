@@ -265,17 +265,8 @@ pub(super) fn end_of_commits(beginning: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
-    use speedwell_fixtures::Story;
+    use crate::store::back_end_tests::{places, session};
     use speedwell_model::{Machine, Origin, Session, SessionPoints, State, Variant};
-
-    fn session(id: &str) -> Session {
-        Session {
-            id: id.to_owned(),
-            state: State::Imported,
-            ..Story::fixed(&["a"], 1).session()
-        }
-    }
 
     #[test]
     fn sessions_are_listed_a_part_at_a_time_the_newest_first() {

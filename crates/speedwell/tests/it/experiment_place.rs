@@ -7,7 +7,7 @@ use super::project::{Answer, Project};
 use serde_json::Value as Json;
 use speedwell_fixtures::lab::{HOSTS, Sshd};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -357,6 +357,23 @@ fn machines_are_had_all_or_none() {
         .expect_stderr(&["[place] has no meaning for machines of Slurm"]);
 }
 
+/// The process of a session that has come so far, and goes on.
+fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
+    let mut command = project.command(&["run", "web/placed.toml", runs]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    while !has_come() {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none() && begin.elapsed() < PATIENCE, "{ended:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
 /// Kills the coordinator between two blocks of a session, has the rest measured, and looks whether the plan is whole and
 /// nothing is left.
 fn expect_the_rest_after_a_kill(project: &Project) {
@@ -367,19 +384,8 @@ fn expect_the_rest_after_a_kill(project: &Project) {
             .filter(|line| line.starts_with("{\"run\""))
             .count()
     };
-    let mut command = project.command(&["run", "web/placed.toml", "--runs=6"]);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let begin = Instant::now();
     // A block of one variant has two runs.
-    while runs() < 2 {
-        let ended = child.try_wait().unwrap();
-        assert!(ended.is_none() && begin.elapsed() < PATIENCE, "{ended:?}");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let mut child = coordinator(project, "--runs=6", || runs() >= 2);
     kill(child.id());
     child.wait().unwrap();
     let kept = runs();
@@ -420,18 +426,7 @@ fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
 
 /// Kills the coordinator while a load is under way that would take minutes.
 fn expect_an_end_with_the_coordinator(project: &Project) {
-    let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let begin = Instant::now();
-    while pids(project, "web").is_empty() {
-        let ended = child.try_wait().unwrap();
-        assert!(ended.is_none() && begin.elapsed() < PATIENCE, "{ended:?}");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let mut child = coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let own = [pids(project, "db"), pids(project, "web")].concat();
     assert!(own.len() == 2 && own.iter().all(|pid| lives(*pid)));
     kill(child.id());
