@@ -391,7 +391,7 @@ fn cpp(file: &str, header: &str, package: &str, words: &[&str]) -> Option<PathBu
     let name = package.to_owned() + "-sums";
     Some(built(&name, &file, |program| {
         let mut command = Command::new(compiler);
-        command.args(["-std=c++14", "-O1", "-o"]).arg(program);
+        command.args(["-std=c++14", "-O0", "-o"]).arg(program);
         succeeds(command.arg(&file).args(words));
     }))
 }
