@@ -8,6 +8,7 @@ use super::Slurm;
 use super::slurm::{reason, said};
 use anyhow::{Result, bail};
 use speedwell_model::Allocation;
+use speedwell_process::Companion;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -58,6 +59,7 @@ pub struct Lease {
 /// The process that has the job.
 #[derive(Debug)]
 struct Guard {
+    _companion: Companion,
     shell: Child,
     complaint: Option<JoinHandle<String>>,
 }
@@ -159,7 +161,11 @@ impl Slurm {
                 said
             })
         });
-        Ok(Guard { shell, complaint })
+        Ok(Guard {
+            _companion: Companion::of(&shell),
+            shell,
+            complaint,
+        })
     }
 
     /// What is asked for one part: whole machines, as for every job.
@@ -335,8 +341,10 @@ mod tests {
         shell.args(["-c", GUARD, "sh", "/bin/sh", "-c", script]);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         let shell = shell.stderr(Stdio::null()).spawn();
+        let shell = shell.expect("there is a shell");
         Guard {
-            shell: shell.expect("there is a shell"),
+            _companion: Companion::of(&shell),
+            shell,
             complaint: None,
         }
     }

@@ -353,6 +353,23 @@ fn machines_are_had_all_or_none() {
         .expect_stderr(&["there is no 'fleet.toml'"]);
 }
 
+#[test]
+fn an_experiment_has_its_machines_between_its_runs_as_well() {
+    let lock = Path::new("/run/lock/speedwell.lock");
+    if is_missing("python3") || !lock.parent().is_some_and(Path::is_dir) {
+        return;
+    }
+    let project = placed(&[]);
+    let mut child = coordinator(&project, "--runs=3", || !pids(&project, "web").is_empty());
+    let lock = std::fs::File::open(lock).unwrap();
+    while pids(&project, "web").len() < 3 {
+        assert!(lock.try_lock().is_err(), "nobody has the machine");
+        assert_eq!(child.try_wait().unwrap(), None);
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(child.wait().unwrap().success());
+}
+
 /// The process of a session that has come so far, and goes on.
 pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
     let mut command = project.command(&["run", "web/placed.toml", runs]);
