@@ -196,7 +196,7 @@ fn have_machine(
             is_said = true;
             let whom = turn.whom();
             tell(&format!(
-                "waiting for the machine, which {whom} has; measuring begins when that has ended"
+                "waiting for {whom} to give the machine back; measuring begins then"
             ))?;
         }
         thread::sleep(LOOK);

@@ -59,7 +59,7 @@ fn held(line: Role, machine: &str, listener: &mut Listener<'_>) -> Fallible<Role
         match line.next()? {
             Said::Has => return Ok(line),
             Said::Waits(whom) => {
-                let sentence = format!("waiting for '{machine}', which {whom} has");
+                let sentence = format!("waiting for {whom} to give '{machine}' back");
                 let heard = listener.observe(&Event::Waiting(&sentence));
                 heard.map_err(|error| stage_failure(Stage::Start, format!("{error:#}")))?;
             }

@@ -9,7 +9,7 @@ use super::fleet_failures::kill;
 use super::project::{Answer, Project};
 use speedwell_fixtures::lab::{NODES, Slurm};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -127,14 +127,15 @@ fn neither_job_nor_process_outlives_a_coordinator_that_is_killed() {
     expect_no_jobs(&slurm);
 }
 
-/// A session that waits for machines, and what it says.
-fn waiting(project: &Project) -> Child {
-    let mut child = project
-        .command(&["run", "web/placed.toml", "--runs=1"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+/// A session that is being measured.
+fn measuring(project: &Project) -> Command {
+    let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Until a session says that it waits for machines.
+fn expect_waiting(child: &mut Child) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let (sender, said) = mpsc::channel();
     // What comes later is read as well, so that nobody waits for us.
@@ -143,12 +144,7 @@ fn waiting(project: &Project) -> Child {
             let _ = sender.send(line);
         }
     });
-    loop {
-        let line = said.recv_timeout(PATIENCE).expect("it says something");
-        if line.contains(WAITING) {
-            return child;
-        }
-    }
+    while !said.recv_timeout(PATIENCE).unwrap().contains(WAITING) {}
 }
 
 #[test]
@@ -167,12 +163,14 @@ fn machines_that_others_have_are_waited_for_until_that_has_no_sense() {
         thread::sleep(Duration::from_millis(20));
     }
     let project = on_nodes(&slurm, &[]);
-    let mut child = waiting(&project);
+    let mut child = measuring(&project).spawn().unwrap();
+    expect_waiting(&mut child);
     assert!(!jobs(&slurm).is_empty());
     kill(child.id());
     child.wait().unwrap();
     expect_no_jobs(&slurm);
-    let child = waiting(&project);
+    let mut child = measuring(&project).spawn().unwrap();
+    expect_waiting(&mut child);
     assert!(pids(&project, "db").is_empty(), "all machines or none");
     slurm.says("scancel", &[&other]);
     Answer::from(child.wait_with_output().unwrap()).expect_status(0);
