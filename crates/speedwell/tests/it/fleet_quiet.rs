@@ -100,6 +100,15 @@ fn share(project: &Project, name: &str, paths: &[PathBuf]) -> f64 {
     let taken = |(process, ticks): &(PathBuf, u64)| {
         ticks - known(process).map_or(0, |(_, before)| *before).min(*ticks)
     };
+    for own in after.iter().filter(|own| taken(own) > 0) {
+        let line = std::fs::read(own.0.join("cmdline")).unwrap_or_default();
+        let line: String = String::from_utf8_lossy(&line).chars().take(60).collect();
+        println!(
+            "  {:.2} s: {}",
+            taken(own) as f64 * TICK_S,
+            line.replace('\0', " ")
+        );
+    }
     let taken: u64 = after.iter().map(taken).sum();
     taken as f64 * TICK_S / elapsed.as_secs_f64()
 }
