@@ -10,7 +10,7 @@ demo: ## compare two versions of Node.js, in about two minutes
 	scripts/demo
 
 test: ## install missing test tools if possible, then check everything
-	scripts/install-test-tools & cargo test --workspace --features http3,postgres --no-run; wait
+	scripts/install-test-tools & scripts/check build; wait
 	scripts/check
 
 bench: ## measure Speedwell itself: statistics, store, cost of a sample

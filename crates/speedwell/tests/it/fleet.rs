@@ -273,12 +273,12 @@ fn a_killed_coordinator_loses_nothing_that_was_measured() {
     let words = [&MEASURE[..], &["--on", "lab"]].concat();
     let mut child = project.command(&words).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
-    while session_runs(&project) < 8 && Instant::now() < deadline {
+    while project.stored_runs() < 8 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
-    let kept = session_runs(&project);
+    let kept = project.stored_runs();
     assert!(kept >= 8, "{kept}");
     project
         .run(&["run", "--resume", "@latest"])
@@ -293,15 +293,6 @@ fn a_killed_coordinator_loses_nothing_that_was_measured() {
         })
         .collect();
     assert_eq!(slots, (0..144).collect::<Vec<u64>>());
-}
-
-/// How many runs the last session has so far.
-fn session_runs(project: &Project) -> usize {
-    let exported = project.run(&["report", "--export", "jsonl"]).stdout;
-    exported
-        .lines()
-        .filter(|line| line.starts_with("{\"run\""))
-        .count()
 }
 
 #[test]

@@ -140,13 +140,10 @@ fn expect_all(project: &Project, answer: Answer) {
 fn wait_for_blocks(project: &Project) {
     let begun = Instant::now();
     loop {
-        let store = Store::open(&project.path(".speedwell/results.db"));
-        let runs = store
-            .and_then(|store| store.session(1))
-            .map_or(0, |session| session.runs.len());
+        let runs = project.stored_runs() as u32;
         if runs > 0 {
             assert!(
-                (runs as u32) < CASES * 2 * 8,
+                runs < CASES * 2 * 8,
                 "the session is over before anything was broken"
             );
             return;

@@ -1,6 +1,7 @@
 //! A folder with benchmarks, and the command run in it.
 
 use super::back_ends::Place;
+use rusqlite::OpenFlags;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -98,6 +99,17 @@ impl Project {
     /// Runs the command.
     pub fn run(&self, words: &[&str]) -> Answer {
         Answer::from(self.command(words).output().unwrap())
+    }
+
+    /// How many runs are stored so far. To ask the program again and again would take the processor from what is measured.
+    pub fn stored_runs(&self) -> usize {
+        let file = self.path(".speedwell/results.db");
+        let store = rusqlite::Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let count = |store: rusqlite::Connection| {
+            store.query_row("SELECT count(*) FROM run", [], |row| row.get(0))
+        };
+        // At first there is no file, and then no table.
+        store.and_then(count).unwrap_or(0)
     }
 
     /// Runs the command with `text` on stdin.

@@ -38,8 +38,7 @@ fn slots(project: &Project) -> Vec<u64> {
 fn wait_for_runs(project: &Project, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while Instant::now() < deadline {
-        let stored = project.run(&["report", "--export", "jsonl"]);
-        if stored.stdout.lines().count() > count {
+        if project.stored_runs() >= count {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
