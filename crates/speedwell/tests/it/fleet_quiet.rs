@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const LENGTH: Duration = Duration::from_secs(15);
 /// At most this share of a processor, all together.
 const MOST: f64 = 0.01;
+/// At most so much longer takes a run on a machine of a fleet, in milliseconds; a program that is not optimised takes more.
+const MOST_MS: f64 = if cfg!(debug_assertions) { 10.0 } else { 1.0 };
 /// The kernel counts processor time in hundredths of a second.
 const TICK_S: f64 = 0.01;
 
@@ -94,8 +96,6 @@ fn share(project: &Project, name: &str, paths: &[PathBuf]) -> f64 {
     thread::sleep(LENGTH);
     let (after, elapsed) = (now(), since.elapsed());
     assert!(after.len() > 1 && !is_measured().is_empty(), "{after:?}");
-    child.kill().unwrap();
-    child.wait().unwrap();
     let known = |process: &Path| before.iter().find(|(own, _)| own == process);
     let taken = |(process, ticks): &(PathBuf, u64)| {
         ticks - known(process).map_or(0, |(_, before)| *before).min(*ticks)
@@ -109,6 +109,8 @@ fn share(project: &Project, name: &str, paths: &[PathBuf]) -> f64 {
             line.replace('\0', " ")
         );
     }
+    child.kill().unwrap();
+    child.wait().unwrap();
     let taken: u64 = after.iter().map(taken).sum();
     taken as f64 * TICK_S / elapsed.as_secs_f64()
 }
@@ -178,7 +180,7 @@ fn the_first_run_comes_soon_and_each_costs_little() {
             let alone = each_ms(&project, &[]);
             let there = each_ms(&project, &["--on", "m1"]);
             println!("a run of nothing: {alone:.2} ms here, {there:.2} ms by ssh");
-            assert!(there - alone <= 1.0, "{alone} {there}");
+            assert!(there - alone <= MOST_MS, "{alone} {there}");
         }
     }
     match Slurm::start() {
