@@ -16,7 +16,7 @@ pub const OLD: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A bundle that is younger may belong to a session that is being sent.
 const YOUNG: Duration = Duration::from_secs(60 * 60);
 /// What is in the folder beside sessions.
-const ALL: [&str; 7] = [
+const ALL: [&str; 8] = [
     "sessions",
     "bundles",
     "objects",
@@ -24,6 +24,7 @@ const ALL: [&str; 7] = [
     "bin",
     ".gitignore",
     "speedwell.lock",
+    crate::lock::TURN,
 ];
 
 /// Which sessions are to go.

@@ -19,8 +19,8 @@ pub mod program;
 pub mod pulse;
 
 pub use engine::{
-    Engine, FleetMachine, JobId, JobState, Local, MachineState, STILL_RUNNING, Slurm, Ssh,
-    Submitted, Task, Work,
+    Component, Engine, FleetMachine, JobId, JobState, Lease, Local, MachineState, STILL_RUNNING,
+    Slurm, Ssh, Submitted, Task, Work,
 };
 pub use identity::Identity;
-pub use lock::MachineLock;
+pub use lock::{MachineLock, Turn};

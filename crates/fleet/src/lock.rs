@@ -1,16 +1,22 @@
-//! One measuring worker a machine, whoever sent it: a lock that the kernel gives back when its holder ends, in whatever way.
-//! Start at [`MachineLock::try_take`].
+//! One measuring worker a machine, whoever sent it: a lock that the kernel gives back when its holder ends, in whatever way. Parts of
+//! experiments share it with each other.
+//!
+//! Whoever waits for it stands before a second lock, the turn, and has that until it has the first: so nobody who shares the machine
+//! overtakes one who wants it alone. An experiment stands there once, for all that it does on the machine. Start at [`Turn`].
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where the lock of a machine is. Everybody may open it.
 const PLACE: &str = "/run/lock/speedwell.lock";
 /// What it is called in our folder, on machines without a folder for locks.
 const NAME: &str = "speedwell.lock";
+/// What the lock of those who wait is called beside it.
+pub(crate) const TURN: &str = "speedwell.turn";
 
 /// The right to measure on this machine. It ends with this value, or with the process.
 #[derive(Debug)]
@@ -18,48 +24,158 @@ pub struct MachineLock {
     _file: File,
 }
 
-impl MachineLock {
-    /// Takes the lock; `None` while somebody else has it. `folder` is ours on this machine.
-    ///
-    /// # Errors
-    /// There is no place for a lock.
-    pub fn try_take(folder: &Path) -> Result<Option<MachineLock>> {
-        MachineLock::take_one(&[PathBuf::from(PLACE), folder.join(NAME)], false)
-    }
+/// Somebody who wants the machine.
+#[derive(Debug)]
+pub struct Turn {
+    /// The lock of the machine.
+    place: PathBuf,
+    turn: File,
+    is_shared: bool,
+    /// Whether it is our turn.
+    is_next: bool,
+}
 
-    /// The same for a part of an experiment: others of its kind may be there, but nobody who measures alone.
+impl MachineLock {
+    /// Shares the machine with the experiment whose part we are, which has it already; `None` while somebody has it alone. `folder` is ours
+    /// on this machine.
     ///
     /// # Errors
     /// There is no place for a lock.
     pub fn try_share(folder: &Path) -> Result<Option<MachineLock>> {
-        MachineLock::take_one(&[PathBuf::from(PLACE), folder.join(NAME)], true)
+        let (file, place) = first(&places(folder))?;
+        let is_ours = take(&file, true, &place)?;
+        Ok(is_ours.then_some(MachineLock { _file: file }))
+    }
+}
+
+impl Turn {
+    /// Wants the machine alone. `folder` is ours on this machine.
+    ///
+    /// # Errors
+    /// There is no place for a lock.
+    pub fn alone(folder: &Path) -> Result<Turn> {
+        Turn::at(&places(folder), false)
     }
 
-    /// Takes the lock at the first of the places that there can be one at.
-    fn take_one(places: &[PathBuf], is_shared: bool) -> Result<Option<MachineLock>> {
-        let mut last = None;
-        for place in places {
-            match open(place) {
-                Ok(file) => {
-                    let tried = if is_shared {
-                        file.try_lock_shared()
-                    } else {
-                        file.try_lock()
-                    };
-                    return match tried {
-                        Ok(()) => Ok(Some(MachineLock { _file: file })),
-                        Err(TryLockError::WouldBlock) => Ok(None),
-                        Err(TryLockError::Error(error)) => {
-                            Err(error).with_context(|| format!("cannot lock '{}'", place.display()))
-                        }
-                    };
-                }
-                Err(error) => last = Some((place, error)),
-            }
-        }
-        let (place, error) = last.context("no place for a lock is given")?;
-        Err(error).with_context(|| format!("cannot open the lock '{}'", place.display()))
+    /// Wants the machine together with others that share it.
+    ///
+    /// # Errors
+    /// There is no place for a lock.
+    pub fn shared(folder: &Path) -> Result<Turn> {
+        Turn::at(&places(folder), true)
     }
+
+    fn at(places: &[PathBuf], is_shared: bool) -> Result<Turn> {
+        let (_, place) = first(places)?;
+        let beside = place.with_file_name(TURN);
+        let turn = open(&beside);
+        let turn = turn.with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
+        Ok(Turn {
+            place,
+            turn,
+            is_shared,
+            is_next: false,
+        })
+    }
+
+    /// The machine, if it can be had now.
+    ///
+    /// # Errors
+    /// Locks do not work there.
+    pub fn come(&mut self) -> Result<Option<MachineLock>> {
+        self.is_next = self.is_next || take(&self.turn, false, &self.place)?;
+        if !self.is_next {
+            return Ok(None);
+        }
+        let (file, place) = first(std::slice::from_ref(&self.place))?;
+        if !take(&file, self.is_shared, &place)? {
+            return Ok(None);
+        }
+        // Now it is that of the next one.
+        self.turn.unlock()?;
+        self.is_next = false;
+        Ok(Some(MachineLock { _file: file }))
+    }
+
+    /// Who has the machine, as far as that can be seen: `process 81 of user 1000 (speedwell perform-parcel)`.
+    pub fn whom(&self) -> String {
+        let known = fs::read_to_string("/proc/locks").unwrap_or_default();
+        let own = fs::metadata(&self.place).map(|facts| facts.ino());
+        let holders = own.map(|own| holders(&known, own)).unwrap_or_default();
+        let named: Vec<String> = holders.into_iter().filter_map(described).collect();
+        match named.as_slice() {
+            [] => "somebody else".to_owned(),
+            named => named.join(" and "),
+        }
+    }
+}
+
+/// Where the lock may be.
+fn places(folder: &Path) -> [PathBuf; 2] {
+    [PathBuf::from(PLACE), folder.join(NAME)]
+}
+
+/// The lock at the first of the places that there can be one at.
+fn first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
+    let mut last = None;
+    for place in places {
+        match open(place) {
+            Ok(file) => return Ok((file, place.clone())),
+            Err(error) => last = Some((place, error)),
+        }
+    }
+    let (place, error) = last.context("no place for a lock is given")?;
+    Err(error).with_context(|| format!("cannot open the lock '{}'", place.display()))
+}
+
+/// Takes a lock; whether it could be had.
+fn take(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
+    let tried = if is_shared {
+        file.try_lock_shared()
+    } else {
+        file.try_lock()
+    };
+    match tried {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock '{}'", place.display()))
+        }
+    }
+}
+
+/// The processes that have a lock of the file with this number, by what the kernel knows of locks (proc_locks(5)).
+fn holders(known: &str, inode: u64) -> Vec<u32> {
+    let holder = |line: &str| {
+        // 1: FLOCK ADVISORY WRITE 81 00:19:1234 0 EOF
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, process, file, ..] = words[..] else {
+            return None;
+        };
+        let is_it = file.rsplit(':').next()?.parse::<u64>() == Ok(inode);
+        process
+            .parse::<u32>()
+            .ok()
+            .filter(|process| is_it && *process > 0)
+    };
+    known.lines().filter_map(holder).collect()
+}
+
+/// What is known of a process, if it is seen from here.
+fn described(process: u32) -> Option<String> {
+    let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let mut words = line.split('\0').filter(|word| !word.is_empty());
+    let program = words.next()?.rsplit('/').next()?.to_owned();
+    let user = fs::metadata(format!("/proc/{process}")).ok()?.uid();
+    let words: Vec<String> = [program]
+        .into_iter()
+        .chain(words.next().map(str::to_owned))
+        .collect();
+    Some(format!(
+        "process {process} of user {user} ({})",
+        words.join(" ")
+    ))
 }
 
 /// Opens the file to be locked, making it if it is not there. Reading is enough for a lock, so that what one user made serves
@@ -84,17 +200,18 @@ mod tests {
     fn one_at_a_time_has_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("none/lock"), folder.path().join("lock")];
-        let take = || MachineLock::take_one(&places, false).unwrap();
+        let want = || Turn::at(&places, false).unwrap();
+        let take = || want().come().unwrap();
         let first = take().unwrap();
         assert!(take().is_none());
         drop(first);
         let second = take();
         assert!(second.is_some(), "it is given back");
+        drop(second);
         // The file stays, and one that others may not write to serves as well.
-        let (_, place) = (second, &places[1]);
-        let mut permissions = place.metadata().unwrap().permissions();
+        let mut permissions = places[1].metadata().unwrap().permissions();
         permissions.set_readonly(true);
-        std::fs::set_permissions(place, permissions).unwrap();
+        fs::set_permissions(&places[1], permissions).unwrap();
         assert!(take().is_some());
     }
 
@@ -102,7 +219,7 @@ mod tests {
     fn parts_of_experiments_share_a_machine_with_each_other_and_with_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
-        let take = |is_shared| MachineLock::take_one(&places, is_shared).unwrap();
+        let take = |is_shared| Turn::at(&places, is_shared).unwrap().come().unwrap();
         let parts = [take(true), take(true)];
         assert!(parts.iter().all(Option::is_some));
         assert!(take(false).is_none());
@@ -112,12 +229,64 @@ mod tests {
     }
 
     #[test]
+    fn nobody_overtakes_one_who_wants_the_machine_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = [folder.path().join("lock")];
+        let want = |is_shared| Turn::at(&places, is_shared).unwrap();
+        let experiment = want(true).come().unwrap().unwrap();
+        let mut alone = want(false);
+        assert!(alone.come().unwrap().is_none());
+        let mut later = want(true);
+        assert!(later.come().unwrap().is_none(), "it has to wait");
+        // What belongs to the experiment that is there need not.
+        let (file, place) = super::first(&places).unwrap();
+        assert!(super::take(&file, true, &place).unwrap());
+        drop(file);
+        drop(experiment);
+        assert!(later.come().unwrap().is_none());
+        let alone = alone.come().unwrap().unwrap();
+        assert!(later.come().unwrap().is_none());
+        drop(alone);
+        assert!(later.come().unwrap().is_some());
+    }
+
+    #[test]
+    fn one_that_waits_no_longer_lets_others_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = [folder.path().join("lock")];
+        let want = |is_shared| Turn::at(&places, is_shared).unwrap();
+        let _experiment = want(true).come().unwrap().unwrap();
+        let mut alone = want(false);
+        assert!(alone.come().unwrap().is_none());
+        drop(alone);
+        assert!(want(true).come().unwrap().is_some());
+    }
+
+    #[test]
+    fn whom_one_waits_for_is_named() {
+        let known = "1: FLOCK  ADVISORY  READ 81 00:19:1234 0 EOF\n\
+            2: POSIX  ADVISORY  WRITE 82 00:19:1234 0 EOF\n\
+            3: FLOCK  ADVISORY  WRITE 83 00:19:12345 0 EOF\n\
+            3: -> FLOCK  ADVISORY  WRITE 84 00:19:1234 0 EOF\n\
+            4: FLOCK  ADVISORY  READ 0 00:19:1234 0 EOF\n";
+        assert_eq!(holders(known, 1234), [81]);
+        let folder = tempfile::tempdir().unwrap();
+        let places = [folder.path().join("lock")];
+        let want = || Turn::at(&places, false).unwrap();
+        let _first = want().come().unwrap().unwrap();
+        let whom = want().whom();
+        let own = format!("process {} of user ", std::process::id());
+        assert!(whom.starts_with(&own), "{whom}");
+        assert_eq!(described(u32::MAX), None);
+    }
+
+    #[test]
     fn what_cannot_be_locked_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("lock");
         // A link might lead to anybody's file.
         std::os::unix::fs::symlink("/etc/passwd", &place).unwrap();
-        let error = MachineLock::take_one(std::slice::from_ref(&place), false).unwrap_err();
+        let error = Turn::at(std::slice::from_ref(&place), false).unwrap_err();
         assert!(
             format!("{error:#}").contains(&place.display().to_string()),
             "{error:#}"

@@ -181,9 +181,13 @@ fn cause_of(word: &str, setting: &Setting<'_>) -> Option<Cause> {
     }
 }
 
+/// How soon a run that sleeps sees that the user wants to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
 fn sleep(until: Instant) {
-    while Instant::now() < until && !interrupted() {
-        std::thread::sleep(Duration::from_millis(1));
+    let left = || until.saturating_duration_since(Instant::now());
+    while !left().is_zero() && !interrupted() {
+        std::thread::sleep(left().min(LOOK));
     }
 }
 

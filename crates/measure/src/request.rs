@@ -2,6 +2,7 @@
 
 use crate::fleet::FleetRequest;
 use crate::layout;
+use crate::roles::Held;
 use anyhow::{Context, bail};
 use speedwell_analysis::scaling::Rules;
 use speedwell_analysis::{Settings, confirm};
@@ -416,6 +417,8 @@ pub struct Plans {
     pub suite: Suite,
     /// The session that is resumed, and what it has done.
     pub resumed: Option<Resumed>,
+    /// The machines of an experiment whose parts have machines of their own.
+    pub held: Option<Held>,
 }
 
 impl Plans {
@@ -425,6 +428,7 @@ impl Plans {
             plan,
             suite,
             resumed: None,
+            held: None,
         }
     }
 }

@@ -72,6 +72,7 @@ pub fn resumed(
         plan,
         suite: Suite::default(),
         resumed,
+        held: None,
     })
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
-use super::{Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, teller, warn};
+use super::{
+    Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, roles, teller, warn,
+};
 use anyhow::ensure;
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
@@ -75,10 +77,12 @@ pub fn carry_out(
     listener: &mut Listener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
     let Plans {
-        plan,
+        mut plan,
         suite,
         resumed,
+        mut held,
     } = plans;
+    let is_resumed = resumed.is_some();
     let mut orders = Orders {
         fail_fast: request.fail_fast,
         budget: plan.sampling.budget_ms.map(Duration::from_millis),
@@ -100,7 +104,16 @@ pub fn carry_out(
         recorder.owe(url, process::unix_ms())?;
     }
     let mut judge = Decider::new(&plan, &request.settings);
-    let ended = runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]);
+    let mut ended = Ok(());
+    let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
+    if let Some(placement) = placement.filter(|_| is_resumed) {
+        // Only now it is sure that nobody else measures this session.
+        let own = roles::have_again(placement, listener);
+        ended = own.map(|own| held = Some(own));
+    }
+    let ended = ended
+        .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]));
+    drop(held);
     if ended.is_err() {
         // A full disk ends the measuring, but what was kept until then has been paid for. Where even this cannot be
         // written, the end of this process says the same.

@@ -170,6 +170,8 @@ pub enum Event<'a> {
     Busy(&'a str),
     /// What is being done, beside the runs of a plan.
     Note(&'a str),
+    /// What is waited for, and may be for minutes.
+    Waiting(&'a str),
     /// Measuring begins; `runs` is the largest number of runs the plan may need.
     Started {
         /// Upper bound of the number of runs.

@@ -32,7 +32,7 @@ pub use failure::{Cause, Event, Failure, Observer, Step};
 pub use machine::{Machine, Pulse, SessionMachine};
 pub use metric::{Better, Estimate, Metric, Verdict};
 pub use origin::{Bisection, LineRevision, Origin, OriginRequest, OriginSource, short_revision};
-pub use placement::{PlacedMachine, Placement};
+pub use placement::{Allocation, PlacedMachine, Placement};
 pub use point::{Landmark, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{

@@ -20,6 +20,20 @@ pub struct Placement {
     pub services: Vec<(String, usize)>,
     /// Places of those that send the load.
     pub load: Vec<usize>,
+    /// The job that has all of them, where a scheduler gives machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Allocation>,
+}
+
+/// One job of a scheduler that has machines for all parts of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// What it is called: no other job is.
+    pub name: String,
+    /// Its number.
+    pub job: String,
+    /// Which component of the job each machine belongs to, by the names of the machines.
+    pub components: Vec<(String, u32)>,
 }
 
 /// A machine that has a part of an experiment.

@@ -273,15 +273,51 @@ fn orphans() -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };
-    tasks
+    let children = tasks
         .flatten()
         .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
         .flat_map(|line| {
             line.split_whitespace()
                 .filter_map(|pid| pid.parse().ok())
                 .collect::<Vec<i32>>()
-        })
-        .collect()
+        });
+    without_companions(children)
+}
+
+fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
+    let Ok(companions) = COMPANIONS.lock() else {
+        return Vec::new();
+    };
+    children.filter(|pid| !companions.contains(pid)).collect()
+}
+
+/// Children that are nobody's orphans although nobody listens to them.
+static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+/// A child of ours that lives beside what is measured, such as a line to another machine: as long as this value lives, it is
+/// not taken for something that a measured process left behind.
+#[derive(Debug)]
+pub struct Companion {
+    pid: i32,
+}
+
+impl Companion {
+    /// Of this child, which was just started.
+    pub fn of(child: &Child) -> Companion {
+        let pid = child.id() as i32;
+        if let Ok(mut companions) = COMPANIONS.lock() {
+            companions.push(pid);
+        }
+        Companion { pid }
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        if let Ok(mut companions) = COMPANIONS.lock() {
+            companions.retain(|known| *known != self.pid);
+        }
+    }
 }
 
 /// Children being listened to, by any thread.
@@ -399,6 +435,21 @@ mod tests {
         assert_eq!(super::stat(text), Some(expected));
         assert_eq!(super::stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
         assert!(!is_runnable(text) && is_runnable("7 (a) S) R 3 5 5 0"));
+    }
+
+    #[test]
+    fn a_companion_is_no_orphan_while_it_is_wanted() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let companion = Companion::of(&child);
+        assert_eq!(without_companions([1, pid, 2].into_iter()), [1, 2]);
+        drop(companion);
+        assert_eq!(without_companions([1, pid, 2].into_iter()), [1, pid, 2]);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

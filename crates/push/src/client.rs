@@ -2,10 +2,11 @@
 //!
 //! Redirections are refused, since the token would go with them. Start at [`Client::send`].
 
+use crate::lines::Lines;
 use crate::place::Place;
 use serde_json::{Value, json};
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
@@ -124,9 +125,9 @@ impl Client {
     /// The server cannot be reached or does not take it.
     pub fn send(&self, place: &Place, lines: &Lines<'_>) -> Result<Sent, Failure> {
         let address = place.session(lines.id);
-        if lines.text.len() <= AT_ONCE {
+        if let Some(text) = lines.text.at_once(AT_ONCE) {
             let whole = format!("{address}?sha256={}", lines.sha256);
-            return match self.ask(Method::PUT, &whole, lines.text)? {
+            return match self.ask(Method::PUT, &whole, text)? {
                 Answer::Done(status, _) => Ok(sent(status)),
                 Answer::Elsewhere(_) | Answer::Missing => {
                     Err(Failure::passing("the session arrived damaged"))
@@ -137,8 +138,12 @@ impl Client {
     }
 
     fn send_parts(&self, address: &str, lines: &Lines<'_>) -> Result<Sent, Failure> {
-        let count = lines.count();
-        let mut next = match self.ask(Method::PUT, address, lines.part(0))? {
+        let unreadable = |error: io::Error| {
+            Failure::passing(format!("the lines of the session cannot be read: {error}"))
+        };
+        let part = |from: u64| lines.text.part(from).map_err(unreadable);
+        let count = lines.text.count();
+        let mut next = match self.ask(Method::PUT, address, &part(0)?)? {
             Answer::Done(_, body) if body["state"] == "known" => {
                 return known(&body, lines);
             }
@@ -149,8 +154,7 @@ impl Client {
         let mut moves = 0;
         loop {
             let answer = if next < count {
-                let part = lines.part(next);
-                self.ask(Method::PATCH, &format!("{address}?at={next}"), part)?
+                self.ask(Method::PATCH, &format!("{address}?at={next}"), &part(next)?)?
             } else {
                 let body = json!({"lines": count, "sha256": lines.sha256}).to_string();
                 self.ask(Method::POST, &format!("{address}/finish"), body.as_bytes())?
@@ -290,53 +294,6 @@ fn said(status: StatusCode, body: &Value) -> String {
     words
 }
 
-// The lines of a session, cut into parts that one request each can carry.
-
-/// The lines of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct Lines<'a> {
-    /// Its identity.
-    pub id: &'a str,
-    /// All lines with their ends; the first is the header.
-    pub text: &'a [u8],
-    /// The SHA-256 of them, in hexadecimal digits.
-    pub sha256: &'a str,
-}
-
-/// Bytes of a part, unless a single line is longer.
-const PART: usize = 1 << 20;
-
-impl<'a> Lines<'a> {
-    /// How many there are.
-    pub(crate) fn count(&self) -> u64 {
-        memchr::memchr_iter(b'\n', self.text).count() as u64
-    }
-
-    /// The lines from a number on, as many as one part carries; nothing at the end.
-    pub(crate) fn part(&self, from: u64) -> &'a [u8] {
-        let mut ends = memchr::memchr_iter(b'\n', self.text).map(|at| at + 1);
-        let start = match from {
-            0 => 0,
-            from => match ends.nth(from as usize - 1) {
-                Some(start) => start,
-                None => return &[],
-            },
-        };
-        let mut end = start;
-        for next in ends {
-            if end > start && next - start > PART {
-                break;
-            }
-            end = next;
-            if from == 0 {
-                // The header goes alone.
-                break;
-            }
-        }
-        &self.text[start..end]
-    }
-}
-
 /// Text packed by gzip, and whether it is: what becomes smaller beyond belief would be taken for a bomb, and goes as it is.
 pub(crate) fn packed(text: &[u8]) -> (Vec<u8>, bool) {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -351,27 +308,6 @@ pub(crate) fn packed(text: &[u8]) -> (Vec<u8>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn lines(text: &[u8]) -> Lines<'_> {
-        Lines {
-            id: "x",
-            text,
-            sha256: "",
-        }
-    }
-
-    #[test]
-    fn parts_hold_whole_lines_and_together_all_of_them() {
-        let long = "a".repeat(PART);
-        let text = format!("header\n1\n2\n{long}\n4\n");
-        let lines = lines(text.as_bytes());
-        assert_eq!(lines.count(), 5);
-        assert_eq!(lines.part(0), b"header\n");
-        assert_eq!(lines.part(1), b"1\n2\n");
-        assert_eq!(lines.part(3).len(), PART + 1);
-        assert_eq!(lines.part(4), b"4\n");
-        assert_eq!((lines.part(5), lines.part(9)), (&b""[..], &b""[..]));
-    }
 
     #[test]
     fn what_looks_like_a_bomb_is_not_packed() {

@@ -5,11 +5,11 @@
 //! made, and what is kept meanwhile, is decided elsewhere. This crate knows no session, only its lines and their digest.
 //!
 //! ```no_run
-//! use speedwell_push::{Client, Failure, Lines, Place, Sent};
+//! use speedwell_push::{Client, Failure, Lines, Place, Sent, Text};
 //!
 //! let place: Place = "https://perf.example/core".parse()?;
 //! let client = Client::new(None);
-//! let lines = Lines { id: "0197", text: b"...\n", sha256: "ab..." };
+//! let lines = Lines { id: "0197", text: Text::Here(b"...\n"), sha256: "ab..." };
 //! match client.send(&place, &lines) {
 //!     Ok(Sent::Stored) => println!("it is there now"),
 //!     Ok(Sent::Known) => println!("it was there"),
@@ -20,7 +20,9 @@
 //! ```
 
 mod client;
+mod lines;
 mod place;
 
-pub use client::{Client, Failure, Lines, Sent, Token};
+pub use client::{Client, Failure, Sent, Token};
+pub use lines::{Filed, Lines, Text};
 pub use place::{Misplaced, Place};

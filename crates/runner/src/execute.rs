@@ -57,7 +57,7 @@ pub enum Ended {
 /// An observer could not keep what it was told. Failures of measured programs are not errors.
 pub fn execute(
     plan: &Plan,
-    orders: Orders,
+    mut orders: Orders,
     judge: &mut dyn Judge,
     observers: &mut [&mut dyn Observer],
 ) -> anyhow::Result<Ended> {
@@ -71,7 +71,8 @@ pub fn execute(
         done: orders.done.len(),
     };
     execution.tell(&started)?;
-    execution.restore(&orders, &slots)?;
+    let earlier = std::mem::take(&mut orders.earlier);
+    execution.restore(&orders, earlier, &slots)?;
     let mut ended = Ended::Complete;
     let (mut end, mut has_news) = (0, false);
     for together in slots.chunk_by(Slot::is_paired_with) {
@@ -179,19 +180,23 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over what a session that is being resumed has, and its decisions with it.
-    pub fn restore(&mut self, orders: &Orders, slots: &[Slot]) -> anyhow::Result<()> {
-        for run in &orders.earlier {
+    /// Takes over the runs of a session that is being resumed, and its decisions with them.
+    fn restore(
+        &mut self,
+        orders: &Orders,
+        earlier: Vec<Run>,
+        slots: &[Slot],
+    ) -> anyhow::Result<()> {
+        let had_run: HashSet<u32> = earlier.iter().map(|run| run.slot).collect();
+        for run in earlier {
             // Those of a part of a plan have the numbers that they have in the whole.
             if let Ok(at) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
-                let own = self.runs.entry(slots[at].job).or_default();
-                own.push(run.clone());
+                self.runs.entry(slots[at].job).or_default().push(run);
             }
         }
         let (done, left): (Vec<Slot>, Vec<Slot>) = slots
             .iter()
             .partition(|slot| orders.done.contains(&slot.index));
-        let had_run: HashSet<u32> = orders.earlier.iter().map(|run| run.slot).collect();
         for slot in &done {
             let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
             if orders.failed.contains(&slot.index) {

@@ -194,6 +194,7 @@ impl Observer for Progress {
             Event::Building { target, variant } if !self.quiet => {
                 status::note(&format!("building '{target}' for '{variant}'"));
             }
+            Event::Waiting(sentence) if !self.quiet => status::note(sentence),
             Event::Warning(sentence) => status::warn(sentence),
             Event::Busy(sentence) if !self.quiet => status::warn(sentence),
             Event::Note(sentence) if self.notes => status::note(sentence),

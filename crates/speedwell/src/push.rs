@@ -7,18 +7,19 @@
 use super::import::Taken;
 use super::options::{OutputArgs, StoreArgs, parse};
 use super::results_file::{self, Remarks};
-use super::{Status, results_folder, status};
+use super::{Status, large, results_folder, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_measure::reference;
 use speedwell_model::{Session, State};
-use speedwell_process as process;
-use speedwell_push::{Client, Failure, Lines, Place, Sent, Token};
+use speedwell_process::{self as process, Scratch};
+use speedwell_push::{Client, Failure, Filed, Lines, Misplaced, Place, Sent, Text, Token};
 use speedwell_report as report;
 use speedwell_results::formats::{Directions, json_lines};
 use speedwell_results::store::{Digest, Item, LONGEST_HOLD_MS, Owed, Store, Wanted};
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -128,11 +129,14 @@ fn conclude(left: &[Item], store: &Store, spool: Option<&Path>) -> anyhow::Resul
         }
         return Ok(Status::COULD_NOT);
     };
-    let mut lines = Vec::new();
+    let cannot = || format!("cannot write '{}'", spool.display());
+    let mut lines = BufWriter::new(File::create(spool).with_context(cannot)?);
     for item in left {
-        json_lines::write(&store.session(item.session)?, &mut lines)?;
+        store
+            .write_lines(item.session, &mut lines)
+            .with_context(cannot)?;
     }
-    fs::write(spool, lines).with_context(|| format!("cannot write '{}'", spool.display()))?;
+    lines.flush().with_context(cannot)?;
     status::note(&format!(
         "wrote what could not be sent to '{0}'; send it with: speedwell push {0} --to {1}",
         spool.display(),
@@ -272,8 +276,7 @@ impl Errand<'_> {
         item: &mut Item,
         failed: &mut HashMap<String, u32>,
     ) -> anyhow::Result<()> {
-        let session = store.session(item.session)?;
-        let sent = send(client, &item.url, &session);
+        let sent = Written::of(store, item.session)?.and_then(|own| own.send(client, &item.url));
         item.attempts += 1;
         match sent {
             Ok(sent) => {
@@ -315,19 +318,81 @@ impl Errand<'_> {
     }
 }
 
-fn send(client: &Client, url: &str, session: &Session) -> Result<Sent, Failure> {
-    let refused = |error: &dyn std::fmt::Display| Failure::Refused {
-        reason: error.to_string(),
-    };
-    let place: Place = url.parse().map_err(|error| refused(&error))?;
-    let mut text = Vec::new();
-    json_lines::write(session, &mut text).map_err(|error| refused(&format!("{error:#}")))?;
-    let lines = Lines {
-        id: &session.id,
-        text: &text,
-        sha256: &Digest::of(&text).to_string(),
-    };
-    client.send(&place, &lines)
+/// The lines of a session as they are sent.
+struct Written {
+    id: String,
+    sha256: String,
+    text: Kept,
+}
+
+/// Where they are meanwhile.
+enum Kept {
+    Here(Vec<u8>),
+    /// There are too many for memory. The folder goes with them.
+    Filed {
+        filed: Filed,
+        _folder: Scratch,
+    },
+}
+
+impl Written {
+    /// Those of a session of any size; a failure if it cannot be sent.
+    ///
+    /// # Errors
+    /// The store or the file fails.
+    fn of(store: &Store, number: i64) -> anyhow::Result<Result<Written, Failure>> {
+        let filed = large::in_parts((store, number), &large::Wanted::default(), |stored| {
+            let scratch = Scratch::new()?;
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true);
+            let file = options.open(scratch.path("lines.jsonl"))?;
+            let filed = Filed::write(file, |out| stored.write_lines(out))?;
+            let mut failed = Ok(());
+            let chunks = filed.chunks().map_while(|chunk| {
+                let chunk = chunk.map_err(|error| failed = Err(error));
+                chunk.ok()
+            });
+            let sha256 = Digest::of_parts(chunks).to_string();
+            failed?;
+            Ok(Written {
+                id: stored.header().id.clone(),
+                sha256,
+                text: Kept::Filed {
+                    filed,
+                    _folder: scratch,
+                },
+            })
+        });
+        if let Some(written) = filed? {
+            return Ok(Ok(written));
+        }
+        let session = store.session(number)?;
+        let mut text = Vec::new();
+        let done = json_lines::write(&session, &mut text);
+        let written = done.map(|()| Written {
+            sha256: Digest::of(&text).to_string(),
+            id: session.id,
+            text: Kept::Here(text),
+        });
+        Ok(written.map_err(|error| Failure::Refused {
+            reason: format!("{error:#}"),
+        }))
+    }
+
+    fn send(&self, client: &Client, url: &str) -> Result<Sent, Failure> {
+        let place: Place = url.parse().map_err(|error: Misplaced| Failure::Refused {
+            reason: error.to_string(),
+        })?;
+        let lines = Lines {
+            id: &self.id,
+            text: match &self.text {
+                Kept::Here(text) => Text::Here(text),
+                Kept::Filed { filed, .. } => Text::Filed(filed),
+            },
+            sha256: &self.sha256,
+        };
+        client.send(&place, &lines)
+    }
 }
 
 /// A quarter more or less, so that many jobs that failed together do not come back together.

@@ -194,14 +194,10 @@ fn export(session: &Session, kind: Export) -> anyhow::Result<()> {
 /// The same for a session whose runs are not in memory together.
 fn export_in_turn(stored: &SessionByCases<'_>, kind: Export) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let session = stored.header();
     match kind {
-        Export::Jsonl => {
-            let counted = (session, stored.runs());
-            formats::json_lines::write_in_turn(counted, &mut out, |each| stored.each_run(each))?;
-        }
+        Export::Jsonl => stored.write_lines(&mut out)?,
         Export::NodeCsv => {
-            let layout = layout(session);
+            let layout = layout(stored.header());
             let mut rows = formats::node_csv::sessions::Rows::new(&layout, &mut out);
             stored.each_run(&mut |run| rows.add(run))?;
             rows.end()?;

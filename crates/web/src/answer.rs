@@ -19,7 +19,6 @@ use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use speedwell_report::html::{Frame, page as html_page};
-use speedwell_results::formats::json_lines;
 use speedwell_serve::Client;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -304,7 +303,7 @@ fn json_lines_of(store: &speedwell_results::store::Store, page: &Page) -> Result
     }
     let mut out = Vec::new();
     for number in &page.sessions {
-        json_lines::write(&store.session(*number)?, &mut out)?;
+        store.write_lines(*number, &mut out)?;
     }
     Ok(out)
 }

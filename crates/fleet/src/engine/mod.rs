@@ -1,16 +1,19 @@
-//! What an engine is asked for, the same for all of them: five verbs. What a machine is told, what it sends back and what
-//! becomes of it is decided elsewhere.
+//! What an engine is asked for, the same for all of them: five verbs, and a lease of several machines at once where a scheduler gives them.
+//! What a machine is told, what it sends back and what becomes of it is decided elsewhere.
 
+mod lease;
 mod local;
 mod slurm;
 mod ssh;
 
+pub use lease::{Component, Lease};
 pub use local::Local;
 pub use slurm::Slurm;
 pub use ssh::{STILL_RUNNING, Ssh};
 
 use crate::detached;
 use serde::{Deserialize, Serialize};
+use speedwell_model::Allocation;
 use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
@@ -186,6 +189,44 @@ impl Engine {
             Engine::Local(local) => local.cancel(jobs),
             Engine::Ssh(ssh) => ssh.cancel(jobs),
             Engine::Slurm(slurm) => slurm.cancel(jobs),
+        }
+    }
+
+    /// Has machines for all of these parts at once, or for none: it waits until they can be had, and says by `waits` why they
+    /// cannot yet be, now and then; an error of that ends the waiting. The job is called `name`. Where nobody hands out machines there is
+    /// nothing to wait for, and no lease.
+    ///
+    /// # Errors
+    /// The engine refuses, or does not answer.
+    pub fn lease(
+        &mut self,
+        name: &str,
+        parts: &[Component],
+        waits: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<Lease>> {
+        match self {
+            Engine::Local(_) | Engine::Ssh(_) => Ok(None),
+            Engine::Slurm(slurm) => slurm.lease(name, parts, waits).map(Some),
+        }
+    }
+
+    /// The same engine, which reaches the machines of this allocation within it.
+    #[must_use]
+    pub fn within(mut self, allocation: Option<&Allocation>) -> Engine {
+        if let Engine::Slurm(slurm) = &mut self {
+            slurm.allocation = allocation.cloned();
+        }
+        self
+    }
+
+    /// Ends an allocation, whoever has it; whether there was one.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub fn release(&mut self, allocation: &Allocation) -> anyhow::Result<bool> {
+        match self {
+            Engine::Local(_) | Engine::Ssh(_) => Ok(false),
+            Engine::Slurm(slurm) => slurm.release(allocation),
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
 use anyhow::{Context, Result, bail, ensure};
+use speedwell_model::Allocation;
 use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -31,6 +32,8 @@ pub struct Slurm {
     conf: Option<PathBuf>,
     /// Indexes of an array are below this, once it is known.
     array_limit: Option<u32>,
+    /// The job whose machines are reached without a job of their own.
+    pub(super) allocation: Option<Allocation>,
 }
 
 impl Slurm {
@@ -42,6 +45,7 @@ impl Slurm {
             named,
             conf: None,
             array_limit: None,
+            allocation: None,
         }
     }
 
@@ -142,7 +146,7 @@ impl Slurm {
     }
 
     /// What the fleet's file asks for.
-    fn wishes(&self) -> Vec<String> {
+    pub(super) fn wishes(&self) -> Vec<String> {
         let SlurmOptions {
             partition,
             account,
@@ -202,9 +206,11 @@ impl Slurm {
         ]);
         // A step has no login, so it is told where programs are.
         srun.arg(format!("--export=PATH={SEARCH_PATH}"));
-        srun.args(self.exclusive(machine))
-            .args(self.wishes())
-            .args(words);
+        match self.step_on(machine) {
+            Some(options) => srun.args(options),
+            None => srun.args(self.exclusive(machine)).args(self.wishes()),
+        };
+        srun.args(words);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
         // Ctrl-C is for us alone; the other end hears of it over the line.
         srun.process_group(0);
@@ -227,16 +233,18 @@ impl Slurm {
         Ok(limit)
     }
 
-    fn program(&self, name: &str) -> Command {
+    pub(super) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }
         // Its programs take options from variables as well, and only ours are meant.
         let is_option = |name: &str| {
-            ["SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_"]
-                .iter()
-                .any(|own| name.starts_with(own))
+            [
+                "SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_",
+            ]
+            .iter()
+            .any(|own| name.starts_with(own))
         };
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(is_option) {
@@ -325,7 +333,7 @@ fn state_of(state: &str, reason: &str) -> MachineState {
 ///
 /// # Errors
 /// It fails; the message is its own.
-fn said(command: &mut Command) -> Result<String> {
+pub(super) fn said(command: &mut Command) -> Result<String> {
     answer(command, "")
 }
 
@@ -346,16 +354,19 @@ fn answer(command: &mut Command, input: &str) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let mut lines = complaint
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
-    let last = lines.next_back().unwrap_or("no reason is given");
-    let words = last
-        .strip_prefix(&format!("{program}: error: "))
-        .unwrap_or(last);
-    bail!("{program}: {words}")
+    bail!(
+        "{program}: {}",
+        reason(&program, &String::from_utf8_lossy(&output.stderr))
+    )
+}
+
+/// Why a program of Slurm failed: the last line of what it complained of, without its own name.
+pub(super) fn reason<'a>(program: &str, complaint: &'a str) -> &'a str {
+    let mut lines = complaint.lines().map(str::trim);
+    let last = lines.rfind(|line| !line.is_empty());
+    let last = last.unwrap_or("no reason is given");
+    last.strip_prefix(&format!("{program}: error: "))
+        .unwrap_or(last)
 }
 
 #[cfg(test)]

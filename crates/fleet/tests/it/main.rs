@@ -83,3 +83,12 @@ fn names_and_states(machines: &[FleetMachine]) -> Vec<(&str, &MachineState)> {
         .map(|machine| (machine.name.as_str(), &machine.state))
         .collect()
 }
+
+#[track_caller]
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,10 +1,10 @@
 //! The engine of Slurm with a controller and three machines.
 
-use crate::{is_over, names_and_states, session, wait_for, wait_for_text, work};
+use crate::{is_over, names_and_states, session, wait_for, wait_for_text, wait_until, work};
 use speedwell_fixtures::lab;
-use speedwell_fleet::{Engine, JobState, MachineState, Slurm};
+use speedwell_fleet::{Component, Engine, JobState, MachineState, Slurm};
 use speedwell_suite::fleet::SlurmOptions;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 
 /// A cluster, and the engine for it; nothing where there can be none.
 fn lab() -> Option<(lab::Slurm, Engine)> {
@@ -158,4 +158,81 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
         .unwrap();
     assert_eq!(said, "n2 $(id) 'a b'\nready");
     assert!(line.wait().unwrap().success());
+}
+
+/// Machines for a part, of which these are named.
+fn component(machines: u32, these: &[&str]) -> Component {
+    Component {
+        machines,
+        these: these.iter().map(|&name| name.to_owned()).collect(),
+        never: Vec::new(),
+    }
+}
+
+fn jobs_named(slurm: &lab::Slurm, name: &str) -> String {
+    let named = format!("--name={name}");
+    slurm.says("squeue", &["-h", "-t", "PD,R,CG", "-o", "%T", &named])
+}
+
+#[test]
+fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
+    let Some((slurm, mut engine)) = lab() else {
+        return;
+    };
+    let parts = [component(2, &[]), component(1, &["n2"])];
+    let lease = engine.lease("speedwell-a", &parts, &mut |_| Ok(()));
+    let lease = lease.unwrap().unwrap();
+    let own: Vec<&str> = lease.machines(0).chain(lease.machines(1)).collect();
+    assert_eq!(own, ["n1", "n3", "n2"]);
+    assert!(lease.addresses.values().all(|own| own.is_loopback()));
+    assert_eq!(lease.addresses.len(), 3);
+    // Two lines at once share what the machine has.
+    let mut engine = engine.within(Some(&lease.allocation));
+    let words = ["sh", "-c", "echo $SLURMD_NODENAME $SLURM_JOB_ID; cat"];
+    let mut lines = ["n2", "n2", "n3"].map(|name| engine.reach(name, &words).unwrap());
+    let heard = lines.each_mut().map(|line| {
+        let mut said = String::new();
+        let mut from = BufReader::new(line.stdout.take().unwrap());
+        from.read_line(&mut said).unwrap();
+        said.split(' ').next().unwrap().to_owned()
+    });
+    assert_eq!(heard, ["n2", "n2", "n3"]);
+    for mut line in lines {
+        drop(line.stdin.take());
+        assert!(line.wait().unwrap().success());
+    }
+    let allocation = lease.allocation.clone();
+    drop(lease);
+    wait_until(|| jobs_named(&slurm, "speedwell-a").is_empty());
+    assert!(!engine.release(&allocation).unwrap(), "it is over");
+}
+
+#[test]
+fn machines_for_all_parts_are_waited_for_or_refused_with_slurms_reason() {
+    let Some((slurm, mut engine)) = lab() else {
+        return;
+    };
+    let words = ["--exclusive", "--nodelist=n2", "-o", "/dev/null"];
+    slurm.says("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
+    wait_until(|| slurm.says("squeue", &["-h", "-t", "R", "-o", "%N"]) == "n2");
+    let parts = [component(1, &["n1"]), component(1, &["n2"])];
+    let mut reasons = Vec::new();
+    let ended = engine.lease("speedwell-b", &parts, &mut |why| {
+        reasons.push(why.to_owned());
+        if why.is_empty() {
+            return Ok(());
+        }
+        anyhow::bail!("enough")
+    });
+    assert_eq!(ended.unwrap_err().to_string(), "enough", "{reasons:?}");
+    wait_until(|| jobs_named(&slurm, "speedwell-b").is_empty());
+    let refused = |engine: &mut Engine, parts: &[Component]| {
+        let lease = engine.lease("speedwell-c", parts, &mut |_| Ok(()));
+        lease.unwrap_err().to_string()
+    };
+    let why = refused(&mut engine, &[component(1, &["n7"]), component(1, &[])]);
+    assert!(why.contains("Invalid node name"), "{why}");
+    let why = refused(&mut engine_of(&slurm, "other"), &parts);
+    assert!(why.contains("partition"), "{why}");
+    assert_eq!(jobs_named(&slurm, "speedwell-c"), "");
 }

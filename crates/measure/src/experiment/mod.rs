@@ -47,12 +47,14 @@ pub fn plans(
     let renamed = experiment.renamed();
     let renamed =
         renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
+    let mut held = None;
     if !request.only_lists {
         requirements::check(&experiment, listener)?;
         if let Some(place) = &experiment.place {
             let fleet = request.fleet.context("this command has no fleet")?;
-            let placement = roles::prepare(place, &experiment.root, &fleet()?, listener)?;
+            let (placement, own) = roles::prepare(place, &experiment.root, &fleet()?, listener)?;
             written.placement = Some(Box::new(placement));
+            held = Some(own);
         }
     }
     divide_values(&experiment, &mut selection);
@@ -65,7 +67,10 @@ pub fn plans(
     // Its instructions are counted by the processor, as a metric of its own.
     plan.design.counting = None;
     apply(&experiment, &request.plan, &mut plan);
-    Ok(Plans::new(plan, suite))
+    Ok(Plans {
+        held,
+        ..Plans::new(plan, suite)
+    })
 }
 
 /// A sentence where the file divides processors of which there are too few.

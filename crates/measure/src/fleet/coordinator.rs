@@ -7,7 +7,7 @@
 use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
 use crate::Listener;
-use anyhow::Context;
+use anyhow::ensure;
 use speedwell_analysis::Settings;
 use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, Task, Work};
 use speedwell_harness::plan::{Parcel, Plan};
@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// After so many attempts a parcel is lost.
 const MOST_ATTEMPTS: u32 = 3;
+/// A machine whose attempts ended so often without a block, one after the other, gets no more.
+const MOST_FAILURES: u32 = 2;
 /// How often spools are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often the engine is asked.
@@ -158,8 +160,10 @@ impl Coordinator<'_, '_, '_> {
             self.tasks += 1;
             if self.machines[machine].is_shared {
                 let file = order_of(&work.folder, number);
-                fs::write(&file, &order)
-                    .with_context(|| format!("cannot write '{}'", file.display()))?;
+                if let Err(error) = fs::write(&file, &order) {
+                    let reason = format!("cannot write '{}': {error}", file.display());
+                    return self.leave(machine, places, &reason);
+                }
             }
             work.tasks.push(Task { number, order });
         }
@@ -189,6 +193,16 @@ impl Coordinator<'_, '_, '_> {
             self.follow(place, submitted.job.clone(), source, false)?;
         }
         Ok(())
+    }
+
+    /// Has others do what cannot even be written down on a machine: its disk is full.
+    fn leave(&mut self, machine: usize, places: &[u32], reason: &str) -> anyhow::Result<()> {
+        let name = &self.machines[machine].known.name;
+        ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
+        self.machines[machine].failures = MOST_FAILURES;
+        places
+            .iter()
+            .try_for_each(|place| self.try_again(*place, reason))
     }
 
     /// What the spool of the last attempt at a parcel is called on a line.
@@ -506,7 +520,7 @@ impl Coordinator<'_, '_, '_> {
             return self.lose(place, &format!("{name}: {reason}"));
         }
         let other = self.other_machine(machine);
-        let goes = self.machines[machine].failures >= 2;
+        let goes = self.machines[machine].failures >= MOST_FAILURES;
         self.parcels[place as usize].attempt += 1;
         self.parcels[place as usize].state = ParcelState::Waiting;
         match other {
@@ -534,8 +548,8 @@ impl Coordinator<'_, '_, '_> {
                 .filter(|parcel| parcel.machine as usize == machine);
             own.filter(|parcel| !is_over(parcel.state)).count()
         };
-        let fit =
-            (0..self.machines.len()).filter(|&at| at != but && self.machines[at].failures < 2);
+        let fit = (0..self.machines.len())
+            .filter(|&at| at != but && self.machines[at].failures < MOST_FAILURES);
         fit.min_by_key(|&at| load(at)).map(|at| at as u32)
     }
 

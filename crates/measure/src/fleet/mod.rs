@@ -74,6 +74,7 @@ pub fn carry_out(
         mut plan,
         suite,
         resumed,
+        ..
     } = plans;
     contents::check(&plan)?;
     let known = engine.machines()?;

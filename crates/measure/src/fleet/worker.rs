@@ -8,7 +8,8 @@ use crate::resume::attach_definitions;
 use crate::session::{Decider, build_packages};
 use anyhow::{Context, ensure};
 use speedwell_environment as environment;
-use speedwell_fleet::{Identity, MachineLock, clean};
+use speedwell_fleet::{Identity, MachineLock, Turn, clean};
+use speedwell_harness::plan::Plan;
 use speedwell_model::{Event, Observer, SessionMachine};
 use speedwell_process as process;
 use speedwell_results::spool::{Header, Spool, VERSION};
@@ -18,10 +19,12 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it is tried to have the machine.
-const TURN: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(50);
+/// Nothing is said of waiting that is over sooner: parcels of one session follow each other.
+const SOON: Duration = Duration::from_secs(60);
 
 /// Carries out the tasks of these numbers, or those that come as lines of the input where the only word is `-`. The end of that
 /// input ends the worker.
@@ -88,27 +91,23 @@ fn attempt(
     order: &Order,
     copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
-    let Some(_lock) = have_machine(folder)? else {
+    let mut copy = copy;
+    let mut begun: Option<(Plan, Spool)> = None;
+    // One who waits for long begins before, to say so.
+    let waited = have_machine(folder, &mut |sentence| {
+        if begun.is_none() {
+            begun = Some(begin(folder, order, copy.take())?);
+        }
+        let spool = begun.as_mut().map(|(_, spool)| spool);
+        spool.map_or(Ok(()), |spool| spool.warn(sentence))
+    })?;
+    let Some(_lock) = waited else {
         return Ok(());
     };
-    let mut plan = order.plan()?;
-    attach_definitions(&mut plan)?;
-    let (machine, remark) = facts(order);
-    let header = Header {
-        version: VERSION,
-        session: order.session.clone(),
-        bundle: order.bundle.to_string_lossy().into_owned(),
-        parcel: order.place,
-        attempt: order.attempt,
-        machine,
-        boot: process::Identity::own().boot.unwrap_or_default(),
+    let (plan, mut spool) = match begun {
+        Some(begun) => begun,
+        None => begin(folder, order, copy)?,
     };
-    let labels = plan.jobs.iter().enumerate();
-    let jobs = labels.map(|(at, job)| (plan.place_in_whole(at), job.label.clone()));
-    let mut spool = Spool::create(&order.spool(folder), header, jobs.collect(), copy)?;
-    if let Some(remark) = remark {
-        spool.warn(&remark)?;
-    }
     let orders = Orders {
         done: order.done.clone(),
         failed: order.failed.clone(),
@@ -135,6 +134,33 @@ fn attempt(
     }
 }
 
+/// The plan of an attempt, and its spool.
+fn begin(
+    folder: &Path,
+    order: &Order,
+    copy: Option<Box<dyn Write + Send>>,
+) -> anyhow::Result<(Plan, Spool)> {
+    let mut plan = order.plan()?;
+    attach_definitions(&mut plan)?;
+    let (machine, remark) = facts(order);
+    let header = Header {
+        version: VERSION,
+        session: order.session.clone(),
+        bundle: order.bundle.to_string_lossy().into_owned(),
+        parcel: order.place,
+        attempt: order.attempt,
+        machine,
+        boot: process::Identity::own().boot.unwrap_or_default(),
+    };
+    let labels = plan.jobs.iter().enumerate();
+    let jobs = labels.map(|(at, job)| (plan.place_in_whole(at), job.label.clone()));
+    let mut spool = Spool::create(&order.spool(folder), header, jobs.collect(), copy)?;
+    if let Some(remark) = remark {
+        spool.warn(&remark)?;
+    }
+    Ok((plan, spool))
+}
+
 /// What is known of this machine, and a remark on how it is known.
 fn facts(order: &Order) -> (SessionMachine, Option<String>) {
     let environment = environment::capture(&[]);
@@ -150,17 +176,30 @@ fn facts(order: &Order) -> (SessionMachine, Option<String>) {
     (machine, identity.remark)
 }
 
-/// Waits until nobody else measures on this machine; nothing if the worker is to end.
-fn have_machine(folder: &Path) -> anyhow::Result<Option<MachineLock>> {
+/// Waits until nobody else measures on this machine; nothing if the worker is to end. That it takes long, and whose end is waited for,
+/// is said by `tell`.
+fn have_machine(
+    folder: &Path,
+    tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<MachineLock>> {
     let fleet = folder.ancestors().nth(2).unwrap_or(folder);
+    let mut turn = Turn::alone(fleet)?;
+    let (begin, mut is_said) = (Instant::now(), false);
     loop {
-        if let Some(lock) = MachineLock::try_take(fleet)? {
+        if let Some(lock) = turn.come()? {
             return Ok(Some(lock));
         }
         if process::interrupted() || stop_of(folder).exists() {
             return Ok(None);
         }
-        thread::sleep(TURN);
+        if !is_said && begin.elapsed() > SOON {
+            is_said = true;
+            let whom = turn.whom();
+            tell(&format!(
+                "waiting for {whom} to give the machine back; measuring begins then"
+            ))?;
+        }
+        thread::sleep(LOOK);
     }
 }
 

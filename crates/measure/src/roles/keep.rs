@@ -31,7 +31,7 @@ fn keep_there(
 ) -> Fallible<()> {
     let file = FleetFile::read(&placement.fleet)
         .map_err(|error| stage_failure(Stage::Start, format!("{error:#}")))?;
-    let mut engine = Engine::of_file(&file);
+    let mut engine = Engine::of_file(&file).within(placement.allocation.as_ref());
     let mut known = blanks(placement, &keeping.kept);
     let before = known.len();
     let mut services: Vec<Role> = Vec::new();

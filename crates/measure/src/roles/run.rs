@@ -52,7 +52,7 @@ fn live(
         assignment,
         placement,
         seed,
-        engine: Engine::of_file(&file),
+        engine: Engine::of_file(&file).within(placement.allocation.as_ref()),
         file,
         blanks: blanks(placement, &assignment.kept),
         load_failure: None,
@@ -194,7 +194,7 @@ impl Run<'_> {
                     let why = done.performed.failure.take();
                     return why.map_or(Ok(()), |why| Err(self.named(&target, why)));
                 }
-                Said::Greeting(_) | Said::Ready(_) => return Err(target.named(unexpected())),
+                _ => return Err(target.named(unexpected())),
             }
         }
     }
@@ -229,7 +229,8 @@ impl Run<'_> {
             let machine = &self.placement.machines[*at];
             (machine.name.clone(), machine.program.clone())
         });
-        let mut generators = Generators::at(Engine::of_file(&self.file), machines);
+        let engine = Engine::of_file(&self.file).within(self.placement.allocation.as_ref());
+        let mut generators = Generators::at(engine, machines);
         let job = job(&generators.whole(&wanted.spec), wanted.seed, Part::WHOLE)?;
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let alarms: Vec<&AtomicBool> = (services.iter().chain([target])).map(Role::alarm).collect();
@@ -265,10 +266,10 @@ impl Run<'_> {
     }
 }
 
-fn failure_of(done: Finished) -> StageFailure {
+pub(super) fn failure_of(done: Finished) -> StageFailure {
     done.performed.failure.unwrap_or_else(unexpected)
 }
 
-fn unexpected() -> StageFailure {
+pub(super) fn unexpected() -> StageFailure {
     stage_failure(Stage::Start, "it says something else than it should")
 }

@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_environment as environment;
-use speedwell_fleet::{Identity, MachineLock};
+use speedwell_fleet::{Identity, MachineLock, Turn};
 use speedwell_model::Environment;
 use speedwell_model::assignment::{Assignment, BackingService};
 use speedwell_model::load_run::LoadRun;
@@ -30,6 +30,10 @@ pub const COMMAND: &str = "perform-role";
 
 /// Between two looks at what may have happened.
 const PULSE: Duration = Duration::from_millis(20);
+/// The same where nothing is started or ended.
+const LOOK: Duration = Duration::from_millis(250);
+/// Nothing is said of waiting that is over sooner.
+const SOON: Duration = Duration::from_secs(2);
 /// How long it is waited for somebody who measures alone on the machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -38,6 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) enum Order {
     /// Say who you are.
     Greet,
+    /// Have the lock of this machine, where our folder is this one.
+    Hold(PathBuf),
     /// Start a service.
     Serve(Box<ServiceOrder>),
     /// Have the target do its work.
@@ -71,6 +77,10 @@ pub(super) struct TargetOrder {
 pub(super) enum Said {
     /// Who it is.
     Greeting(Box<Greeting>),
+    /// The machine is ours, together with other experiments.
+    Has,
+    /// Somebody measures alone on the machine.
+    Waits(String),
     /// A service is ready, at this port.
     Ready(u16),
     /// A load is wanted.
@@ -128,6 +138,7 @@ pub fn perform() -> Result<()> {
     let mut done = Done::default();
     let ended = match order {
         Order::Greet => Ok(()),
+        Order::Hold(folder) => hold(&folder, &answers),
         Order::Serve(order) => serve(&order, &answers, &mut done),
         Order::Perform(order) => target(&order, answers, &mut done),
     };
@@ -148,6 +159,37 @@ fn greeting() -> Greeting {
         environment,
         reached_at: reached_at.and_then(|address| address.parse().ok()),
     }
+}
+
+/// Has the lock of this machine until the line ends, so that the parts of its experiment need not wait for their turn.
+fn hold(folder: &Path, answers: &Receiver<Answer>) -> Fallible<()> {
+    let failed = |error: anyhow::Error| stage_failure(Stage::Start, format!("{error:#}"));
+    let mut turn = Turn::shared(folder).map_err(failed)?;
+    let mut known = None;
+    let begin = Instant::now();
+    let _lock = loop {
+        if let Some(lock) = turn.come().map_err(failed)? {
+            break lock;
+        }
+        if process::interrupted() {
+            return Ok(());
+        }
+        let whom = (begin.elapsed() > SOON).then(|| turn.whom());
+        if whom.is_some() && whom != known {
+            say(&Said::Waits(whom.clone().unwrap_or_default())).map_err(failed)?;
+            known = whom;
+        }
+        thread::sleep(LOOK);
+    };
+    say(&Said::Has).map_err(failed)?;
+    let is_wanted = || {
+        !matches!(
+            answers.recv_timeout(LOOK),
+            Err(RecvTimeoutError::Disconnected)
+        )
+    };
+    while is_wanted() && !process::interrupted() {}
+    Ok(())
 }
 
 /// Has a service live until the line ends.

@@ -7,13 +7,13 @@
 
 mod rows;
 
-use super::Store;
 use super::changes::keep_change;
 use super::database::{Database, Purpose, given, sql};
 use super::points::{PROJECT, keep_revision, keep_series};
 use super::read::better_of;
 use super::sessions::{enter, number_of_id};
 use super::uploads::Digest;
+use super::{SessionByCases, Store};
 use crate::formats::json_lines;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ impl Store {
             )?;
             for number in &numbers {
                 put(out, &Line::Stored(stored(file, *number)?))?;
-                json_lines::write(&self.session_at_this_moment(*number)?, out)?;
+                SessionByCases::new(self, *number)?.write_lines(out)?;
             }
             self.back_up_changes(out)?;
             Ok(numbers.len())

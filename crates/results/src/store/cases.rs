@@ -6,9 +6,11 @@
 use super::Store;
 use super::database::{Database, Purpose, given, sql};
 use super::read::{RunReader, from_json};
+use crate::formats::json_lines;
 use anyhow::{Context, bail};
 use speedwell_model::{Case, Failure, Run, Session};
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 use std::sync::Arc;
 
 /// Runs above which a session is not read as a whole: 300 MB.
@@ -65,8 +67,19 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Writes a session of any size as JSON Lines, as [`json_lines::write`] does what [`Store::session`] gives.
+    ///
+    /// # Errors
+    /// No such session, the file or `out` fails.
+    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
+        self.by_cases(number, |stored| stored.write_lines(out))
+    }
+}
+
 impl<'s> SessionByCases<'s> {
-    fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
+    /// What is stored at this moment, where a transaction is open.
+    pub(super) fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
         let load = sql!("SELECT place FROM load WHERE session = $1 LIMIT 1");
         let load: Option<i64> = store
             .database
@@ -156,6 +169,15 @@ impl<'s> SessionByCases<'s> {
                 .or_insert_with(|| wanted.contains(&run.case.id()));
             if *is_wanted { visit(&run) } else { Ok(()) }
         })
+    }
+
+    /// Writes it as JSON Lines, run by run.
+    ///
+    /// # Errors
+    /// `out` fails, or what is stored cannot be read or written.
+    pub fn write_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let counted = (self.header(), self.runs());
+        json_lines::write_in_turn(counted, out, |each| self.each_run(each))
     }
 
     /// The runs of a case, each behind its place in the order of execution; ordered within each way in which its parameters
@@ -307,6 +329,12 @@ mod tests {
             all.runs.retain(|run| is_wanted(&run.case));
             assert_eq!(whole, all);
             assert_eq!(runs, all.runs);
+            let (mut in_turn, mut together) = (Vec::new(), Vec::new());
+            if wanted.is_empty() {
+                store.write_lines(number, &mut in_turn).unwrap();
+                json_lines::write(&all, &mut together).unwrap();
+            }
+            assert_eq!(in_turn, together);
             assert!(!runs.is_empty() && runs.len() <= session.runs.len());
         }
     }

@@ -40,9 +40,9 @@ impl Store {
         why: &str,
         at_unix_ms: i64,
     ) -> anyhow::Result<()> {
-        let session = self.session(number)?;
+        let session = self.session_without_runs(number)?;
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-        json_lines::write(&session, &mut packed)?;
+        self.write_lines(number, &mut packed)?;
         let packed = packed.finish()?;
         self.change(|file| {
             let gone = file.execute(

@@ -4,11 +4,11 @@ use crate::large;
 use crate::options::{ComparisonArgs, OutputArgs, StoreArgs, Task, fleet_file};
 use crate::progress::Progress;
 use crate::{Status, status};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_measure::fleet::{Attendance, ParcelStatus, attend, clean_up};
-use speedwell_measure::reference;
+use speedwell_measure::{reference, roles};
 use speedwell_model::Session;
 use speedwell_report::{self as report, ParcelRow};
 use speedwell_results::store::{ParcelState, Store};
@@ -125,6 +125,17 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
 /// # Errors
 /// There is no such session, it has ended, or its machines cannot be asked.
 pub fn cancel(args: &CancelArgs) -> Result<Status> {
+    let store = args.store.open_to_read()?;
+    let number = reference::find(&store, &args.session)?.number;
+    if let Some(was_there) = roles::end_allocation(&store, number)? {
+        ensure!(
+            was_there,
+            "session @{number} has no machines any more: there is nothing to cancel"
+        );
+        status::note(&format!("the machines of session @{number} are free again"));
+        return Ok(Status::DONE);
+    }
+    drop(store);
     let asked = (args.session.as_str(), Attendance::Cancel);
     let progress = &mut Progress::new(&args.output);
     let (_, number, parcels) = attended(asked, &args.store, &Settings::default(), progress)?;

@@ -168,7 +168,7 @@ impl Teller<'_> {
 
 /// What is compared: the variants of a session, or it with the newest one of its base on the same machine.
 fn sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Source>> {
-    let session = store.session(number)?;
+    let session = store.session_without_runs(number)?;
     if session.variants.len() > 1 {
         return (LOOKUPS.sources)(store, &[format!("@{number}")]);
     }

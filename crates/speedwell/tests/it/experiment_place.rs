@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Only what never comes takes so long, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// python3 part.py KIND HOST PORT PIDS [ASK] [turns=N] [dies=N] [deaf]: answers 'stored', or what ASK answers.
 const PART: &str = r#"
@@ -146,7 +146,7 @@ fn exported(project: &Project) -> (Json, Vec<Json>) {
     (header.unwrap_or(&lines[0]).clone(), runs)
 }
 
-fn expect_parts(project: &Project, names: &[&str], loads: &[&str]) {
+pub fn expect_parts(project: &Project, names: &[&str], loads: &[&str]) {
     let (header, runs) = exported(project);
     let machines = header["machines"].as_array().unwrap();
     let found: Vec<&str> = (machines.iter())
@@ -351,14 +351,27 @@ fn machines_are_had_all_or_none() {
     measured(&project, &[])
         .expect_status(2)
         .expect_stderr(&["there is no 'fleet.toml'"]);
-    let project = project.with("fleet.toml", "engine = \"slurm\"\n");
-    measured(&project, &[])
-        .expect_status(2)
-        .expect_stderr(&["[place] has no meaning for machines of Slurm"]);
+}
+
+#[test]
+fn an_experiment_has_its_machines_between_its_runs_as_well() {
+    let lock = Path::new("/run/lock/speedwell.lock");
+    if is_missing("python3") || !lock.parent().is_some_and(Path::is_dir) {
+        return;
+    }
+    let project = placed(&[]);
+    let mut child = coordinator(&project, "--runs=3", || !pids(&project, "web").is_empty());
+    let lock = std::fs::File::open(lock).unwrap();
+    while pids(&project, "web").len() < 3 {
+        assert!(lock.try_lock().is_err(), "nobody has the machine");
+        assert_eq!(child.try_wait().unwrap(), None);
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(child.wait().unwrap().success());
 }
 
 /// The process of a session that has come so far, and goes on.
-fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
+pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
     let mut command = project.command(&["run", "web/placed.toml", runs]);
     let mut child = command
         .stdout(Stdio::null())
@@ -376,7 +389,7 @@ fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Ch
 
 /// Kills the coordinator between two blocks of a session, has the rest measured, and looks whether the plan is whole and
 /// nothing is left.
-fn expect_the_rest_after_a_kill(project: &Project) {
+pub fn expect_the_rest_after_a_kill(project: &Project) {
     // A block of one variant has two runs.
     let mut child = coordinator(project, "--runs=4", || project.stored_runs() > 1);
     kill(child.id());
@@ -418,7 +431,7 @@ fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
 }
 
 /// Kills the coordinator while a load is under way that would take minutes.
-fn expect_an_end_with_the_coordinator(project: &Project) {
+pub fn expect_an_end_with_the_coordinator(project: &Project) {
     let mut child = coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let own = [pids(project, "db"), pids(project, "web")].concat();
     assert!(own.len() == 2 && own.iter().all(|pid| lives(*pid)));

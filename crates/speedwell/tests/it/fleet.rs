@@ -1,12 +1,14 @@
 //! One session on several machines. Here they are this machine under several names: what is divided, sent, measured and merged
 //! is the same.
 
-use super::project::Project;
+use super::project::{Answer, Project};
+use super::small_disk::SmallDisk;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use speedwell_fixtures::lab::{HOSTS, NODES, Slurm, Sshd};
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CASES: &str = "\
@@ -219,6 +221,47 @@ fn a_machine_that_gives_nothing_loses_its_cases_to_the_others() {
     assert_eq!(runs.len(), 36, "{answer:?}");
     // Which machine gets which case follows from the names; this one gets at least one of the three.
     answer.expect_stderr(&["lab-2: the worker ended", "begin again on lab-1"]);
+}
+
+/// Whether a spool below this folder has a closed block.
+fn has_closed_block(fleet: &Path) -> bool {
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sessions = entries(fleet.join("sessions"));
+    let spools = sessions.flat_map(|session| entries(session.path().join("spools")));
+    let mut texts = spools.map(|spool| std::fs::read_to_string(spool.path()).unwrap_or_default());
+    texts.any(|text| text.contains("block_done"))
+}
+
+#[test]
+fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
+    let Some(disk) = SmallDisk::new(400) else {
+        return;
+    };
+    let text: String = (0..8)
+        .map(|n| format!("case n={n}\n* sleep:60\n"))
+        .collect();
+    let project = project(&text);
+    let folder = disk.folder("fleet");
+    let file = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
+    let small = format!("name = \"lab-2\"\nfolder = \"{}\"", folder.display());
+    let project = project.with("fleet.toml", &file.replace("name = \"lab-2\"", &small));
+    let words = [&MEASURE[..], &["--on", "lab-1 | lab-2"]].concat();
+    let mut command = project.command(&words);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !has_closed_block(&folder) {
+        assert!(Instant::now() < deadline, "nothing was measured there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    disk.fill();
+    let answer = Answer::from(child.wait_with_output().unwrap()).expect_status(0);
+    answer.expect_stderr(&["lab-2: ", "begin again on lab-1"]);
+    let (_, runs) = session(&project);
+    assert_eq!(runs.len(), 96);
 }
 
 #[test]

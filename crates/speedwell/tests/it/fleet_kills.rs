@@ -6,8 +6,10 @@ use super::project::Project;
 use serde_json::Value;
 use speedwell_fixtures::lab::{NODES, Slurm};
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Who is killed.
@@ -106,6 +108,26 @@ fn await_all(slurm: &Slurm) {
     }
 }
 
+/// Does what an operator does until it is over: a controller that was killed may give a number of a job away twice, and then Slurm
+/// gives no work to the machines until somebody says that they are well.
+fn operate(slurm: &Slurm, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        let mut asked = slurm.command("sinfo");
+        let asked = asked.args(["-h", "-N", "-t", "drain", "-o", "%N %E"]);
+        let said = asked.output().map(|output| output.stdout);
+        let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
+        for line in said.lines() {
+            if let Some((node, "Duplicate jobid")) = line.split_once(' ') {
+                let mut resume = slurm.command("scontrol");
+                let words = ["update", &format!("nodename={node}"), "state=resume"];
+                // Without a controller it is tried again.
+                let _ = resume.args(words).output();
+            }
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
 /// How often each block was closed, by whatever attempt.
 fn closed_blocks(slurm: &Slurm, id: &str) -> BTreeMap<(u64, u64), u32> {
     let spools = slurm.folder().join("sessions").join(id).join("spools");
@@ -141,6 +163,17 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
     let Some((slurm, undisturbed)) = by_slurm() else {
         return;
     };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| operate(&slurm, &is_over));
+        let done = AssertUnwindSafe(|| kill_and_compare(&slurm, &undisturbed, kills, seed));
+        let done = std::panic::catch_unwind(done);
+        is_over.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn kill_and_compare(slurm: &Slurm, undisturbed: &Project, kills: u32, seed: u64) {
     let alone = Project::new().with(
         "g/slow.fake",
         &std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap(),
@@ -156,16 +189,16 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
         let project = Project::new()
             .with("fleet.toml", &fleet)
             .with("g/slow.fake", &benchmark);
-        await_all(&slurm);
+        await_all(slurm);
         let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
         let after = Duration::from_millis(next(&mut state) % LATEST_MS);
         let choice = next(&mut state) as usize >> 8;
-        let child = measuring(&project, Some(&slurm), &["--on", "lab"]);
+        let child = measuring(&project, Some(slurm), &["--on", "lab"]);
         std::thread::sleep(after);
-        let hit = kill_one(&slurm, victim, child.id(), choice);
+        let hit = kill_one(slurm, victim, child.id(), choice);
         let done = child.wait_with_output().unwrap();
         if !done.status.success() {
-            let resumed = resumed(&project, &slurm, after);
+            let resumed = resumed(&project, slurm, after);
             // Without a controller nobody knows the machines: that is said at once, and nothing has begun.
             let is_refused = victim == Victim::Controller && !resumed;
             assert!(
@@ -179,13 +212,14 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
         }
         let found = session(&project);
         assert_eq!(by_slot(&found), expected, "{victim:?} after {after:?}");
-        let twice = closed_blocks(&slurm, &found.id);
+        let twice = closed_blocks(slurm, &found.id);
         let twice = twice.values().filter(|count| **count > 1).count();
         let entry = told.entry(victim).or_default();
         entry.1 += twice;
         if hit {
             entry.0 += 1;
             killed += 1;
+            println!("{killed} kills; the last one: {victim:?} after {after:?}");
         }
     }
     for (victim, (count, twice)) in told {

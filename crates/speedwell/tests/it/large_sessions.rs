@@ -1,6 +1,9 @@
 //! A stored session of more runs than are read together: what is done with it in parts, what is refused, and what to do instead.
 
+use super::back_ends::Place;
 use super::project::Project;
+use super::push::core;
+use super::team_server::Server;
 use serde_json::Value;
 use speedwell_fixtures::Story;
 use speedwell_model::Session;
@@ -89,4 +92,22 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
         .run(&["report", "-f", "nothing"])
         .expect_status(2)
         .expect_stderr(&["leave no case of it"]);
+    expect_pushed(&project, &exported.stdout);
+}
+
+/// Has the session sent to a server, whose lines of it are then these, and written to a file where there is no server.
+fn expect_pushed(project: &Project, lines: &str) {
+    let (home, place) = (Project::new(), Place::file());
+    let server = Server::of(&home, &place);
+    let url = server.url();
+    let pushed = ["push", "@1", "--to", &url, "--wait", "10m"];
+    server.run(project, &pushed).expect_status(0);
+    let mut there = Vec::new();
+    core(&place).write_lines(1, &mut there).unwrap();
+    assert!(there == lines.as_bytes(), "{} bytes", there.len());
+    let nowhere = "http://127.0.0.1:1/core";
+    let words = ["push", "@1", "--to", nowhere, "--spool", "unsent.jsonl"];
+    project.run(&words).expect_status(0);
+    let unsent = std::fs::read(project.path("unsent.jsonl")).unwrap();
+    assert!(unsent == lines.as_bytes(), "{} bytes", unsent.len());
 }

@@ -10,6 +10,8 @@ pub struct Project {
     folder: tempfile::TempDir,
     /// What stands for `--db`, if not the project's own file.
     db: Option<PathBuf>,
+    /// Variables of every command.
+    variables: Vec<(&'static str, PathBuf)>,
 }
 
 /// What the command answered.
@@ -25,7 +27,17 @@ impl Project {
     pub fn new() -> Project {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
-        Project { folder, db: None }
+        Project {
+            folder,
+            db: None,
+            variables: Vec::new(),
+        }
+    }
+
+    /// The same with a variable for every command.
+    pub fn with_variable(mut self, name: &'static str, value: PathBuf) -> Project {
+        self.variables.push((name, value));
+        self
     }
 
     /// The same with its results in another place.
@@ -76,6 +88,7 @@ impl Project {
             .env_remove("GITHUB_ACTIONS")
             .env_remove("GITLAB_CI")
             .env("NO_COLOR", "1")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         if let Some(db) = &self.db {
             command.env("SPEEDWELL_DB", db);

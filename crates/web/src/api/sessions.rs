@@ -142,7 +142,7 @@ pub fn get(call: &Call<'_>) -> Answer {
     let lines = call.write(|store| {
         let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
         let mut lines = Vec::new();
-        json_lines::write(&store.session(number)?, &mut lines)?;
+        store.write_lines(number, &mut lines)?;
         Ok(lines)
     })?;
     let mut response = Response::new(Body::from(lines));
@@ -176,7 +176,7 @@ pub fn tag(call: &Call<'_>) -> Answer {
     };
     call.write(|store| {
         let number = store.number_of_id(id)?.ok_or_else(|| missing(id))?;
-        let session = store.session(number)?;
+        let session = store.session_without_runs(number)?;
         call.ensure_may_push(&session)?;
         store.tag(number, tag).map_err(unreadable)?;
         call.audit("tag", id, "done");

@@ -3,7 +3,7 @@
 //! Verdicts are shown of cases that are decided, and of no others: a verdict that is looked at between the planned looks would
 //! be wrong more often than it says.
 
-use super::session::known;
+use super::session::{check_runs, known};
 use super::{Outcome, Page, Visit};
 use crate::refusal::Refusal;
 use crate::site::unix_ms;
@@ -63,6 +63,7 @@ pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     if known.state != State::Running {
         return Ok(Outcome::Elsewhere(visit.session(id)));
     }
+    check_runs(&[&known])?;
     progress_page(visit, &known).map(Outcome::from)
 }
 

@@ -58,7 +58,7 @@ pub fn one(visit: Visit<'_>, number: &str) -> Result<Page, Refusal> {
     };
     let mut document = report::machine(machine);
     if let Some(newest) = machine.newest {
-        let session = visit.store.session(newest)?;
+        let session = visit.store.session_without_runs(newest)?;
         document.append(report::environment(&session.environment, None));
     }
     let numbers = visit.store.selected_numbers(&filter, LOOKED_AT)?;

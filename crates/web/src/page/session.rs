@@ -74,7 +74,7 @@ pub fn check_runs(sessions: &[&Overview]) -> Result<(), Refusal> {
         ..Refusal::bad(format!(
             "{runs} runs are too many for a page; it analyses at most {MOST_RUNS}"
         ))
-        .hint("speedwell report @NUMBER -o report.html on the command line has no such limit")
+        .hint("speedwell report @NUMBER on the command line takes more, as text; as a page, with cases chosen by --filter")
     })
 }
 

@@ -3,6 +3,7 @@
 use super::worker::{Ready, Reported};
 use anyhow::{Context, Result, bail};
 use speedwell_fleet::clock::{self, Offset};
+use speedwell_process::Companion;
 use speedwell_runner::load::{Snapshot, WorkerOrder};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -91,6 +92,7 @@ impl Board {
 
 /// A line that is open. The reading end belongs to whoever follows it.
 pub(crate) struct Line {
+    _companion: Companion,
     child: Mutex<Child>,
     to: Mutex<Option<ChildStdin>>,
     complaint: Mutex<Option<JoinHandle<String>>>,
@@ -111,6 +113,7 @@ impl Line {
             })
         });
         let line = Line {
+            _companion: Companion::of(&child),
             to: Mutex::new(child.stdin.take()),
             child: Mutex::new(child),
             complaint: Mutex::new(complaint),

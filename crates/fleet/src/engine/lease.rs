@@ -1,0 +1,375 @@
+//! Machines of Slurm for all parts of an experiment at once: one job with a component for each part, or none. It lives as long
+//! as whoever asked for it, however that ends: a shell ends the job when its input does, also while the job still waits in the
+//! queue.
+//!
+//! Lines to its machines are steps of the job, which share what they have there. Start at [`Slurm::lease`].
+
+use super::Slurm;
+use super::slurm::{reason, said};
+use anyhow::{Result, bail};
+use speedwell_model::Allocation;
+use speedwell_process::Companion;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Has `$@` live until the input ends, then ends it, and ends as it ends. What waits in the queue goes at the first signal; one
+/// that comes while the job begins may be lost, so there are more.
+const GUARD: &str = r#"exec 3<&0 </dev/null
+"$@" 3<&- &
+job=$!
+{ cat <&3; while kill "$job"; do sleep 1; done; } >/dev/null 2>&1 &
+guard=$!
+wait "$job"
+code=$?
+kill "$guard" 2>/dev/null
+exit "$code""#;
+/// What holds the machines while nothing is done on them.
+const HOLDER: [&str; 2] = ["sleep", "2147483647"];
+/// Between two looks at the queue: at first, and at most.
+const LOOKS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// How long the end of the job may take before it is left to the guard.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What a part of an experiment needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Component {
+    /// How many machines.
+    pub machines: u32,
+    /// Which ones; any if there are none.
+    pub these: Vec<String>,
+    /// Which ones it cannot have.
+    pub never: Vec<String>,
+}
+
+/// Machines that are ours until this value or this process ends.
+#[derive(Debug)]
+pub struct Lease {
+    /// The job.
+    pub allocation: Allocation,
+    /// Where its machines are reached by others, as Slurm knows them.
+    pub addresses: BTreeMap<String, IpAddr>,
+    _guard: Guard,
+}
+
+/// The process that has the job.
+#[derive(Debug)]
+struct Guard {
+    _companion: Companion,
+    shell: Child,
+    complaint: Option<JoinHandle<String>>,
+}
+
+impl Lease {
+    /// The machines of a component.
+    pub fn machines(&self, component: u32) -> impl Iterator<Item = &str> {
+        let own = self.allocation.components.iter();
+        own.filter(move |(_, of)| *of == component)
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let until = Instant::now() + GRACE;
+        while matches!(self.shell.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Guard {
+    /// Why it has ended, if it has.
+    fn ended(&mut self) -> Result<Option<String>> {
+        let Some(status) = self.shell.try_wait()? else {
+            return Ok(None);
+        };
+        let complaint = self.complaint.take().and_then(|said| said.join().ok());
+        let complaint = complaint.unwrap_or_default();
+        if complaint.trim().is_empty() {
+            return Ok(Some(format!("salloc ended: {status}")));
+        }
+        Ok(Some(reason("salloc", &complaint).to_owned()))
+    }
+}
+
+impl Slurm {
+    /// Waits for machines for all of these parts; see [`super::Engine::lease`].
+    pub(super) fn lease(
+        &self,
+        name: &str,
+        parts: &[Component],
+        waits: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<Lease> {
+        let mut guard = self.ask(name, parts)?;
+        let mut pause = LOOKS[0];
+        let components = loop {
+            let queue = self.queue(name)?;
+            if let Some(components) = granted(&queue, parts.len()) {
+                break components;
+            }
+            if let Some(why) = guard.ended()? {
+                bail!("Slurm gives no machines for the parts of this experiment: {why}");
+            }
+            waits(waited_for(&queue))?;
+            thread::sleep(pause);
+            pause = (pause * 2).min(LOOKS[1]);
+        };
+        let mut allocation = Allocation {
+            name: name.to_owned(),
+            job: components[0].0.clone(),
+            components: Vec::new(),
+        };
+        for (component, (_, nodes)) in (0..).zip(&components) {
+            let names = said(self.program("scontrol").args(["show", "hostnames", nodes]))?;
+            let own = names.split_whitespace();
+            (allocation.components).extend(own.map(|name| (name.to_owned(), component)));
+        }
+        let addresses = self.addresses(&allocation)?;
+        Ok(Lease {
+            allocation,
+            addresses,
+            _guard: guard,
+        })
+    }
+
+    /// Asks for the job.
+    fn ask(&self, name: &str, parts: &[Component]) -> Result<Guard> {
+        let mut words: Vec<String> = vec!["-c".into(), GUARD.into(), "sh".into(), "salloc".into()];
+        for (at, part) in parts.iter().enumerate() {
+            words.extend((at > 0).then(|| ":".to_owned()));
+            words.extend(["--no-bell", "--kill-command"].map(str::to_owned));
+            words.push(format!("--job-name={name}"));
+            words.extend(self.options_of(part));
+        }
+        words.extend(HOLDER.map(str::to_owned));
+        let mut shell = self.program("/bin/sh");
+        shell.args(words).stdin(Stdio::piped());
+        shell.stdout(Stdio::null()).stderr(Stdio::piped());
+        // Ctrl-C is for us alone; the guard hears of it by the end of its input.
+        let mut shell = shell.process_group(0).spawn()?;
+        let complaint = shell.stderr.take().map(|mut stderr| {
+            thread::spawn(move || {
+                let mut said = String::new();
+                // What cannot be read is missing in a message.
+                let _ = stderr.read_to_string(&mut said);
+                said
+            })
+        });
+        Ok(Guard {
+            _companion: Companion::of(&shell),
+            shell,
+            complaint,
+        })
+    }
+
+    /// What is asked for one part: whole machines, as for every job.
+    fn options_of(&self, part: &Component) -> Vec<String> {
+        let mut options = vec![
+            format!("--nodes={}", part.machines),
+            "--exclusive".to_owned(),
+            "--mem=0".to_owned(),
+        ];
+        let list = |option: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("--{option}={}", names.join(",")))
+        };
+        options.extend(list("nodelist", &part.these));
+        options.extend(list("exclude", &part.never));
+        options.extend(self.wishes());
+        options
+    }
+
+    /// The rows of a job: `NUMBER+COMPONENT|STATE|NODES|REASON`.
+    fn queue(&self, name: &str) -> Result<String> {
+        let mut squeue = self.program("squeue");
+        squeue.args(["-h", "--me", "-o", "%i|%T|%N|%r"]);
+        said(squeue.arg(format!("--name={name}")))
+    }
+
+    /// Where other machines reach those of a job.
+    fn addresses(&self, allocation: &Allocation) -> Result<BTreeMap<String, IpAddr>> {
+        let names = allocation.components.iter().map(|(name, _)| name.as_str());
+        let names: Vec<&str> = names.collect();
+        let mut scontrol = self.program("scontrol");
+        let shown = said(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
+        Ok(addresses_in(&shown))
+    }
+
+    /// Options of a step on a machine of the allocation; nothing for others.
+    pub(super) fn step_on(&self, machine: &str) -> Option<Vec<String>> {
+        let allocation = self.allocation.as_ref()?;
+        let mut components = allocation.components.iter();
+        let (_, component) = components.find(|(name, _)| name == machine)?;
+        let is_one_of_several = allocation.components.iter().any(|(_, other)| *other > 0);
+        let group = is_one_of_several.then(|| format!("--het-group={component}"));
+        let frequency = self.wishes().into_iter();
+        let frequency = frequency.filter(|wish| wish.starts_with("--cpu-freq="));
+        let options = [
+            format!("--jobid={}", allocation.job),
+            format!("--nodelist={machine}"),
+            // A target and its services are side by side there, each with all that the machine has.
+            "--overlap".to_owned(),
+            "--mem=0".to_owned(),
+            "--cpu-bind=none".to_owned(),
+        ];
+        Some(options.into_iter().chain(group).chain(frequency).collect())
+    }
+
+    pub(super) fn release(&self, allocation: &Allocation) -> Result<bool> {
+        let is_there = !self.queue(&allocation.name)?.trim().is_empty();
+        if is_there {
+            let mut scancel = self.program("scancel");
+            said(scancel.args(["--me", "--name", &allocation.name]))?;
+        }
+        Ok(is_there)
+    }
+}
+
+/// The job's number and its nodes by component, once all are there.
+fn granted(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
+    let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
+    for row in queue.lines() {
+        let columns: Vec<&str> = row.splitn(4, '|').map(str::trim).collect();
+        let [id, "RUNNING", nodes, _] = columns[..] else {
+            continue;
+        };
+        let (job, component) = id.split_once('+').unwrap_or((id, "0"));
+        if !nodes.is_empty() {
+            components.insert(component.parse().ok()?, (job.to_owned(), nodes.to_owned()));
+        }
+    }
+    (components.len() == parts).then(|| components.into_values().collect())
+}
+
+/// Why a job has not begun, as Slurm says it; nothing while that is not known.
+fn waited_for(queue: &str) -> &str {
+    let reasons = queue.lines().filter_map(|row| row.splitn(4, '|').nth(3));
+    let mut reasons = reasons.map(str::trim);
+    let is_one = |reason: &&str| !["", "None", "(null)"].contains(reason);
+    reasons.find(is_one).unwrap_or_default()
+}
+
+/// What `scontrol` shows of nodes, one a line, as addresses.
+fn addresses_in(shown: &str) -> BTreeMap<String, IpAddr> {
+    let value = |line: &str, key: &str| {
+        let mut words = line.split_whitespace();
+        words.find_map(|word| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned()))
+    };
+    let address = |line: &str| {
+        let name = value(line, "NodeName")?;
+        let host = value(line, "NodeAddr")?;
+        let found = (host.as_str(), 0).to_socket_addrs().ok()?;
+        let found: Vec<IpAddr> = found.map(|own| own.ip()).collect();
+        // A machine may know its own name by an address that only it can use.
+        let outer = found.iter().find(|own| !own.is_loopback());
+        Some((name, *outer.or(found.first())?))
+    };
+    shown.lines().filter_map(address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_suite::fleet::SlurmOptions;
+    use std::process::Command;
+
+    #[test]
+    fn machines_are_ours_when_all_components_run() {
+        let waiting = "8+0|PENDING||Resources\n8+1|PENDING||None\n";
+        assert_eq!(granted(waiting, 2), None);
+        assert_eq!(waited_for(waiting), "Resources");
+        let begun = "8+1|RUNNING|n[2-3]|None\n8+0|CONFIGURING|n1|None\n";
+        assert_eq!(granted(begun, 2), None);
+        assert_eq!(waited_for(begun), "");
+        let both = granted("8+1|RUNNING|n[2-3]|None\n8+0|RUNNING|n1|None\n", 2);
+        let own = |job: &str, nodes: &str| (job.to_owned(), nodes.to_owned());
+        assert_eq!(both, Some(vec![own("8", "n1"), own("8", "n[2-3]")]));
+        assert_eq!(granted("9|RUNNING|n1|None", 1), Some(vec![own("9", "n1")]));
+        assert_eq!(
+            waited_for("8+0|PENDING||Nodes required | are DOWN"),
+            "Nodes required | are DOWN"
+        );
+    }
+
+    #[test]
+    fn others_reach_a_node_at_its_address() {
+        let shown = "NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.5 NodeHostName=n1 OS=Linux x\n\
+            NodeName=n2 Arch=x86_64 NodeAddr=no.such.host.invalid NodeHostName=n2\n";
+        let found = addresses_in(shown);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found["n1"].to_string(), "10.0.0.5");
+    }
+
+    #[test]
+    fn a_line_within_an_allocation_is_a_step_of_its_component() {
+        let options = SlurmOptions {
+            cpu_freq: Some("high".to_owned()),
+            partition: Some("bench".to_owned()),
+            ..SlurmOptions::default()
+        };
+        let mut slurm = Slurm::new(options, "/shared".into(), Vec::new());
+        assert_eq!(slurm.step_on("n1"), None);
+        let own = |name: &str, component| (name.to_owned(), component);
+        slurm.allocation = Some(Allocation {
+            name: "speedwell-1".to_owned(),
+            job: "8".to_owned(),
+            components: vec![own("n1", 0), own("n3", 1)],
+        });
+        let step = slurm.step_on("n3").unwrap_or_default().join(" ");
+        let wanted = "--jobid=8 --nodelist=n3 --overlap --mem=0 --cpu-bind=none --het-group=1 --cpu-freq=high";
+        assert_eq!(step, wanted);
+        assert_eq!(slurm.step_on("n2"), None);
+        let part = Component {
+            machines: 2,
+            these: Vec::new(),
+            never: vec!["n1".to_owned(), "n4".to_owned()],
+        };
+        assert_eq!(
+            slurm.options_of(&part).join(" "),
+            "--nodes=2 --exclusive --mem=0 --exclude=n1,n4 --partition=bench --cpu-freq=high"
+        );
+    }
+
+    /// The guard with `script` in the place of salloc.
+    fn guarded(script: &str) -> Guard {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", GUARD, "sh", "/bin/sh", "-c", script]);
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let shell = shell.stderr(Stdio::null()).spawn();
+        let shell = shell.expect("there is a shell");
+        Guard {
+            _companion: Companion::of(&shell),
+            shell,
+            complaint: None,
+        }
+    }
+
+    #[test]
+    fn what_holds_machines_ends_with_its_input_and_is_heard_when_it_ends_itself() {
+        let mut guard = guarded("echo here; exec sleep 600");
+        let mut said = [0; 5];
+        let mut output = guard.shell.stdout.take().expect("it is piped");
+        output.read_exact(&mut said).expect("it says something");
+        assert_eq!((&said, guard.ended().ok()), (b"here\n", Some(None)));
+        let begin = Instant::now();
+        drop(guard);
+        assert!(begin.elapsed() < GRACE, "it was ended");
+        // Nobody has its output any more.
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("it ends");
+        let mut guard = guarded("exit 3");
+        let why = loop {
+            match guard.ended() {
+                Ok(Some(why)) => break why,
+                other => assert!(matches!(other, Ok(None))),
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        assert!(why.contains("exit status: 3"), "{why}");
+    }
+}

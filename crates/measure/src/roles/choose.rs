@@ -1,0 +1,229 @@
+//! Which machines of a fleet the parts of an experiment get: no machine has two, and all parts have theirs or none has. Start at
+//! [`dealt`].
+
+use crate::load::machines::MOST_MACHINES;
+use anyhow::{Context, Result, ensure};
+use speedwell_fleet::{Component, FleetMachine, MachineState};
+use speedwell_suite::experiment::Role;
+
+/// The longest list of names that a program is given as one word: the kernel takes 128 KiB.
+const LONGEST_LIST: usize = 64 << 10;
+
+/// The places of the machines of each role; no machine has two of them.
+pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<usize>>> {
+    let mut names: Vec<String> = (known.iter())
+        .flat_map(|own| [&own.name].into_iter().chain(&own.labels))
+        .cloned()
+        .collect();
+    names.sort();
+    names.dedup();
+    for role in roles {
+        let named = || format!("in [place], for '{}'", role.name);
+        role.on.ensure_known(&names).with_context(named)?;
+        ensure!(
+            role.machines as usize <= MOST_MACHINES,
+            "a load can be sent from {MOST_MACHINES} machines at most, and [place] has {}",
+            role.machines
+        );
+    }
+    let mut order: Vec<usize> = (0..known.len()).collect();
+    order.sort_by_key(|at| (known[*at].state != MachineState::Free, &known[*at].name));
+    // Whose a machine is: a role, and which of its machines. One that is needed is given up if its role can have another.
+    let seats: Vec<usize> = (0..roles.len())
+        .flat_map(|role| (0..roles[role].machines).map(move |_| role))
+        .collect();
+    let mut owners: Vec<Option<usize>> = vec![None; known.len()];
+    for seat in 0..seats.len() {
+        let wishes = |seat: usize| -> Vec<usize> {
+            let own = order.iter().copied();
+            own.filter(|at| fits(&roles[seats[seat]], &known[*at]))
+                .collect()
+        };
+        if !seated(seat, &wishes, &mut owners, &mut vec![false; known.len()]) {
+            return Err(none_left(&roles[seats[seat]], roles, known));
+        }
+    }
+    let of_role = |role: usize| {
+        let own = order.iter().copied();
+        own.filter(|at| owners[*at].is_some_and(|seat| seats[seat] == role))
+            .collect()
+    };
+    Ok((0..roles.len()).map(of_role).collect())
+}
+
+/// What a scheduler is asked for, so that it gives each role machines that fit it. It chooses itself where no choice for one role can be
+/// in the way of another; else, and where it would have to be told to avoid too many, it is asked for those that are `dealt`.
+pub(super) fn components(
+    roles: &[Role],
+    known: &[FleetMachine],
+    dealt: &[Vec<usize>],
+) -> Vec<Component> {
+    let wishes: Vec<Vec<usize>> = (roles.iter())
+        .map(|role| {
+            (0..known.len())
+                .filter(|at| fits(role, &known[*at]))
+                .collect()
+        })
+        .collect();
+    let is_in_no_way = |own: &Vec<usize>, other: &Vec<usize>| {
+        own == other || !own.iter().any(|at| other.contains(at))
+    };
+    let name = |at: usize| known[at].name.clone();
+    let component = |(role, (own, dealt)): (&Role, (&Vec<usize>, &Vec<usize>))| {
+        let others: Vec<String> = (0..known.len())
+            .filter(|at| !own.contains(at))
+            .map(name)
+            .collect();
+        let length: usize = others.iter().map(|name| name.len() + 1).sum();
+        let is_free = wishes.iter().all(|other| is_in_no_way(own, other));
+        let chooses = is_free && length <= LONGEST_LIST;
+        let these = dealt.iter().map(|at| name(*at));
+        Component {
+            machines: role.machines,
+            these: if chooses { Vec::new() } else { these.collect() },
+            never: if chooses { others } else { Vec::new() },
+        }
+    };
+    let all = roles.iter().zip(wishes.iter().zip(dealt));
+    all.map(component).collect()
+}
+
+/// Whether a machine has the labels of a role, and can be had.
+fn fits(role: &Role, machine: &FleetMachine) -> bool {
+    let goes_by = |name: &str| machine.name == name || machine.labels.iter().any(|own| own == name);
+    role.on.fits(&goes_by) && !matches!(machine.state, MachineState::Unfit(_))
+}
+
+/// Finds a machine for a seat, moving others where that helps.
+fn seated(
+    seat: usize,
+    wishes: &dyn Fn(usize) -> Vec<usize>,
+    owners: &mut [Option<usize>],
+    tried: &mut Vec<bool>,
+) -> bool {
+    for at in wishes(seat) {
+        if std::mem::replace(&mut tried[at], true) {
+            continue;
+        }
+        let is_free = match owners[at] {
+            None => true,
+            Some(other) => seated(other, wishes, owners, tried),
+        };
+        if is_free {
+            owners[at] = Some(seat);
+            return true;
+        }
+    }
+    false
+}
+
+fn none_left(role: &Role, roles: &[Role], known: &[FleetMachine]) -> anyhow::Error {
+    let wanted: u32 = roles.iter().map(|role| role.machines).sum();
+    let unfit = known.iter().filter_map(|machine| match &machine.state {
+        MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
+        _ => None,
+    });
+    anyhow::anyhow!(
+        "no machine is left for '{}': the parts of this experiment need {wanted}, each with the labels of its part, and no \
+         machine has two of them{}",
+        role.name,
+        unfit.collect::<String>()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(name: &str, labels: &[&str]) -> FleetMachine {
+        FleetMachine {
+            name: name.to_owned(),
+            labels: labels.iter().map(|&label| label.to_owned()).collect(),
+            state: MachineState::Free,
+            folder: "/x".into(),
+            binary: None,
+        }
+    }
+
+    fn role(name: &str, on: &str, machines: u32) -> Role {
+        Role {
+            name: name.to_owned(),
+            on: on.parse().unwrap(),
+            machines,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_two_parts_could_have_goes_to_the_one_that_needs_it() {
+        let known = [
+            machine("a", &["lab"]),
+            machine("b", &["lab", "fast"]),
+            machine("c", &["lab"]),
+        ];
+        // The target could have any, and would take the first; the load needs 'a' and 'c'.
+        let roles = [
+            role("target", "lab", 1),
+            role("db", "fast | a", 1),
+            role("load", "a", 1),
+        ];
+        assert_eq!(dealt(&roles, &known).unwrap(), [vec![2], vec![1], vec![0]]);
+        let roles = [role("target", "lab", 1), role("load", "lab", 2)];
+        let found = dealt(&roles, &known).unwrap();
+        assert_eq!((found[0].len(), found[1].len()), (1, 2));
+    }
+
+    #[test]
+    fn all_parts_get_machines_or_none_does() {
+        let mut known = [machine("a", &["lab"]), machine("b", &["lab"])];
+        let roles = [role("target", "lab", 1), role("load", "lab", 2)];
+        let refused = dealt(&roles, &known).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("no machine is left for 'load'"),
+            "{refused}"
+        );
+        let roles = [role("target", "a", 1), role("load", "b", 1)];
+        assert!(dealt(&roles, &known).is_ok());
+        known[1].state = MachineState::Unfit("it does not answer".to_owned());
+        let refused = dealt(&roles, &known).unwrap_err().to_string();
+        assert!(
+            refused.contains("'load'") && refused.contains("b: it does not answer"),
+            "{refused}"
+        );
+        let roles = [role("target", "a", 1), role("load", "laod", 1)];
+        let refused = format!("{:#}", dealt(&roles, &known).unwrap_err());
+        assert!(
+            refused.contains("for 'load'") && refused.contains("no machine or label 'laod'"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_scheduler_chooses_itself_where_no_choice_is_in_the_way() {
+        let known = [
+            machine("a", &["server"]),
+            machine("b", &["load"]),
+            machine("c", &["load"]),
+            machine("d", &["load", "server"]),
+        ];
+        let asked = |roles: &[Role]| {
+            let dealt = dealt(roles, &known).unwrap();
+            let all = components(roles, &known, &dealt).into_iter();
+            let words = all.map(|own| {
+                let (these, never) = (own.these.join(","), own.never.join(","));
+                format!("{} of {these} but {never}", own.machines)
+            });
+            words.collect::<Vec<String>>()
+        };
+        // Whichever machine one of them gets, the other's are not among them.
+        let apart = [
+            role("target", "server & !d", 1),
+            role("load", "load & !d", 2),
+        ];
+        assert_eq!(asked(&apart), ["1 of  but b,c,d", "2 of  but a,d"]);
+        let same = [role("target", "load", 1), role("load", "load", 2)];
+        assert_eq!(asked(&same), ["1 of  but a", "2 of  but a"]);
+        // The target could get 'd', without which the load has too few.
+        let crossed = [role("target", "server", 1), role("load", "load", 3)];
+        assert_eq!(asked(&crossed), ["1 of a but ", "3 of b,c,d but "]);
+    }
+}

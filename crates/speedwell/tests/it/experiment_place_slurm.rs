@@ -1,0 +1,178 @@
+//! `[place]` on machines of Slurm: one job has them all, or none, and ends with whoever asked for it.
+
+use super::experiment_life::is_missing;
+use super::experiment_place::{
+    PATIENCE, expect_an_end_with_the_coordinator, expect_end_of, expect_parts,
+    expect_the_rest_after_a_kill, measured, pids, placed,
+};
+use super::fleet_failures::kill;
+use super::project::{Answer, Project};
+use speedwell_fixtures::lab::{NODES, Slurm};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What is said while others have the machines.
+const WAITING: &str = "waiting until Slurm has machines for all parts of this experiment: ";
+
+/// A cluster; nothing where there can be none.
+fn cluster() -> Option<Slurm> {
+    if is_missing("python3") {
+        return None;
+    }
+    let slurm = Slurm::start();
+    slurm.inspect_err(|why| eprintln!("skipped: {why}")).ok()
+}
+
+/// An experiment whose target, service and load have a node each.
+fn on_nodes(slurm: &Slurm, changes: &[(&str, &str)]) -> Project {
+    let one = ("on = \"load\", machines = 2", "on = \"load\"");
+    let project = placed(&[&[one], changes].concat());
+    let machine = |(name, label): (&str, &str)| {
+        format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\n")
+    };
+    let parts = NODES.into_iter().zip(["server", "store", "load"]);
+    let machines: String = parts.map(machine).collect();
+    let folder = slurm.folder().join("fleet");
+    let head = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
+    project
+        .with("fleet.toml", &format!("{head}{machines}"))
+        .with_variable("SLURM_CONF", slurm.conf())
+}
+
+/// Names of jobs that are ours and not over.
+fn jobs(slurm: &Slurm) -> Vec<String> {
+    let said = slurm.says("squeue", &["-h", "-t", "PD,R,CG", "-o", "%j"]);
+    let names = said.lines().map(str::to_owned);
+    names.filter(|name| name.starts_with("speedwell")).collect()
+}
+
+#[track_caller]
+fn expect_no_jobs(slurm: &Slurm) {
+    let begin = Instant::now();
+    while !jobs(slurm).is_empty() {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", jobs(slurm));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn parts_on_machines_of_slurm_do_the_same() {
+    let Some(slurm) = cluster() else { return };
+    let project = on_nodes(&slurm, &[]);
+    let answer = measured(&project, &["--runs=2"]).expect_status(0);
+    answer.expect_stdout(&["The target ran on n1, db on n2, the load came from n3."]);
+    expect_parts(&project, &NODES, &["n3"]);
+    let own = [pids(&project, "db"), pids(&project, "web")];
+    assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
+    expect_end_of(&own.concat());
+    expect_no_jobs(&slurm);
+    project
+        .run(&["fleet", "cancel", "@1"])
+        .expect_status(2)
+        .expect_stderr(&["there is nothing to cancel"]);
+}
+
+#[test]
+fn a_part_that_fails_on_a_machine_of_slurm_is_named_with_it() {
+    let Some(slurm) = cluster() else { return };
+    let fails = |changes: &[(&str, &str)], said: &[&str]| {
+        let project = on_nodes(&slurm, changes);
+        let answer = measured(&project, &[]);
+        let all = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
+        for text in said {
+            assert!(all.contains(text), "'{text}' is missing in:\n{all}");
+        }
+        expect_end_of(&[pids(&project, "db"), pids(&project, "web")].concat());
+        expect_no_jobs(&slurm);
+    };
+    let words = "\"python3\", \"{root}/part.py\", \"db\"";
+    fails(
+        &[(words, "\"nothing-of-that-name\"")],
+        &["start", "service 'db' on 'n2': ", "nothing-of-that-name"],
+    );
+    let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
+    fails(
+        &[dies],
+        &["load", "target on 'n1': ", "it ended during the load"],
+    );
+    fails(
+        &[("on = \"store\"", "on = \"stroe\"")],
+        &["for 'db'", "no machine or label 'stroe'"],
+    );
+    fails(
+        &[("on = \"store\"", "on = \"load\"")],
+        &["no machine is left for 'load'", "need 3"],
+    );
+    let project = on_nodes(&slurm, &[]);
+    let file = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
+    let other = file.replacen("[[", "partition = \"other\"\n[[", 1);
+    measured(&project.with("fleet.toml", &other), &[]).expect_status(2);
+}
+
+#[test]
+fn what_was_killed_is_measured_again_on_the_same_nodes() {
+    let Some(slurm) = cluster() else { return };
+    expect_the_rest_after_a_kill(&on_nodes(&slurm, &[]));
+    expect_no_jobs(&slurm);
+}
+
+#[test]
+fn neither_job_nor_process_outlives_a_coordinator_that_is_killed() {
+    let Some(slurm) = cluster() else { return };
+    let long = ("requests = 40,", "duration = \"500s\",");
+    expect_an_end_with_the_coordinator(&on_nodes(&slurm, &[long]));
+    expect_no_jobs(&slurm);
+}
+
+/// A session that is being measured.
+fn measuring(project: &Project) -> Command {
+    let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Until a session says that it waits for machines.
+fn expect_waiting(child: &mut Child) {
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let (sender, said) = mpsc::channel();
+    // What comes later is read as well, so that nobody waits for us.
+    thread::spawn(move || {
+        for line in lines.by_ref().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    while !said.recv_timeout(PATIENCE).unwrap().contains(WAITING) {}
+}
+
+#[test]
+fn machines_that_others_have_are_waited_for_until_that_has_no_sense() {
+    let Some(slurm) = cluster() else { return };
+    let words = [
+        "--parsable",
+        "--exclusive",
+        "--nodelist=n2",
+        "-o",
+        "/dev/null",
+    ];
+    let other = slurm.says("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
+    let is_running = || slurm.says("squeue", &["-h", "-t", "R", "-o", "%i"]) == other;
+    while !is_running() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let project = on_nodes(&slurm, &[]);
+    let mut child = measuring(&project).spawn().unwrap();
+    expect_waiting(&mut child);
+    assert!(!jobs(&slurm).is_empty());
+    kill(child.id());
+    child.wait().unwrap();
+    expect_no_jobs(&slurm);
+    let mut child = measuring(&project).spawn().unwrap();
+    expect_waiting(&mut child);
+    assert!(pids(&project, "db").is_empty(), "all machines or none");
+    slurm.says("scancel", &[&other]);
+    Answer::from(child.wait_with_output().unwrap()).expect_status(0);
+    expect_no_jobs(&slurm);
+}
