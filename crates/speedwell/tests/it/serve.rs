@@ -628,7 +628,7 @@ fn expensive_questions_are_refused_or_wait_and_others_do_not(place: &Place) {
             .map(|percent| {
                 let path = format!("/{name}/compare?base=@1&with=@2&threshold={percent}%25");
                 let dashboard = &dashboard;
-                scope.spawn(move || dashboard.get(&path).status)
+                scope.spawn(move || dashboard.patiently(&path).status)
             })
             .collect();
         for _ in 0..5 {
