@@ -61,7 +61,7 @@ pub struct Page {
 }
 
 /// How a page is to be shown.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Screen {
     pub width: u32,
     pub dark: bool,
