@@ -230,13 +230,16 @@ impl Page {
             "Emulation.setFocusEmulationEnabled",
             json!({"enabled": true}),
         );
-        page.send(
-            "Emulation.setScriptExecutionDisabled",
-            json!({"value": !screen.scripts}),
-        );
+        page.scripts(screen.scripts);
         page.media("screen", screen.dark);
         page.go(address);
         Some(page)
+    }
+
+    /// Whether scripts are executed from now on.
+    pub fn scripts(&mut self, are_on: bool) {
+        let how = json!({"value": !are_on});
+        self.send("Emulation.setScriptExecutionDisabled", how);
     }
 
     /// Goes to another page and waits until it is complete.
