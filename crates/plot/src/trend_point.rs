@@ -252,8 +252,10 @@ impl PointField<'_> {
             if low.is_nan() || high.is_nan() {
                 return None;
             }
-            let (x, low, high) = (self.x.at(at.x), self.y.at(low), self.y.at(high));
-            Some(format!("M{x:.1} {low:.1}V{high:.1}"))
+            let (low, high) = (self.y.at(low), self.y.at(high));
+            let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
+            // Nothing is seen of a bar without height.
+            (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.at(at.x)))
         };
         let bars: String = buckets.iter().filter_map(bar).collect();
         if !bars.is_empty() {

@@ -117,14 +117,15 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn failures_on(&self, branch: &str) -> anyhow::Result<LineFailures> {
+        // From the failures to their places: they are fewer than the revisions of the line.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
-             FROM failure
-             JOIN session ON session.number = failure.session
-             JOIN origin ON origin.session = failure.session AND origin.dirty = 0
-             JOIN revision ON revision.id = origin.revision AND revision.project = $1
-             JOIN line ON line.revision = revision.number AND line.branch = $2
-             WHERE skipped = 0 ORDER BY position, session.number"
+             FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision CROSS JOIN line
+             WHERE session.number = failure.session
+             AND origin.session = failure.session AND origin.dirty = 0
+             AND revision.id = origin.revision AND revision.project = $1
+             AND line.revision = revision.number AND line.branch = $2
+             AND skipped = 0 ORDER BY position, session.number"
         );
         let read = |row: Row<'_>| {
             let landmark = Landmark {
@@ -265,13 +266,15 @@ impl Store {
             .collect()
     }
 
-    /// The facts of all sessions on a machine, each set of them once.
+    /// The facts of the newest thousand sessions on a machine, each set of them once.
     ///
     /// # Errors
     /// The file fails.
     pub fn circumstances_on(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
-            "SELECT DISTINCT surroundings FROM session_machine WHERE machine = $1
+            "SELECT DISTINCT surroundings FROM (
+                 SELECT surroundings FROM session_machine WHERE machine = $1
+                 ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY surroundings"
         );
         let texts: Vec<String> = self.rows(sql, given![machine], |row| row.get(0))?;

@@ -91,7 +91,7 @@ fn no_page_breaks_a_rule_of_accessibility() {
 
 /// The same on every screen, also without scripts.
 #[test]
-#[ignore = "eight screens: a minute and a half"]
+#[ignore = "eight screens: two minutes"]
 fn no_page_breaks_a_rule_of_accessibility_on_any_screen() {
     no_rule_is_broken_on(&screens());
 }

@@ -14,7 +14,7 @@ use speedwell_report::{self as report, Block, CourseAxis, Document};
 const SERIES: usize = 40;
 
 /// Rows of the table of points, on a page and in a file that is sent around; programs get all.
-const ROWS: usize = 200;
+const ROWS: usize = 100;
 const ROWS_OF_A_FILE: usize = 1_000;
 
 /// What can be chosen.

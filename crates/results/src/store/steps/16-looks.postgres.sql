@@ -3,19 +3,19 @@ CREATE TABLE variant_session (                 -- which sessions have a variant 
     session BIGINT NOT NULL REFERENCES session ON DELETE CASCADE,
     PRIMARY KEY (variant, session)
 );
--- Text without the letter 0, which JSON may have and the server cannot keep.
-CREATE FUNCTION names_of_variants(variants TEXT) RETURNS SETOF TEXT LANGUAGE sql AS $$
-    SELECT DISTINCT named.value ->> 'name'
-    FROM json_array_elements(CAST(replace(variants, '\u0000', '\ufffd') AS JSON)) AS named
-    WHERE named.value ->> 'name' IS NOT NULL
-$$;
+-- JSON may hold the letter 0, which the server cannot keep.
 INSERT INTO variant_session
-SELECT name, session.number FROM session, names_of_variants(session.variants) AS name;
+SELECT DISTINCT named.value ->> 'name', session.number FROM session,
+    json_array_elements(CAST(replace(session.variants, '\u0000', '\ufffd') AS JSON)) AS named
+WHERE named.value ->> 'name' IS NOT NULL;
 CREATE INDEX variant_session_by_session ON variant_session (session);
 CREATE FUNCTION variants_came() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM variant_session WHERE session = new.number;
-    INSERT INTO variant_session SELECT name, new.number FROM names_of_variants(new.variants) AS name;
+    INSERT INTO variant_session
+    SELECT DISTINCT named.value ->> 'name', new.number
+    FROM json_array_elements(CAST(replace(new.variants, '\u0000', '\ufffd') AS JSON)) AS named
+    WHERE named.value ->> 'name' IS NOT NULL;
     RETURN NULL;
 END $$;
 CREATE TRIGGER variants_came AFTER INSERT OR UPDATE OF variants ON session
