@@ -585,6 +585,8 @@ impl<'a> Reading<'a> {
             }
         }
         if let Some(sides) = trend.around(change) {
+            let sessions = sides.iter().flat_map(|points| points.iter());
+            self.learn(store, sessions.map(|point| point.session))?;
             let [before, after] = sides.map(|points| {
                 let facts = points.iter().map(|point| self.facts(store, point.session));
                 facts.collect::<Result<Vec<Facts>>>()
@@ -691,16 +693,37 @@ impl<'a> Reading<'a> {
         trend: &Trend,
         successions: Vec<(usize, usize)>,
     ) -> Result<BTreeMap<usize, Vec<analysis::Difference>>> {
+        let sessions = successions.iter().flat_map(|(one, other)| [*one, *other]);
+        self.learn(store, sessions.map(|at| trend.points[at].session))?;
         let mut found = BTreeMap::new();
         for (one, other) in successions {
             let before = self.facts(store, trend.points[one].session)?;
             let after = self.facts(store, trend.points[other].session)?;
+            if Arc::ptr_eq(&before, &after) {
+                continue;
+            }
             let differences = analysis::differences(&before, &after);
             if !differences.is_empty() {
                 found.insert(other, differences);
             }
         }
         Ok(found)
+    }
+
+    /// Reads the facts of those sessions of which they are not known yet, all at once.
+    fn learn(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
+        let is_unknown = |session: &i64| !self.circumstances.contains_key(session);
+        let unknown: BTreeSet<i64> = sessions.filter(is_unknown).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let unknown: Vec<i64> = unknown.into_iter().collect();
+        for (facts, sessions) in store.circumstances_of(&unknown)? {
+            let facts = Arc::new(facts);
+            let of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
+            self.circumstances.extend(of_sessions);
+        }
+        Ok(())
     }
 
     fn facts(&mut self, store: &Store, session: i64) -> Result<Facts> {

@@ -236,10 +236,12 @@ fn on_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
         "id" => format!("{id}-{value}").into(),
         "href" => value.replacen('#', &format!("#{id}-"), 1).into(),
-        "fill" | "stroke" => match value.strip_prefix("url(#") {
-            Some(rest) => format!("url(#{id}-{rest}").into(),
-            None => themed(value),
-        },
+        "fill" | "stroke" | "marker-start" | "marker-mid" | "marker-end" => {
+            match value.strip_prefix("url(#") {
+                Some(rest) => format!("url(#{id}-{rest}").into(),
+                None => themed(value),
+            }
+        }
         _ => value.into(),
     }
 }

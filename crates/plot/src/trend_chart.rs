@@ -14,6 +14,7 @@ use crate::scale::{Extent, Mapping, can_show};
 use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use crate::trend_axis::{TrendAxis, TrendFoot};
+use crate::trend_detail::TrendDetail;
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_point::{MOST_POINTS, PointField, TrendPoint, buckets, largest, style_of_machine};
 use crate::{Axis, Scale};
@@ -54,8 +55,8 @@ pub struct TrendChart {
     pub notes: Vec<TrendNote>,
     /// How the line that this one left went on: dotted, by its name.
     pub continuation: Option<PointSeries>,
-    /// Points say nothing of themselves, neither in a tooltip nor in attributes: for a second drawing of the same course.
-    pub is_terse: bool,
+    /// How much is said of single points.
+    pub detail: TrendDetail,
 }
 
 /// A stretch without a change.
@@ -451,7 +452,7 @@ impl<'a> Layout<'a> {
             y: &self.y,
             machines: &self.chart.machines,
             unit: &self.chart.unit,
-            is_terse: self.chart.is_terse,
+            detail: self.chart.detail,
         };
         let inside = without(&self.shown, &self.strays);
         field.draw(svg, &buckets(&inside, &self.chart.borders(), MOST_POINTS));

@@ -1,13 +1,14 @@
-//! One point of a course and how it is drawn: a marker that shows its machine, an interval, and what is known of it as
-//! tooltip and attributes. More points than a picture can hold apart are drawn as buckets.
+//! One point of a course and how it is drawn: a marker that shows its machine, and an interval. More points than a picture can
+//! hold apart are drawn as buckets. What is said of a point is decided in `trend_detail`.
 
 use crate::Axis;
 use crate::colour::PAPER;
-use crate::numeral::figure;
 use crate::point_series::Point;
 use crate::scale::{Mapping, can_show};
 use crate::style::Style;
 use crate::svg::{Element, Rect, Svg};
+use crate::trend_detail::TrendDetail;
+use std::borrow::Cow;
 
 /// Beyond this number of points, buckets are drawn.
 pub(crate) const MOST_POINTS: usize = 1000;
@@ -46,7 +47,7 @@ impl TrendPoint {
 
 /// What one mark stands for: a point, or neighbours of one machine between two borders.
 pub(crate) struct Bucket<'a> {
-    points: Vec<&'a TrendPoint>,
+    pub points: Vec<&'a TrendPoint>,
 }
 
 impl<'a> Bucket<'a> {
@@ -54,7 +55,7 @@ impl<'a> Bucket<'a> {
         self.points.first().copied()
     }
 
-    fn only(&self) -> Option<&'a TrendPoint> {
+    pub fn only(&self) -> Option<&'a TrendPoint> {
         match self.points[..] {
             [only] => Some(only),
             _ => None,
@@ -135,12 +136,44 @@ pub(crate) fn style_of_machine(machine: usize) -> Style {
     Style::of_series(LOOKS[machine % LOOKS.len()] + 7 * round)
 }
 
-/// A number for programs, with every digit; nothing for one that is not finite.
-fn written(value: f64) -> String {
-    match value.abs() {
-        0.0 | 1e-6..1e15 => value.to_string(),
-        _ if value.is_finite() => format!("{value:e}"),
-        _ => String::new(),
+/// The name of a shape in its drawing.
+fn shape_of(machine: usize, is_aside: bool) -> String {
+    let kind = if is_aside { "aside" } else { "point" };
+    format!("{kind}{machine}")
+}
+
+/// How the marks of a kind look: those of points aside are hollow.
+struct Look {
+    fill: Cow<'static, str>,
+    stroke: Cow<'static, str>,
+    stroke_px: f64,
+}
+
+impl Look {
+    fn of((machine, is_aside): (usize, bool), radius: f64) -> Look {
+        let colour = style_of_machine(machine).colour();
+        let (fill, stroke) = if is_aside {
+            (PAPER.into(), colour)
+        } else {
+            (colour, PAPER.into())
+        };
+        let stroke_px = match (is_aside, radius > 3.0) {
+            (true, _) => 1.4,
+            (false, true) => 0.8,
+            (false, false) => 0.4,
+        };
+        Look {
+            fill,
+            stroke,
+            stroke_px,
+        }
+    }
+
+    fn set<'e>(&self, element: Element<'e>) -> Element<'e> {
+        element
+            .set("fill", &self.fill)
+            .set("stroke", &self.stroke)
+            .num("stroke-width", self.stroke_px)
     }
 }
 
@@ -151,8 +184,7 @@ pub(crate) struct PointField<'a> {
     pub y: &'a Mapping,
     pub machines: &'a [String],
     pub unit: &'a str,
-    /// Whether nothing is said of single points.
-    pub is_terse: bool,
+    pub detail: TrendDetail,
 }
 
 impl PointField<'_> {
@@ -176,19 +208,39 @@ impl PointField<'_> {
                 })
                 .collect();
             self.draw_bars(svg, &of_kind, kind.0);
-            self.draw_markers(svg, &of_kind, kind, radius);
+            match self.detail {
+                TrendDetail::Nothing => self.draw_vertices(svg, &of_kind, kind),
+                TrendDetail::Full | TrendDetail::Tooltips => {
+                    self.draw_markers(svg, &of_kind, kind, radius);
+                }
+            }
         }
     }
 
-    /// A shape is written once and used for every point of its machine.
+    /// A shape is written once and used for every point of its kind.
     fn define_shapes(&self, svg: &mut Svg, kinds: &[(usize, bool)], radius: f64) {
-        let mut machines: Vec<usize> = kinds.iter().map(|(machine, _)| *machine).collect();
-        machines.dedup();
+        let outline = |machine: usize| style_of_machine(machine).marker().path(0.0, 0.0, radius);
         svg.element("defs").containing(|svg| {
+            if self.detail == TrendDetail::Nothing {
+                for (machine, is_aside) in kinds {
+                    let look = Look::of((*machine, *is_aside), radius);
+                    // In pixels, and not cut off at the edge of the shape.
+                    svg.element("marker")
+                        .set("id", &shape_of(*machine, *is_aside))
+                        .set("markerUnits", "userSpaceOnUse")
+                        .set("overflow", "visible")
+                        .containing(|svg| {
+                            let shape = svg.element("path").set("d", &outline(*machine));
+                            look.set(shape).close();
+                        });
+                }
+                return;
+            }
+            let mut machines: Vec<usize> = kinds.iter().map(|(machine, _)| *machine).collect();
+            machines.dedup();
             for machine in machines {
-                let outline = style_of_machine(machine).marker().path(0.0, 0.0, radius);
-                let shape = svg.element("path").set("id", &format!("point{machine}"));
-                shape.set("d", &outline).close();
+                let shape = svg.element("path").set("id", &shape_of(machine, false));
+                shape.set("d", &outline(machine)).close();
             }
         });
     }
@@ -200,8 +252,10 @@ impl PointField<'_> {
             if low.is_nan() || high.is_nan() {
                 return None;
             }
-            let (x, low, high) = (self.x.at(at.x), self.y.at(low), self.y.at(high));
-            Some(format!("M{x:.1} {low:.1}V{high:.1}"))
+            let (low, high) = (self.y.at(low), self.y.at(high));
+            let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
+            // Nothing is seen of a bar without height.
+            (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.at(at.x)))
         };
         let bars: String = buckets.iter().filter_map(bar).collect();
         if !bars.is_empty() {
@@ -219,40 +273,55 @@ impl PointField<'_> {
         &self,
         svg: &mut Svg,
         buckets: &[&Bucket<'_>],
-        (machine, is_aside): (usize, bool),
+        kind: (usize, bool),
         radius: f64,
     ) {
-        let colour = style_of_machine(machine).colour();
-        let (fill, stroke) = if is_aside {
-            (PAPER, &*colour)
-        } else {
-            (&*colour, PAPER)
-        };
+        let (machine, is_aside) = kind;
+        let look = Look::of(kind, radius);
+        let shape = format!("#{}", shape_of(machine, false));
+        let class = if is_aside { "points aside" } else { "points" };
         let group = svg
-            .group(if is_aside { "points aside" } else { "points" })
-            .set("fill", fill)
-            .set("stroke", stroke)
+            .group(class)
+            .set("fill", &look.fill)
+            .set("stroke", &look.stroke)
             .set_some("data-unit", self.unit);
-        let width = match (is_aside, radius > 3.0) {
-            (true, _) => 1.4,
-            (false, true) => 0.8,
-            (false, false) => 0.4,
-        };
-        group.num("stroke-width", width).containing(|svg| {
+        group.num("stroke-width", look.stroke_px).containing(|svg| {
             for bucket in buckets {
                 let at = bucket.at();
-                let mark = svg
-                    .element("use")
-                    .set("class", "point")
-                    .set("href", &format!("#point{machine}"))
-                    .num("x", self.x.at(at.x))
-                    .num("y", self.y.at(at.y));
-                match bucket.only() {
-                    Some(point) => self.one(mark, point),
-                    None => self.many(mark, bucket),
-                }
+                let (x, y) = (self.x.at(at.x), self.y.at(at.y));
+                let mark = svg.element("use");
+                let mark = match self.detail {
+                    TrendDetail::Full => mark.set("class", "point").set("href", &shape),
+                    _ => mark.set("href", &shape),
+                };
+                self.say(mark.num("x", x).num("y", y), bucket);
             }
         });
+    }
+
+    /// All marks of a kind as one line that is not drawn, with a marker at each of its vertices: a tenth of the text.
+    fn draw_vertices(
+        &self,
+        svg: &mut Svg,
+        buckets: &[&Bucket<'_>],
+        (machine, is_aside): (usize, bool),
+    ) {
+        let vertex = |bucket: &&Bucket<'_>| {
+            let at = bucket.at();
+            format!(" {:.1} {:.1}", self.x.at(at.x), self.y.at(at.y))
+        };
+        let vertices: String = buckets.iter().map(vertex).collect();
+        // Nothing is drawn of a line with a single vertex.
+        let end = if buckets.len() == 1 { "h0" } else { "" };
+        let marker = format!("url(#{})", shape_of(machine, is_aside));
+        svg.element("path")
+            .set("class", if is_aside { "points aside" } else { "points" })
+            .set("d", &format!("M{}{end}", vertices.trim_start()))
+            .set("fill", "none")
+            .set("marker-start", &marker)
+            .set("marker-mid", &marker)
+            .set("marker-end", &marker)
+            .close();
     }
 
     /// Arrows at the ends of the axis for points beyond it.
@@ -274,97 +343,8 @@ impl PointField<'_> {
                 let colour = style_of_machine(point.machine).colour();
                 let mark = svg.element("path").set("class", "stray").set("d", &arrow);
                 let mark = mark.set("fill", PAPER).set("stroke", &colour);
-                self.one(mark.num("stroke-width", 1.4), point);
+                self.say_one(mark.num("stroke-width", 1.4), point);
             }
         });
-    }
-
-    fn machine(&self, at: usize) -> &str {
-        self.machines.get(at).map_or("", String::as_str)
-    }
-
-    /// What is known of a single point.
-    fn one(&self, mark: Element<'_>, point: &TrendPoint) {
-        if self.is_terse {
-            return mark.close();
-        }
-        let end = |end: Option<f64>| end.map(written).unwrap_or_default();
-        mark.set("data-revision", &point.revision)
-            .set_some("data-subject", &point.subject)
-            .set("data-value", &written(point.at.y))
-            .set_some("data-low", &end(point.at.low))
-            .set_some("data-high", &end(point.at.high))
-            .set("data-runs", &point.runs.to_string())
-            .set_some("data-machine", self.machine(point.machine))
-            .set_some("data-session", &point.session)
-            .titled(&self.words(point));
-    }
-
-    /// The tooltip of a single point.
-    fn words(&self, point: &TrendPoint) -> String {
-        let runs = match point.runs {
-            0 => String::new(),
-            1 => "1 run".into(),
-            many => format!("{many} runs"),
-        };
-        let known = [
-            runs,
-            self.machine(point.machine).into(),
-            point.session.clone(),
-        ];
-        let revision = [&*point.revision, &*point.subject].join(" ");
-        let mut words = format!("{}\n{}", revision.trim(), self.value(&point.at));
-        for (at, known) in known.iter().filter(|text| !text.is_empty()).enumerate() {
-            words.push_str(if at == 0 { "\n" } else { ", " });
-            words.push_str(known);
-        }
-        if point.is_aside() {
-            words.push('\n');
-            words.push_str(&point.aside);
-        }
-        words
-    }
-
-    /// `26,705 ns [26,475, 26,806]`
-    fn value(&self, at: &Point) -> String {
-        let value = format!("{} {}", figure(at.y), self.unit);
-        match (at.low, at.high) {
-            (Some(low), Some(high)) => {
-                format!("{} [{}, {}]", value.trim_end(), figure(low), figure(high))
-            }
-            _ => value.trim_end().to_owned(),
-        }
-    }
-
-    /// What is known of a bucket.
-    fn many(&self, mark: Element<'_>, bucket: &Bucket<'_>) {
-        let at = bucket.at();
-        let ([first, .., last], false) = (&bucket.points[..], self.is_terse) else {
-            return mark.close();
-        };
-        let (low, high) = (at.low.unwrap_or(at.y), at.high.unwrap_or(at.y));
-        let count = bucket.points.len();
-        let mut words = format!(
-            "{} to {}: {count} points\nmedian {} {}\n{} to {}",
-            first.revision,
-            last.revision,
-            figure(at.y),
-            self.unit,
-            figure(low),
-            figure(high)
-        );
-        let machine = self.machine(first.machine);
-        if !machine.is_empty() {
-            words.push('\n');
-            words.push_str(machine);
-        }
-        mark.set("data-from", &first.revision)
-            .set("data-to", &last.revision)
-            .set("data-points", &count.to_string())
-            .set("data-value", &written(at.y))
-            .set("data-low", &written(low))
-            .set("data-high", &written(high))
-            .set_some("data-machine", machine)
-            .titled(&words);
     }
 }

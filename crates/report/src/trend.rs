@@ -16,8 +16,8 @@ use speedwell_analysis::trend::{Level, Search, TrendPoint};
 use speedwell_model::{Estimate, Machine, Metric, short_revision};
 use std::rc::Rc;
 
-/// Every series with its course, its levels, its changes and its points.
-pub fn trend(history: &History, axis: CourseAxis, output: &Output) -> Document {
+/// Every series with its course, its levels, its changes and its points, of which the newest so many are listed.
+pub fn trend(history: &History, axis: CourseAxis, listed: usize, output: &Output) -> Document {
     let mut document = Document::new("trend");
     if history.series.is_empty() {
         document.push(Block::Headline("no series has a point on this line".into()));
@@ -36,7 +36,7 @@ pub fn trend(history: &History, axis: CourseAxis, output: &Output) -> Document {
             title: "Points".into(),
             instead: None,
             blocks: vec![Block::Table(
-                columns().table("points", &lines(series, history)),
+                columns().table("points", &lines(series, history, listed)),
             )],
         });
         document.extend(changes::table(series, history).map(Block::Table));
@@ -152,7 +152,7 @@ struct Line {
     labels: String,
 }
 
-fn lines(series: &SeriesTrend, history: &History) -> Vec<Line> {
+fn lines(series: &SeriesTrend, history: &History, listed: usize) -> Vec<Line> {
     let metric = Rc::new(series.key.metric.clone());
     let name: Rc<str> = title(series).into();
     let machine = |number| history.machines.get(&number).map_or("", Machine::title);
@@ -163,7 +163,9 @@ fn lines(series: &SeriesTrend, history: &History) -> Vec<Line> {
         machine: machine(point.machine).to_owned(),
         labels: labels(history, &point.revision.id),
     };
-    series.trend.points.iter().map(line).collect()
+    let points = &series.trend.points;
+    let newest = &points[points.len().saturating_sub(listed)..];
+    newest.iter().map(line).collect()
 }
 
 /// Names of releases and remarks on a revision.

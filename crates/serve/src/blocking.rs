@@ -1,21 +1,34 @@
 //! Work that blocks, such as asking a database: threads of its own, and a short queue in front of them.
 //!
 //! A queue that grows only makes everybody wait; so beyond its length requests are refused at once, with the time after
-//! which to try again. Work whose client has gone meanwhile is not begun.
+//! which to try again. So are those that have waited long enough, where the work of others is long. Work whose client has gone
+//! meanwhile is not begun.
 
 use crate::error::Error;
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
-use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// Work that waits, unless given otherwise.
 pub const QUEUE: usize = 64;
+
+/// Seconds after which to try again what waited or took too long.
+const AGAIN_S: u64 = 5;
+
+/// For how long whoever asks for what is expensive gets no answer, at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Before it begins; twice, where both a share and a thread are waited for.
+    pub waiting: Duration,
+    /// While it is worked on.
+    pub working: Duration,
+}
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -94,14 +107,14 @@ impl Pool {
 }
 
 impl Pool {
-    /// As [`Pool::run`], for what may take long: whoever asks is told so after some time of work, which goes on, so that what
-    /// it keeps is there when it is asked for again. Waiting for a thread does not count.
+    /// As [`Pool::run`], for what may take long: whoever asks gets an answer after some time of work, which goes on, so that
+    /// what it keeps is there for the next request. Work that no thread has begun by its time is not begun any more.
     ///
     /// # Errors
-    /// As for [`Pool::run`]; 503 when the time is over.
+    /// As for [`Pool::run`]; 503 when either time is over.
     pub async fn run_within<T: Send + 'static>(
         &self,
-        limit: Duration,
+        patience: Patience,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let (begins, begun) = oneshot::channel();
@@ -111,111 +124,32 @@ impl Pool {
             work()
         });
         let too_long = async {
-            match begun.await {
-                Ok(()) => tokio::time::sleep(limit).await,
+            match timeout(patience.waiting, begun).await {
+                Ok(Ok(())) => {
+                    tokio::time::sleep(patience.working).await;
+                    let what = format!("this takes longer than {} s", patience.working.as_secs());
+                    let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what);
+                    let refusal = refusal.hint("it goes on, and is there once it is done");
+                    refusal.retry_after(AGAIN_S)
+                }
                 // It was refused, which is the answer.
-                Err(_) => std::future::pending().await,
+                Ok(Err(_)) => std::future::pending().await,
+                Err(_) => waited("others", patience),
             }
         };
         tokio::select! {
             biased;
             done = running => done,
-            () = too_long => {
-                let what = format!("this takes longer than {} s", limit.as_secs());
-                let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what);
-                Err(refusal.hint("it goes on, and is there once it is done").retry_after(5))
-            }
+            refusal = too_long => Err(refusal),
         }
     }
 }
 
-/// Shares of a pool: whoever asks has but so many at once, and waits for his own, not for those of others.
-#[derive(Debug, Clone)]
-pub struct Shares {
-    at_once: usize,
-    waiting: usize,
-    held: Arc<Mutex<HashMap<String, Holder>>>,
-}
-
-/// Who has shares or waits for some.
-#[derive(Debug)]
-struct Holder {
-    free: Arc<Semaphore>,
-    asking: usize,
-}
-
-/// The right to do one thing, until it is dropped.
-#[derive(Debug)]
-pub struct Share {
-    _permit: Option<OwnedSemaphorePermit>,
-    place: Place,
-}
-
-/// A place among those who ask; it is free again when it is dropped.
-#[derive(Debug)]
-struct Place {
-    who: String,
-    held: Arc<Mutex<HashMap<String, Holder>>>,
-}
-
-impl Shares {
-    /// So many at once for each, and so many that may wait.
-    pub fn new(at_once: usize, waiting: usize) -> Shares {
-        Shares {
-            at_once,
-            waiting,
-            held: Arc::default(),
-        }
-    }
-
-    /// A share for somebody, once one is free.
-    ///
-    /// # Errors
-    /// 503 when too many of the same wait.
-    pub async fn take(&self, who: &str) -> Result<Share, Refusal> {
-        let (free, place) = {
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            let holder = held.entry(who.to_owned()).or_insert_with(|| Holder {
-                free: Arc::new(Semaphore::new(self.at_once)),
-                asking: 0,
-            });
-            if holder.asking >= self.at_once + self.waiting {
-                let what = "there are too many such requests of yours at once";
-                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(1));
-            }
-            holder.asking += 1;
-            let place = Place {
-                who: who.to_owned(),
-                held: Arc::clone(&self.held),
-            };
-            (Arc::clone(&holder.free), place)
-        };
-        // Nobody closes it.
-        let permit = free.acquire_owned().await.ok();
-        Ok(Share {
-            _permit: permit,
-            place,
-        })
-    }
-}
-
-impl Share {
-    /// Whose it is.
-    pub fn who(&self) -> &str {
-        &self.place.who
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(holder) = held.get_mut(&self.who) {
-            holder.asking -= 1;
-            if holder.asking == 0 {
-                held.remove(&self.who);
-            }
-        }
-    }
+/// What was not begun in time, because of earlier requests of somebody.
+pub(crate) fn waited(whose: &str, patience: Patience) -> Refusal {
+    let seconds = patience.waiting.as_secs();
+    let what = format!("this waited longer than {seconds} s for earlier requests of {whose}");
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what).retry_after(AGAIN_S)
 }
 
 /// From now on the calling thread waits for whoever else has work: on Linux each thread has a priority of its own (nice(2)).
@@ -241,8 +175,10 @@ fn work(waiting: &Mutex<Receiver<Work>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
+    use tokio::time::advance;
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_an_empty_one_does_not() {
@@ -275,27 +211,10 @@ mod tests {
         busy.await.unwrap().unwrap();
     }
 
-    #[tokio::test]
-    async fn each_has_so_many_shares_and_waits_for_his_own() {
-        let shares = Shares::new(2, 1);
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let first = shares.take("a").await.unwrap();
-        let _second = shares.take("a").await.unwrap();
-        let mut third = Box::pin(shares.take("a"));
-        assert!(third.as_mut().poll(&mut cx).is_pending());
-        let refusal = shares.take("a").await.unwrap_err();
-        assert_eq!(refusal.status.as_u16(), 503);
-        assert_eq!(shares.take("b").await.unwrap().who(), "b");
-        drop(first);
-        drop(third.await.unwrap());
-        // Who gave up waiting does not wait any more.
-        let _again = shares.take("a").await.unwrap();
-        let mut gone = Box::pin(shares.take("a"));
-        assert!(gone.as_mut().poll(&mut cx).is_pending());
-        drop(gone);
-        let mut next = Box::pin(shares.take("a"));
-        assert!(next.as_mut().poll(&mut cx).is_pending());
-    }
+    const PATIENCE: Patience = Patience {
+        waiting: Duration::from_secs(10),
+        working: Duration::from_secs(600),
+    };
 
     #[tokio::test]
     async fn what_takes_too_long_is_said_so_and_goes_on() {
@@ -306,12 +225,45 @@ mod tests {
             held.recv().unwrap();
             done.send(7).unwrap();
         };
-        let refusal = pool.run_within(Duration::ZERO, work).await.unwrap_err();
+        let none = Patience {
+            working: Duration::ZERO,
+            waiting: Duration::from_secs(600),
+        };
+        let refusal = pool.run_within(none, work).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
         release.send(()).unwrap();
         assert_eq!(ends.await, Ok(7));
-        let quick = pool.run_within(Duration::from_secs(600), || 5).await;
+        let quick = pool.run_within(PATIENCE, || 5).await;
         assert_eq!(quick, Ok(5));
+    }
+
+    /// Whether a future has not ended by now.
+    fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        future.as_mut().poll(&mut cx).is_pending()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_no_thread_begins_in_time_is_refused_and_never_begun() {
+        let pool = Pool::new("test", 1, 8).unwrap();
+        let (release, held) = channel::<()>();
+        let mut busy = Box::pin(pool.run(move || held.recv().unwrap()));
+        assert!(is_pending(&mut busy));
+        let done = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&done);
+        let count = move || counted.fetch_add(1, Ordering::Relaxed);
+        let mut late = Box::pin(pool.run_within(PATIENCE, count));
+        assert!(is_pending(&mut late));
+        advance(PATIENCE.waiting).await;
+        let refusal = late.await.unwrap_err();
+        assert_eq!(
+            (refusal.status.as_u16(), refusal.retry_after_s),
+            (503, Some(5))
+        );
+        release.send(()).unwrap();
+        busy.await.unwrap();
+        pool.run(|| ()).await.unwrap();
+        assert_eq!(done.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

@@ -1,50 +1,74 @@
-//! Answers that are sent again only if they have changed (RFC 9110, 8.8.3 and 13.1.2).
+//! Answers that are sent again only if they have changed (RFC 9110, 8.8.3 and 13.1.2). Start at [`unless_known`].
 //!
 //! Tags are weak: the same answer may travel packed or not.
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::http::StatusCode;
-use axum::http::header::{ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH,
+};
+use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest::{Context, SHA256};
+use hyper::body::Body as _;
+use ring::digest::{SHA256, digest};
 
-/// What an answer is made of, as a short text: equal texts, equal answers.
+/// What answers say, as a short text: equal tags, equal answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tag(String);
+
+/// An answer to somebody who looks and sent these fields: with a tag, and without its body where that is known. Failures, and
+/// streams, which have no length, stay as they are.
 ///
 /// ```
 /// use axum::http::HeaderMap;
 /// use axum::http::header::{ETAG, IF_NONE_MATCH};
-/// use speedwell_serve::etag::Tag;
+/// use axum::response::IntoResponse;
+/// use speedwell_serve::etag::unless_known;
 ///
-/// let tag = Tag::of(["sessions", "data version 12"]);
-/// let first = tag.answer(&HeaderMap::new(), || "drawn only if the client does not have it");
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let first = unless_known(&HeaderMap::new(), "a page".into_response()).await;
 /// assert_eq!(first.status(), 200);
 ///
 /// let asked = HeaderMap::from_iter([(IF_NONE_MATCH, first.headers()[ETAG].clone())]);
-/// assert_eq!(tag.answer(&asked, || "not drawn again").status(), 304);
+/// assert_eq!(unless_known(&asked, "a page".into_response()).await.status(), 304);
+/// assert_eq!(unless_known(&asked, "another one".into_response()).await.status(), 200);
+/// # });
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag(String);
+pub async fn unless_known(asked: &HeaderMap, answer: Response) -> Response {
+    let has_length = answer.body().size_hint().exact().is_some();
+    if answer.status() != StatusCode::OK || !has_length || answer.headers().contains_key(ETAG) {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    // It is all there, so nothing is waited for and nothing fails.
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let tag = Tag::of(&bytes);
+    // Base64 and quotes are characters of header fields.
+    if let Ok(value) = HeaderValue::from_str(&tag.0) {
+        parts.headers.insert(ETAG, value);
+    }
+    if !tag.is_known_to(asked) {
+        return Response::from_parts(parts, Body::from(bytes));
+    }
+    parts.status = StatusCode::NOT_MODIFIED;
+    for of_body in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_DISPOSITION] {
+        parts.headers.remove(of_body);
+    }
+    Response::from_parts(parts, Body::empty())
+}
 
 impl Tag {
-    /// A tag of these parts. Their lengths count, so that no two lists of parts have the same tag.
-    pub fn of<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Tag {
-        let mut context = Context::new(&SHA256);
-        for part in parts {
-            let part = part.as_ref();
-            context.update(&(part.len() as u64).to_le_bytes());
-            context.update(part);
-        }
-        let digest = context.finish();
-        Tag(format!(
-            "W/\"{}\"",
-            URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16])
-        ))
+    /// The tag of these bytes.
+    fn of(bytes: &[u8]) -> Tag {
+        let digest = digest(&SHA256, bytes);
+        let short = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
+        Tag(format!("W/\"{short}\""))
     }
 
     /// Whether the client says that it has this answer already.
-    pub fn is_known_to(&self, asked: &HeaderMap) -> bool {
+    fn is_known_to(&self, asked: &HeaderMap) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let own = opaque(&self.0);
         asked.get_all(IF_NONE_MATCH).iter().any(|value| {
@@ -53,35 +77,17 @@ impl Tag {
             })
         })
     }
-
-    /// 304 if the client has the answer, else the answer, which is made only then.
-    pub fn answer<A: IntoResponse>(&self, asked: &HeaderMap, make: impl FnOnce() -> A) -> Response {
-        if self.is_known_to(asked) {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            return self.on(response);
-        }
-        let response = make().into_response();
-        if response.status() == StatusCode::OK {
-            self.on(response)
-        } else {
-            response
-        }
-    }
-
-    /// The answer with this tag.
-    pub fn on(&self, mut response: Response) -> Response {
-        // Base64 and quotes are characters of header fields.
-        if let Ok(value) = HeaderValue::from_str(&self.0) {
-            response.headers_mut().insert(ETAG, value);
-        }
-        response
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Bytes;
+    use axum::response::IntoResponse;
+    use hyper::body::Frame;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     fn asking(value: &str) -> HeaderMap {
         HeaderMap::from_iter([(IF_NONE_MATCH, value.parse().unwrap())])
@@ -89,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_client_may_name_several_answers_that_it_has() {
-        let tag = Tag::of(["a"]);
+        let tag = Tag::of(b"a");
         let own = tag.0.clone();
         assert!(tag.is_known_to(&asking(&own)));
         assert!(tag.is_known_to(&asking(own.trim_start_matches("W/"))));
@@ -99,15 +105,41 @@ mod tests {
         assert!(!tag.is_known_to(&HeaderMap::new()));
     }
 
-    #[test]
-    fn where_one_part_ends_counts() {
-        assert_ne!(Tag::of(["ab", "c"]), Tag::of(["a", "bc"]));
-        assert_eq!(Tag::of(["ab", "c"]), Tag::of(["ab", "c"]));
+    #[tokio::test]
+    async fn what_is_known_has_its_tag_and_nothing_of_its_body() {
+        let fields = [("content-type", "text/html"), ("cache-control", "private")];
+        let known = unless_known(&asking("*"), (fields, "a").into_response()).await;
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(known.headers()[ETAG], Tag::of(b"a").0.as_str());
+        assert!(known.headers().contains_key("cache-control"));
+        assert!(!known.headers().contains_key(CONTENT_TYPE));
+        assert_eq!(known.body().size_hint().exact(), Some(0));
     }
 
-    #[test]
-    fn failures_have_no_tag() {
-        let answer = Tag::of(["a"]).answer(&HeaderMap::new(), || StatusCode::NOT_FOUND);
-        assert!(!answer.headers().contains_key(ETAG));
+    /// A body that nobody knows the length of.
+    struct Endless;
+
+    impl hyper::body::Body for Endless {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn failures_and_streams_have_no_tag() {
+        let failure = (StatusCode::NOT_FOUND, "none").into_response();
+        let failure = unless_known(&asking("*"), failure).await;
+        assert_eq!(failure.status(), StatusCode::NOT_FOUND);
+        let stream = unless_known(&asking("*"), Response::new(Body::new(Endless))).await;
+        assert_eq!(stream.status(), StatusCode::OK);
+        for answer in [failure, stream] {
+            assert!(!answer.headers().contains_key(ETAG));
+        }
     }
 }

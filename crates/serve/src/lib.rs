@@ -39,7 +39,7 @@
 //! | work that blocks | [`blocking::Pool`] |
 //! | streams of events | [`events::Hub`] |
 //! | style sheets, scripts, pictures | [`assets::Assets`] |
-//! | answers that have not changed | [`etag::Tag`] |
+//! | answers that have not changed | [`etag::unless_known`] |
 //! | programs and people that log in | [`token`], [`cookie`], [`failures`] |
 //!
 //! Start reading at [`Server`]; what every request goes through stands in `gate`.
@@ -66,6 +66,7 @@ mod options;
 mod refusal;
 mod room;
 mod server;
+pub mod shares;
 mod stopper;
 mod tls;
 pub mod token;

@@ -11,7 +11,7 @@ use crate::page::{self, Outcome, Page, Visit};
 use crate::project::Project;
 use crate::query::Query;
 use crate::refusal::Refusal;
-use crate::site::{HEAVY_LIMIT, Site};
+use crate::site::{PATIENCE, Site};
 use crate::{change, live, operation};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -20,6 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use speedwell_report::html::{Frame, page as html_page};
 use speedwell_serve::Client;
+use speedwell_serve::etag::unless_known;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,7 +38,10 @@ async fn handle(
     request: Request,
 ) -> Response<Body> {
     let response = match *request.method() {
-        Method::GET | Method::HEAD => looked(&site, client, request).await,
+        Method::GET | Method::HEAD => {
+            let asked = request.headers().clone();
+            unless_known(&asked, looked(&site, client, request).await).await
+        }
         Method::POST => changed(&site, client, request).await,
         _ => plain_refusal(&site, request.uri(), &not_allowed()),
     };
@@ -110,7 +114,7 @@ async fn looked_long(
             looked
         }
     };
-    site.heavy.run_within(HEAVY_LIMIT, work).await
+    site.heavy.run_within(PATIENCE, work).await
 }
 
 /// The answer to somebody who sends a form.

@@ -99,6 +99,7 @@ pub fn around(
         links: page.links.clone(),
         choice: page.choice.clone(),
         events: page.events.clone(),
+        is_reloaded: query.get("every").is_some(),
         charts: match &page.charts {
             Charts::Here => Charts::Apart(charts::beginning(query)),
             part => part.clone(),

@@ -9,7 +9,8 @@ use crate::refusal::{Refusal, nearest};
 use speedwell_report::html::Assets;
 use speedwell_results::store::{AuditLine, Project as StoredProject, Store, unfit_project};
 use speedwell_serve::Stopper;
-use speedwell_serve::blocking::{Pool, QUEUE, Shares};
+use speedwell_serve::blocking::{Patience, Pool, QUEUE};
+use speedwell_serve::shares::Shares;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +22,11 @@ const READERS: usize = 4;
 /// Comparisons and histories that are computed beside them, and how many of them for one visitor.
 const HEAVY: usize = 3;
 const HEAVY_EACH: usize = 2;
-/// Whoever asks for one is told after this time that it takes longer.
-pub(crate) const HEAVY_LIMIT: Duration = Duration::from_secs(10);
+/// Whoever asks for one gets an answer in any case: that it waits, or takes, longer than this.
+pub(crate) const PATIENCE: Patience = Patience {
+    waiting: Duration::from_secs(10),
+    working: Duration::from_secs(10),
+};
 
 /// A server with everything that its pages need.
 #[derive(Debug)]
@@ -75,7 +79,7 @@ impl Site {
             stopper: stopper.clone(),
             light: Pool::new("pages", READERS, QUEUE)?,
             heavy: Pool::new("comparisons", HEAVY, QUEUE)?,
-            shares: Shares::new(HEAVY_EACH, QUEUE),
+            shares: Shares::new(HEAVY_EACH, QUEUE, PATIENCE),
             begun: Instant::now(),
             answers: Default::default(),
             arrived: AtomicU64::new(0),

@@ -1,8 +1,8 @@
 //! The course of a figure in the gallery: three machines, changes of every kind, and what happened beside them.
 
 use speedwell_plot::{
-    Axis, Chart, Mark, Point, PointSeries, TrendAxis, TrendChange, TrendChart, TrendLevel,
-    TrendNote, TrendNoteKind, TrendPoint, TrendState,
+    Axis, Chart, Mark, Point, PointSeries, TrendAxis, TrendChange, TrendChart, TrendDetail,
+    TrendLevel, TrendNote, TrendNoteKind, TrendPoint, TrendState,
 };
 
 use crate::noise::Noise;
@@ -60,7 +60,7 @@ pub fn trend() -> Chart {
                 .collect(),
             colour: None,
         }),
-        is_terse: false,
+        detail: TrendDetail::Full,
     })
 }
 

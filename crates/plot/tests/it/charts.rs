@@ -4,8 +4,8 @@ use speedwell_plot::{
     Axis, Bar, BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, Chart, FlameChart,
     FlameFrame, FlamePart, ForestChart, ForestRow, GridChart, GridMarks, GridPanel, HistogramChart,
     HistogramSeries, LineChart, Mark, Point, PointSeries, RunsChart, ScatterChart, Sequence,
-    TrendAxis, TrendChange, TrendChart, TrendLevel, TrendNote, TrendNoteKind, TrendPoint,
-    TrendState,
+    TrendAxis, TrendChange, TrendChart, TrendDetail, TrendLevel, TrendNote, TrendNoteKind,
+    TrendPoint, TrendState,
 };
 
 pub const LONG_LABEL: &str =
@@ -364,7 +364,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
                 .collect(),
             colour: None,
         }),
-        is_terse: false,
+        detail: TrendDetail::Full,
     }
 }
 

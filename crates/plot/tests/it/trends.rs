@@ -4,7 +4,8 @@ use crate::charts::{change, trend, trend_note};
 use crate::drawing::{labels, marks, number, tooltip};
 use roxmltree::{Document, Node};
 use speedwell_plot::{
-    Chart, Mark, Point, Size, TrendChart, TrendLevel, TrendNoteKind, TrendPoint, TrendState,
+    Chart, Mark, Point, Size, TrendChart, TrendDetail, TrendLevel, TrendNoteKind, TrendPoint,
+    TrendState,
 };
 use std::collections::HashSet;
 
@@ -155,10 +156,9 @@ fn a_point_says_in_attributes_what_its_tooltip_says() {
 fn a_terse_course_shows_the_same_and_says_nothing_of_its_points() {
     let mut chart = trend(&["old"], 60);
     let full = drawn(&chart, 960);
-    chart.is_terse = true;
+    chart.detail = TrendDetail::Nothing;
     let terse = drawn(&chart, 960);
-    let points = |svg: &str| svg.matches("class=\"point\"").count();
-    assert_eq!(points(&terse), points(&full));
+    assert_same_places(&vertices(&terse), &places(&full));
     assert!(full.contains("data-revision") && !terse.contains("data-revision"));
     assert_eq!(texts(&terse), texts(&full));
     assert!(
@@ -167,6 +167,82 @@ fn a_terse_course_shows_the_same_and_says_nothing_of_its_points() {
         terse.len(),
         full.len()
     );
+}
+
+/// Where the marks of each kind are.
+fn places(svg: &str) -> Vec<Vec<(f64, f64)>> {
+    let document = Document::parse(svg).unwrap();
+    let groups = document.descendants().filter(|node| {
+        let class = node.attribute("class").unwrap_or_default();
+        node.tag_name().name() == "g" && class.starts_with("points")
+    });
+    let place = |point: Node<'_, '_>| (number(point, "x"), number(point, "y"));
+    let points = groups.map(|group| group.children().filter(Node::is_element).map(place));
+    points.map(Iterator::collect).collect()
+}
+
+/// The same of a drawing whose points say nothing: the vertices of the lines that have markers, each of which is in the drawing.
+fn vertices(svg: &str) -> Vec<Vec<(f64, f64)>> {
+    let document = Document::parse(svg).unwrap();
+    let lines = document
+        .descendants()
+        .filter(|node| node.has_attribute("marker-mid"));
+    let vertices = |line: Node<'_, '_>| {
+        for end in ["start", "mid", "end"] {
+            let marker = line.attribute(&*format!("marker-{end}")).unwrap();
+            let id = marker.trim_start_matches("url(#").trim_end_matches(')');
+            let mut known = document.descendants();
+            assert!(known.any(|node| node.attribute("id") == Some(id)), "{id}");
+        }
+        let path = line.attribute("d").unwrap().trim_start_matches('M');
+        let numbers = path.trim_end_matches("h0").split(' ');
+        let numbers: Vec<f64> = numbers.map(|text| text.parse().unwrap()).collect();
+        numbers.chunks(2).map(|at| (at[0], at[1])).collect()
+    };
+    lines.map(vertices).collect()
+}
+
+/// Nothing stands elsewhere by more than the rounding of paths.
+#[track_caller]
+fn assert_same_places(one: &[Vec<(f64, f64)>], other: &[Vec<(f64, f64)>]) {
+    let counts = |places: &[Vec<(f64, f64)>]| places.iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(counts(one), counts(other));
+    for (one, other) in one.iter().flatten().zip(other.iter().flatten()) {
+        let apart = (one.0 - other.0).abs().max((one.1 - other.1).abs());
+        assert!(apart < 0.06, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
+    let full = trend(&["old", "new"], 60);
+    let brief = TrendChart {
+        detail: TrendDetail::Tooltips,
+        ..full.clone()
+    };
+    let (full_svg, brief_svg) = (drawn(&full, 960), drawn(&brief, 960));
+    let tooltips = |svg: &str| -> Vec<String> {
+        let document = Document::parse(svg).unwrap();
+        let marks = document
+            .descendants()
+            .filter(|node| node.tag_name().name() == "use");
+        marks.map(tooltip).collect()
+    };
+    assert_eq!(tooltips(&brief_svg), tooltips(&full_svg));
+    assert_same_places(&places(&brief_svg), &places(&full_svg));
+    assert!(!brief_svg.contains("data-revision"));
+    let points = |svg: &str| -> usize {
+        let lines = svg.lines().filter(|line| line.starts_with("<use"));
+        lines.map(str::len).sum()
+    };
+    assert!(2 * points(&brief_svg) < points(&full_svg));
+    // Where all points are of one machine, each need not say of which.
+    let one = |detail| TrendChart {
+        detail,
+        ..trend(&["only"], 60)
+    };
+    let said = |detail| tooltips(&drawn(&one(detail), 960))[0].contains("only");
+    assert!(said(TrendDetail::Full) && !said(TrendDetail::Tooltips));
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl<'a> Course<'a> {
                 .collect(),
             notes: self.notes(),
             continuation: self.continuation(),
-            is_terse: false,
+            detail: plot::TrendDetail::Full,
         }
     }
 

@@ -52,8 +52,7 @@ impl Store {
         name: &str,
         branch: Option<&str>,
     ) -> anyhow::Result<()> {
-        let of_sessions =
-            sql!("SELECT count(*), CAST(coalesce(sum(session), 0) AS BIGINT) FROM session_machine");
+        let of_sessions = sql!("SELECT sessions, numbers FROM summarised");
         let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let now: Option<(i64, i64)> = self.first_row(of_sessions, given![], read)?;
         let of_line = sql!("SELECT sessions, numbers FROM line_mark WHERE branch = $1");
@@ -255,8 +254,8 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::places;
-    use speedwell_model::{Machine, SessionPoints};
+    use crate::store::back_end_tests::{places, session};
+    use speedwell_model::{Event, Machine, Observer, SessionPoints};
 
     fn revision(id: &str, tree: &str) -> Revision {
         Revision {
@@ -323,21 +322,55 @@ mod tests {
         }
     }
 
+    fn no_points() -> SessionPoints {
+        SessionPoints {
+            machine: Machine {
+                id: "label lab".into(),
+                name: Some("host7".into()),
+                label: Some("lab".into()),
+                class: None,
+            },
+            circumstances: vec![("kernel".into(), "6.1".into())],
+            points: Vec::new(),
+        }
+    }
+
+    /// What the database keeps of it beside the sessions is what their rows say.
+    #[test]
+    fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
+        for place in places() {
+            let mut store = place.open();
+            for id in ["a", "b", "c", "d"] {
+                store.insert(&session(id)).unwrap();
+            }
+            let kept = |store: &Store| -> (i64, i64) {
+                let sql = sql!("SELECT sessions, numbers FROM summarised");
+                let row = store.first_row(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)));
+                row.unwrap().unwrap()
+            };
+            let missing = |store: &Store| store.sessions_without_points().unwrap();
+            assert_eq!((missing(&store), kept(&store)), (vec![4, 3, 2, 1], (0, 0)));
+            for number in [1, 2, 4, 4] {
+                store.keep_points(number, &no_points()).unwrap();
+            }
+            assert_eq!((missing(&store), kept(&store)), (vec![3], (3, 7)));
+            store.delete(4).unwrap();
+            store.delete(3).unwrap();
+            assert_eq!((missing(&store), kept(&store)), (vec![], (2, 3)));
+            // One that is still being measured gets points when it is over.
+            let mut recorder = store.begin(&session("e"), "{}").unwrap();
+            let over = Event::Finished { interrupted: false };
+            recorder.observe(&over).unwrap();
+            drop(recorder);
+            assert_eq!(missing(&store), [5]);
+        }
+    }
+
     #[test]
     fn points_of_no_session_leave_nothing_behind() {
         for place in places() {
             let mut store = place.open();
-            let points = SessionPoints {
-                machine: Machine {
-                    id: "label lab".into(),
-                    name: Some("host7".into()),
-                    label: Some("lab".into()),
-                    class: None,
-                },
-                circumstances: vec![("kernel".into(), "6.1".into())],
-                points: Vec::new(),
-            };
-            let missing = store.keep_points(1, &points).unwrap_err();
+            let missing = store.keep_points(1, &no_points()).unwrap_err();
             assert!(
                 missing.to_string().contains("cannot use the results"),
                 "{missing}"

@@ -4,13 +4,13 @@
 
 use super::Store;
 use super::browse::machine_at;
-use super::database::{Database, Error, Row, given, sql};
+use super::database::{Database, Error, Given, Row, given, sql};
 use super::read::{better_of, from_json};
 use super::session_writer::better_name;
 use anyhow::Context;
 use serde::Deserialize;
 use speedwell_model::{
-    Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoints,
+    Landmark, Machine, Metric, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints,
 };
 use std::collections::HashMap;
 
@@ -27,6 +27,9 @@ pub struct StoredSeries {
     /// Whether its metric is the primary one of the newest session.
     pub is_primary: bool,
 }
+
+/// Facts, as names and values, with the sessions that they are of.
+pub type SharedFacts = (Vec<(String, String)>, Vec<i64>);
 
 /// A point as it lies in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,10 +54,7 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
-        let sql = sql!(
-            "SELECT number FROM session WHERE state IN ('complete', 'imported')
-             AND number NOT IN (SELECT session FROM session_machine) ORDER BY number DESC"
-        );
+        let sql = sql!("SELECT session FROM unsummarised ORDER BY session DESC");
         self.rows(sql, given![], |row| row.get(0))
     }
 
@@ -77,46 +77,22 @@ impl Store {
                 ),
                 given![session, machine, &serde_json::to_string(&of.circumstances)?],
             )?;
-            // A session with several revisions of one thing has several points in a series.
-            let mut places: HashMap<i64, i64> = HashMap::new();
             file.execute(
                 sql!("DELETE FROM point WHERE session = $1"),
                 given![session],
             )?;
-            for found in &of.points {
-                let series = keep_series(file, &found.series, found.place)?;
-                let revision = found.revision.as_ref();
-                let revision = revision
-                    .map(|known| keep_revision(file, known))
-                    .transpose()?;
-                let place = *(places.entry(series))
-                    .and_modify(|place| *place += 1)
-                    .or_insert(0);
-                let point = &found.point;
-                file.execute(
-                    sql!(
-                        "INSERT INTO point (series, at_unix_ms, session, place, revision, machine,
-                             value, low, high, runs, spread, kind, dirty, work)
-                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
-                    ),
-                    given![
-                        series,
-                        at,
-                        session,
-                        place,
-                        revision,
-                        machine,
-                        point.value,
-                        point.interval.map(|ends| ends.0),
-                        point.interval.map(|ends| ends.1),
-                        point.runs,
-                        point.spread,
-                        point.kind.name(),
-                        point.is_dirty,
-                        &point.work,
-                    ],
-                )?;
-            }
+            let placed = place_points(file, &of.points)?;
+            let rows = of.points.iter().zip(&placed);
+            let rows: Vec<[Given<'_>; 14]> = rows
+                .map(|(found, placed)| point_row((session, at, machine), found, placed))
+                .collect();
+            file.insert(
+                sql!(
+                    "INSERT INTO point (series, at_unix_ms, session, place, revision, machine,
+                         value, low, high, runs, spread, kind, dirty, work) {{rows:14}}"
+                ),
+                &rows,
+            )?;
             Ok(())
         })
     }
@@ -141,14 +117,15 @@ impl Store {
     /// # Errors
     /// The file fails.
     pub fn failures_on(&self, branch: &str) -> anyhow::Result<LineFailures> {
+        // From the failures to their places: they are fewer than the revisions of the line.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
-             FROM failure
-             JOIN session ON session.number = failure.session
-             JOIN origin ON origin.session = failure.session AND origin.dirty = 0
-             JOIN revision ON revision.id = origin.revision AND revision.project = $1
-             JOIN line ON line.revision = revision.number AND line.branch = $2
-             WHERE skipped = 0 ORDER BY position, session.number"
+             FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision CROSS JOIN line
+             WHERE session.number = failure.session
+             AND origin.session = failure.session AND origin.dirty = 0
+             AND revision.id = origin.revision AND revision.project = $1
+             AND line.revision = revision.number AND line.branch = $2
+             AND skipped = 0 ORDER BY position, session.number"
         );
         let read = |row: Row<'_>| {
             let landmark = Landmark {
@@ -268,13 +245,36 @@ impl Store {
         text.as_deref().map_or(Ok(Vec::new()), from_json)
     }
 
-    /// The facts of all sessions on a machine, each set of them once.
+    /// The facts of some sessions, each set of them once with the sessions that have it. Those without points are missing.
+    ///
+    /// # Errors
+    /// The file fails.
+    pub fn circumstances_of(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
+        let sql = sql!(
+            "SELECT surroundings, session FROM session_machine WHERE session IN {{numbers:1}}
+             ORDER BY session"
+        );
+        let numbers = serde_json::to_string(sessions)?;
+        let read = |row: Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found: Vec<(String, i64)> = self.rows(sql, given![&numbers], read)?;
+        let mut sets: HashMap<String, Vec<i64>> = HashMap::new();
+        for (text, session) in found {
+            sets.entry(text).or_default().push(session);
+        }
+        let sets = sets.into_iter();
+        sets.map(|(text, sessions)| Ok((from_json(&text)?, sessions)))
+            .collect()
+    }
+
+    /// The facts of the newest thousand sessions on a machine, each set of them once.
     ///
     /// # Errors
     /// The file fails.
     pub fn circumstances_on(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
-            "SELECT DISTINCT surroundings FROM session_machine WHERE machine = $1
+            "SELECT DISTINCT surroundings FROM (
+                 SELECT surroundings FROM session_machine WHERE machine = $1
+                 ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY surroundings"
         );
         let texts: Vec<String> = self.rows(sql, given![machine], |row| row.get(0))?;
@@ -361,6 +361,68 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
 }
 
 /// Updated first: an insertion that meets what is there would take a number on a server, and numbers would have gaps.
+/// Where a point goes.
+struct Placed {
+    series: i64,
+    revision: Option<i64>,
+    /// In its series: a session with several revisions of one thing has several points there.
+    place: i64,
+}
+
+/// Enters the series and revisions of points, what is known of a revision once.
+fn place_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<Placed>> {
+    let mut places: HashMap<i64, i64> = HashMap::new();
+    let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
+    let mut placed = Vec::with_capacity(points.len());
+    for found in points {
+        let series = keep_series(file, &found.series, found.place)?;
+        let mut kept = None;
+        if let Some(revision) = &found.revision {
+            let known = revisions.get(&*revision.id);
+            let number = match known.filter(|(known, _)| *known == revision) {
+                Some((_, number)) => *number,
+                None => keep_revision(file, revision)?,
+            };
+            revisions.insert(&revision.id, (revision, number));
+            kept = Some(number);
+        }
+        let place = *(places.entry(series))
+            .and_modify(|place| *place += 1)
+            .or_insert(0);
+        placed.push(Placed {
+            series,
+            revision: kept,
+            place,
+        });
+    }
+    Ok(placed)
+}
+
+/// The row of a point of a session, which began at some time on some machine.
+fn point_row<'p>(
+    (session, at, machine): (i64, i64, i64),
+    found: &'p SessionPoint,
+    placed: &Placed,
+) -> [Given<'p>; 14] {
+    let point = &found.point;
+    *given![
+        placed.series,
+        at,
+        session,
+        placed.place,
+        placed.revision,
+        machine,
+        point.value,
+        point.interval.map(|ends| ends.0),
+        point.interval.map(|ends| ends.1),
+        point.runs,
+        point.spread,
+        point.kind.name(),
+        point.is_dirty,
+        &point.work,
+    ]
+}
+
 fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
     let known = file.first(
         sql!(
@@ -392,7 +454,28 @@ fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Erro
     )
 }
 
+/// The number of a series; `place` is that of its metric. What is known already is read only, which costs less.
 pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
+    let better = better_name(key.metric.better);
+    let known = file.first(
+        sql!(
+            "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
+             AND metric = $4 AND unit = $5 AND better = $6 AND place <= $7"
+        ),
+        given![
+            PROJECT,
+            &key.case,
+            &key.variant,
+            &key.metric.name,
+            &key.metric.unit,
+            better,
+            place as i64,
+        ],
+        |row| row.get(0),
+    )?;
+    if let Some(number) = known {
+        return Ok(number);
+    }
     file.one(
         sql!(
             "INSERT INTO series (project, case_id, variant, metric, unit, better, place)
@@ -408,7 +491,7 @@ pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Res
             &key.variant,
             &key.metric.name,
             &key.metric.unit,
-            better_name(key.metric.better),
+            better,
             place as i64,
         ],
     )

@@ -186,7 +186,9 @@ mod tests {
         let path = results(folder.path(), schema::STEPS.len());
         // A writer that was killed: its log is there, and the index of the log is not.
         let writer = Sqlite::open(&path, PATIENCE).unwrap();
-        writer.batch("UPDATE session SET number = 7").unwrap();
+        let later = "INSERT INTO session (number, id, started_unix_ms, state, command, design, variants, environment)
+                     VALUES (7, 'b', 6, 'complete', '[]', '{}', '[]', '{}')";
+        writer.batch(later).unwrap();
         let crashed = tempfile::tempdir().unwrap();
         let copy = crashed.path().join("results.db");
         fs::copy(&path, &copy).unwrap();

@@ -61,6 +61,7 @@ pub(super) const STEPS: &[Step] = &[
     SERVED,
     CASES,
     PACKS,
+    LOOKS,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -133,6 +134,13 @@ const CASES: Step = Step::same(include_str!("steps/14-cases.sql"));
 const PACKS: Step = Step {
     text: include_str!("steps/15-packs.sql"),
     differs: Differs::Instead(include_str!("steps/15-packs.postgres.sql")),
+};
+
+/// What is kept so that no look reads a list of all sessions: which of them have each variant, and which have no points yet. Kept
+/// by the database itself, whoever writes.
+const LOOKS: Step = Step {
+    text: include_str!("steps/16-looks.sql"),
+    differs: Differs::Instead(include_str!("steps/16-looks.postgres.sql")),
 };
 
 /// What the file's marks say about it.

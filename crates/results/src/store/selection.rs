@@ -61,7 +61,7 @@ impl Store {
             return Ok(found);
         }
         let Some((leading, rest)) = leading(filter) else {
-            return self.walked(filter, before, most);
+            return self.newest(before, most);
         };
         if rest == SessionFilter::default() {
             return self.led(&leading, before, most);
@@ -122,6 +122,13 @@ impl Store {
                 ),
                 Given::from(*number),
             ),
+            Leading::Variant(name) => (
+                sql!(
+                    "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                Given::from(name),
+            ),
             Leading::State(name) => (
                 sql!(
                     "SELECT number FROM session WHERE state = $1 AND number < $2
@@ -129,8 +136,18 @@ impl Store {
                 ),
                 Given::from(name),
             ),
+            Leading::Since(unix_ms) => return self.led_by_start(*unix_ms, before, most),
         };
         self.rows(sql, &[value, before.into(), most.into()], |row| row.get(0))
+    }
+
+    fn led_by_start(&self, unix_ms: i64, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
+        // The signs keep it from going along all sessions, which are in the wanted order already.
+        let sql = sql!(
+            "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
+             ORDER BY +number DESC LIMIT $3"
+        );
+        self.rows(sql, given![unix_ms, before, most], |row| row.get(0))
     }
 
     fn led_by_revision(&self, beginning: &str, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
@@ -168,13 +185,14 @@ impl Store {
                   SELECT 1 FROM session_machine WHERE session = number AND machine = $5))
              AND (CAST($6 AS TEXT) IS NULL OR EXISTS (
                   SELECT 1 FROM benchmark_session WHERE session = number AND benchmark = $6))
-             AND (CAST($7 AS TEXT) IS NULL OR replace(variants, $7, '') <> variants)
+             AND (CAST($7 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM variant_session WHERE session = number AND variant = $7))
              AND (CAST($8 AS BIGINT) IS NULL OR started_unix_ms >= $8)
              AND (CAST($9 AS TEXT) IS NULL OR EXISTS (
                   SELECT 1 FROM origin WHERE session = number AND pull = $9))
              AND number IN {{numbers:10}} ORDER BY number DESC"
         );
-        let (numbers, variant) = (serde_json::to_string(numbers)?, stored_variant(filter)?);
+        let numbers = serde_json::to_string(numbers)?;
         let given = given![
             &filter.branch,
             &filter.revision,
@@ -182,7 +200,7 @@ impl Store {
             &filter.tag,
             filter.machine,
             &filter.benchmark,
-            &variant,
+            &filter.variant,
             filter.since_unix_ms,
             &filter.pull,
             &numbers,
@@ -190,22 +208,12 @@ impl Store {
         self.rows(sql, given, |row| row.get(0))
     }
 
-    /// Where no filter leads: along all sessions.
-    fn walked(&self, filter: &SessionFilter, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
-        let sql = sql!(
-            "SELECT number FROM session WHERE number < $1
-             AND (CAST($2 AS TEXT) IS NULL OR replace(variants, $2, '') <> variants)
-             AND (CAST($3 AS BIGINT) IS NULL OR started_unix_ms >= $3)
-             ORDER BY number DESC LIMIT $4"
-        );
-        let variant = stored_variant(filter)?;
-        let given = given![
-            before,
-            &variant,
-            filter.since_unix_ms,
-            i64::try_from(most).unwrap_or(i64::MAX),
-        ];
-        self.rows(sql, given, |row| row.get(0))
+    /// The newest sessions before a number.
+    fn newest(&self, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
+        let sql =
+            sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.rows(sql, given![before, most], |row| row.get(0))
     }
 }
 
@@ -217,8 +225,10 @@ enum Leading {
     Tag(String),
     Branch(String),
     Benchmark(String),
+    Variant(String),
     Machine(i64),
     State(String),
+    Since(i64),
 }
 
 /// That one of the filters that usually lets fewest pass, of those with an index, and the others.
@@ -237,18 +247,16 @@ fn leading(filter: &SessionFilter) -> Option<(Leading, SessionFilter)> {
         Leading::Branch(name)
     } else if let Some(name) = rest.benchmark.take() {
         Leading::Benchmark(name)
+    } else if let Some(name) = rest.variant.take() {
+        Leading::Variant(name)
     } else if let Some(number) = rest.machine.take() {
         Leading::Machine(number)
+    } else if let Some(name) = rest.state.take() {
+        Leading::State(name)
     } else {
-        Leading::State(rest.state.take()?)
+        Leading::Since(rest.since_unix_ms.take()?)
     };
     Some((leading, rest))
-}
-
-/// A variant as it is stored: with its name in front.
-fn stored_variant(filter: &SessionFilter) -> anyhow::Result<Option<String>> {
-    let name = filter.variant.as_ref().map(serde_json::to_string);
-    Ok(name.transpose()?.map(|name| format!("{{\"name\":{name}")))
 }
 
 /// Whether the ids that begin so are a range of the index in every order of letters: those of commits are, and other
@@ -345,6 +353,9 @@ mod tests {
             .into_iter()
             .collect();
         session.state = [State::Imported, State::Complete][at % 2];
+        if at % 6 == 2 {
+            session.variants.push(Variant::plain("a \"rare\" one"));
+        }
         if !at.is_multiple_of(4) {
             session.origin = Some(Origin {
                 revision: format!("{:08x}", at * 2_654_435_761 % 4_294_967_296),
@@ -368,6 +379,7 @@ mod tests {
             machine: chosen(7).then_some(2),
             pull: (bits >> 8 & 3 == 3).then(|| "12".to_owned()),
             since_unix_ms: chosen(10).then_some(40_000),
+            variant: (bits >> 13 & 3 == 3).then(|| "a \"rare\" one".to_owned()),
             numbers: (bits >> 11 & 3 == 3).then(|| (1..=300).filter(|n| n % 3 != 0).collect()),
             ..SessionFilter::default()
         };
@@ -389,6 +401,8 @@ mod tests {
                     .machine
                     .is_none_or(|machine| (number - 1) % 3 + 1 == machine)
                 && (filter.since_unix_ms).is_none_or(|since| session.started_unix_ms >= since)
+                && (filter.variant.as_ref())
+                    .is_none_or(|name| session.variants.iter().any(|own| own.name == *name))
                 && (filter.numbers.as_ref()).is_none_or(|numbers| numbers.contains(&number))
         };
         let numbered = (1..)

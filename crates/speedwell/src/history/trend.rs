@@ -72,7 +72,7 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
         XAxis::Revision => CourseAxis::Revision,
         XAxis::Time => CourseAxis::Time,
     };
-    let document = report::trend(&history, axis, &args.output.settings());
+    let document = report::trend(&history, axis, usize::MAX, &args.output.settings());
     args.output.print(&document)?;
     Ok(Status::DONE)
 }

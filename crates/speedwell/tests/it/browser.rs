@@ -61,7 +61,7 @@ pub struct Page {
 }
 
 /// How a page is to be shown.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Screen {
     pub width: u32,
     pub dark: bool,
@@ -230,13 +230,16 @@ impl Page {
             "Emulation.setFocusEmulationEnabled",
             json!({"enabled": true}),
         );
-        page.send(
-            "Emulation.setScriptExecutionDisabled",
-            json!({"value": !screen.scripts}),
-        );
+        page.scripts(screen.scripts);
         page.media("screen", screen.dark);
         page.go(address);
         Some(page)
+    }
+
+    /// Whether scripts are executed from now on.
+    pub fn scripts(&mut self, are_on: bool) {
+        let how = json!({"value": !are_on});
+        self.send("Emulation.setScriptExecutionDisabled", how);
     }
 
     /// Goes to another page and waits until it is complete.

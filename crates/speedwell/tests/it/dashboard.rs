@@ -128,6 +128,18 @@ impl Dashboard {
         }
     }
 
+    /// The page at a path, or at the one that this leads to. What takes long, or waits for others, is asked for again as the
+    /// server says.
+    pub fn patiently(&self, path: &str) -> Reply {
+        loop {
+            let reply = self.follow(path);
+            let Some(seconds) = reply.field("retry-after").filter(|_| reply.status == 503) else {
+                return reply;
+            };
+            std::thread::sleep(Duration::from_secs(seconds.parse().unwrap()));
+        }
+    }
+
     /// The name of the project in addresses.
     pub fn project(&self) -> String {
         let overview: serde_json::Value =

@@ -2,13 +2,13 @@
 
 use crate::arbitrary;
 use crate::back_ends::Place;
-use crate::dashboard::{Dashboard, Reply};
+use crate::dashboard::Dashboard;
 use crate::project::Project;
 use speedwell_analysis as analysis;
 use speedwell_model::*;
 use speedwell_results::formats::json_lines;
 use speedwell_results::store::{PlacedRevision, SessionFilter, Store, StoredPoint};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many sessions; more with `SPEEDWELL_DIFFERENTIAL=2000`.
 const SESSIONS: u64 = 200;
@@ -157,30 +157,28 @@ fn every_page_says_the_same() {
 ///
 /// `cargo test -p speedwell --features postgres --test it -- --ignored every_page_of_two_thousand_sessions`
 #[test]
-#[ignore = "it takes long"]
+#[ignore = "three minutes"]
 fn every_page_of_two_thousand_sessions_says_the_same() {
     pages_of(2000, 1);
 }
+
+/// Clients that look at pages at the same time.
+const CLIENTS: usize = 4;
+
+/// Lists of sessions have fifty of them: each is in two.
+const LISTED: usize = 25;
 
 /// Pages of so many sessions, and those of every so many of them.
 fn pages_of(sessions: u32, step: usize) {
     let Some((mut stores, places)) = stores() else {
         return;
     };
-    for commit in 0..sessions {
-        let mut session = session_of(commit);
-        // What is made up of a load is none that a page could show.
-        session.runs.iter_mut().for_each(|run| run.load = None);
-        both(&mut stores, "number", |store| {
-            let number = store.insert(&session).unwrap();
-            if commit == 7 {
-                store.tag(number, "kept").unwrap();
-            }
-            number
-        });
-    }
+    at_once(&mut stores, "numbers", |store| {
+        let numbers = (0..sessions).map(|commit| push(store, commit));
+        numbers.collect::<Vec<i64>>()
+    });
     // A server would bring them in itself, in the background and some at a time.
-    both(&mut stores, "points", |store| {
+    at_once(&mut stores, "points", |store| {
         speedwell_measure::history::summarise(store, usize::MAX).unwrap()
     });
     let served = places.each_ref().map(|place| {
@@ -189,51 +187,91 @@ fn pages_of(sessions: u32, step: usize) {
         let name = dashboard.project();
         (project, dashboard, name)
     });
-    let case = patiently(&served[0].1, &format!("/{}/trend.json", served[0].2));
+    let case = served[0]
+        .1
+        .patiently(&format!("/{}/trend.json", served[0].2));
     let case = case.json()["series"][0]["case"]
         .as_str()
         .unwrap_or("utf8")
         .to_owned();
     let case = case.replace(' ', "+");
-    let of_case = format!("trend.json?case={case}&space=time");
-    let own = (1..=sessions).step_by(step).flat_map(|number| {
-        let base = number.saturating_sub(1).max(1);
-        [
-            format!("@{number}.json"),
-            format!("@{number}.jsonl"),
-            format!("sessions.json?before={number}"),
-            format!("compare.json?base=@{base}&with=@{number}"),
-        ]
+    let pages = PAGES.into_iter().map(str::to_owned);
+    let pages: Vec<String> = pages
+        .chain([format!("trend.json?case={case}&space=time")])
+        .chain(lists_of(sessions, step))
+        .chain((0..sessions).step_by(step).flat_map(own_pages))
+        .collect();
+    // Whoever is first takes the next.
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let [of_file, of_server] = served
+                        .each_ref()
+                        .map(|(_, dashboard, name)| said(dashboard, name, page));
+                    assert_eq!(of_server, of_file, "{page}");
+                    assert_ne!(of_file.0, 500, "{page}: {}", of_file.1);
+                }
+            });
+        }
     });
-    let pages = PAGES.into_iter().map(str::to_owned).chain([of_case]);
-    for page in pages.chain(own) {
-        let [of_file, of_server] = served.each_ref().map(|(_, dashboard, name)| {
-            let reply = patiently(dashboard, &format!("/{name}/{page}"));
-            let names = [
-                format!("/{name}/"),
-                format!("\"{name}\""),
-                format!(">{name}<"),
-                format!("{name}:"),
-            ];
-            let body = names
-                .iter()
-                .fold(reply.body, |body, name| body.replace(name, "PROJECT"));
-            (reply.status, body)
-        });
-        assert_eq!(of_server, of_file, "{page}");
-        assert_ne!(of_file.0, 500, "{page}: {}", of_file.1);
-    }
 }
 
-/// The page at a path. What takes long goes on while the server asks to come again, and is there when it is done.
-fn patiently(dashboard: &Dashboard, path: &str) -> Reply {
-    loop {
-        let reply = dashboard.follow(path);
-        let Some(seconds) = reply.field("retry-after").filter(|_| reply.status == 503) else {
-            return reply;
-        };
-        std::thread::sleep(Duration::from_secs(seconds.parse().unwrap()));
+/// Asks both the same at the same time and returns the answer.
+fn at_once<T: PartialEq + std::fmt::Debug + Send>(
+    [file, server]: &mut [Store; 2],
+    what: &str,
+    ask: impl Fn(&mut Store) -> T + Sync,
+) -> T {
+    let (of_file, of_server) = std::thread::scope(|scope| {
+        let of_server = scope.spawn(|| ask(server));
+        (ask(file), of_server.join().unwrap())
+    });
+    assert_eq!(of_server, of_file, "{what}");
+    of_file
+}
+
+/// Enters the session of a commit; gives its number.
+fn push(store: &mut Store, commit: u32) -> i64 {
+    let mut session = session_of(commit);
+    // What is made up of a load is none that a page could show.
+    session.runs.iter_mut().for_each(|run| run.load = None);
+    let number = store.insert(&session).unwrap();
+    if commit == 7 {
+        store.tag(number, "kept").unwrap();
     }
+    number
+}
+
+/// Lists that have every session; with a step, some of them.
+fn lists_of(sessions: u32, step: usize) -> impl Iterator<Item = String> {
+    let numbers = (1..=sessions).step_by(step.max(LISTED));
+    numbers.map(|number| format!("sessions.json?before={number}"))
+}
+
+/// The pages of the session of a commit alone, by its id, and compared with the one before.
+fn own_pages(commit: u32) -> [String; 3] {
+    let id = session_of(commit).id;
+    let (base, number) = (commit.max(1), commit + 1);
+    [
+        format!("sessions/{id}.json"),
+        format!("sessions/{id}.jsonl"),
+        format!("compare.json?base=@{base}&with=@{number}"),
+    ]
+}
+
+/// The status and the words of a page, without what the project is called.
+fn said(dashboard: &Dashboard, name: &str, page: &str) -> (u16, String) {
+    let reply = dashboard.patiently(&format!("/{name}/{page}"));
+    let names = [
+        format!("/{name}/"),
+        format!("\"{name}\""),
+        format!(">{name}<"),
+        format!("{name}:"),
+    ];
+    let body = (names.iter()).fold(reply.body, |body, name| body.replace(name, "PROJECT"));
+    (reply.status, body)
 }
 
 /// A session of a commit, whose figures fall from the 20th on.
@@ -328,6 +366,7 @@ fn points_lines_and_changes_are_the_same() {
             store.circumstances(number).unwrap()
         });
     }
+    circumstances(&mut stores);
     let revision = |commit: u32| Revision {
         id: format!("c{commit}"),
         tree: Some(format!("tree of {commit}")),
@@ -363,6 +402,24 @@ fn points_lines_and_changes_are_the_same() {
         measured
     });
     changes(&mut stores);
+}
+
+/// The circumstances of all sessions at once are those of each.
+fn circumstances(stores: &mut [Store; 2]) {
+    let numbers: Vec<i64> = (1..=50).collect();
+    let sets = both(stores, "circumstances of all", |store| {
+        let mut sets = store.circumstances_of(&numbers).unwrap();
+        sets.sort_by_key(|(_, sessions)| sessions[0]);
+        sets
+    });
+    let mut seen = 0;
+    for (facts, sessions) in &sets {
+        seen += sessions.len();
+        for session in sessions {
+            assert_eq!(stores[0].circumstances(*session).unwrap(), *facts);
+        }
+    }
+    assert_eq!(seen, 40, "each session is in one set");
 }
 
 /// The machine of the first point.

@@ -84,6 +84,7 @@ mod invariants;
 mod iterations;
 mod json_lines;
 mod killed;
+mod known_answers;
 mod large_sessions;
 mod load;
 mod load_benchmarks;

@@ -245,6 +245,22 @@ fn every_page_has_every_format() {
     assert!(refused.expect(404, &[]).json()["error"].is_string());
 }
 
+#[test]
+fn without_a_script_a_page_is_loaded_again_where_the_reader_wants_it() {
+    let place = Place::file();
+    let project = project(&place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let refresh = "http-equiv=\"refresh\"";
+    let live = dashboard.get(&format!("/{name}/live"));
+    let live = live.expect(200, &["href=\"?every=5\""]);
+    assert!(!live.body.contains(refresh), "{live:?}");
+    let again = dashboard.get(&format!("/{name}/live?every=5"));
+    again.expect(200, &[refresh, "href=\"?\""]);
+    let other = dashboard.get(&format!("/{name}/sessions?every=5"));
+    other.expect(400, &[]);
+}
+
 fn a_page_says_what_the_command_says(place: &Place) {
     let project = project(place);
     let dashboard = Dashboard::of(&project);
@@ -628,7 +644,7 @@ fn expensive_questions_are_refused_or_wait_and_others_do_not(place: &Place) {
             .map(|percent| {
                 let path = format!("/{name}/compare?base=@1&with=@2&threshold={percent}%25");
                 let dashboard = &dashboard;
-                scope.spawn(move || dashboard.get(&path).status)
+                scope.spawn(move || dashboard.patiently(&path).status)
             })
             .collect();
         for _ in 0..5 {

@@ -1,8 +1,10 @@
 //! The trend page: part of a course by machine and time, and very many points.
 
 use super::back_ends::{Place, on_both};
+use super::browser::{Page, Screen};
 use super::dashboard::Dashboard;
 use super::project::Project;
+use super::serve::long_project;
 use speedwell_analysis as analysis;
 use speedwell_fixtures::Story;
 use speedwell_model::{Origin, Session, State};
@@ -162,10 +164,45 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
         200,
         &[
             "2,501 points: each mark is the median of up to 3",
-            "2301 points, the oldest ones, are drawn and not listed",
+            "2401 points, the oldest ones, are drawn and not listed",
         ],
     );
-    assert!(page.body.len() < 600_000, "{}", page.body.len());
+    assert!(page.body.len() < 250_000, "{}", page.body.len());
     let whole = dashboard.get(&format!("/{name}/trend.json")).json();
     assert_eq!(whole["points"].as_array().unwrap().len(), 2_501);
+}
+
+/// Its file, which programs may read without a server, has what the page leaves to its other formats.
+#[test]
+fn a_mark_says_what_it_is_and_leads_to_its_session() {
+    let place = Place::file();
+    let project = long_project(30, &place);
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    let file = dashboard.get(&format!("/{name}/trend.html"));
+    file.expect(200, &["data-revision", "data-session=\"@17\""]);
+    let url = format!("http://{}/{name}/trend", dashboard.address);
+    let Some(mut page) = Page::at(&url, Screen::default()) else {
+        return;
+    };
+    assert_eq!(
+        page.value("document.querySelectorAll('.wide .points > use').length"),
+        30
+    );
+    assert_eq!(
+        page.value("document.querySelectorAll('[data-revision]').length"),
+        0
+    );
+    let mark = ".wide .points > use:nth-child(17)";
+    let said = page.value(&format!("document.querySelector('{mark}').textContent"));
+    let said = said.as_str().unwrap();
+    assert!(
+        said.contains("change 16 of </title><b>the parser") && said.ends_with("1 run, @17"),
+        "{said}"
+    );
+    let loads = page.loads;
+    page.click(mark);
+    page.wait_for_load(loads);
+    let session = format!("/{name}/sessions/01a2097a-0000-4000-8000-000000000016");
+    assert_eq!(page.value("location.pathname"), session.as_str());
 }

@@ -13,17 +13,18 @@ mod sessions;
 mod writers;
 
 use crate::access;
-use crate::site::{HEAVY_LIMIT, Site};
+use crate::site::{PATIENCE, Site};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::any;
 use call::Call;
 use problem::Problem;
 use serde_json::Value;
 use speedwell_serve::Client;
 use speedwell_serve::blocking::{Pool, QUEUE};
+use speedwell_serve::etag::unless_known;
 use std::sync::Arc;
 use writers::Writers;
 
@@ -60,9 +61,12 @@ async fn handle(
     Extension(client): Extension<Client>,
     request: Request,
 ) -> Response<Body> {
-    answered(api, client, request)
-        .await
-        .unwrap_or_else(Problem::answer)
+    let (is_look, asked) = (request.method() == Method::GET, request.headers().clone());
+    match answered(api, client, request).await {
+        Ok(answer) if is_look => unless_known(&asked, answer).await,
+        Ok(answer) => answer,
+        Err(problem) => problem.answer(),
+    }
 }
 
 async fn answered(
@@ -105,7 +109,7 @@ async fn answered(
         answer
     };
     if route.is_heavy {
-        return heavy.run_within(HEAVY_LIMIT, work).await?;
+        return heavy.run_within(PATIENCE, work).await?;
     }
     api_pool.run(work).await?
 }

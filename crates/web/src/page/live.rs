@@ -17,9 +17,12 @@ use std::collections::BTreeMap;
 /// Sessions that are shown at once.
 const ROWS: usize = 20;
 
+/// What can be chosen: that the page is loaded again and again, where there is no script to follow it.
+const NAMES: [&str; 1] = ["every"];
+
 /// All that is being measured.
 pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
-    visit.query.check(&[])?;
+    visit.query.check(&NAMES)?;
     let running = visit.store.running(ROWS)?;
     let (killed, running): (Vec<Overview>, Vec<Overview>) =
         running.into_iter().partition(|session| session.is_killed);
@@ -58,7 +61,7 @@ pub fn all(visit: Visit<'_>) -> Result<Page, Refusal> {
 
 /// One session while it is being measured; afterwards its report.
 pub fn one(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
-    visit.query.check(&[])?;
+    visit.query.check(&NAMES)?;
     let known = known(visit, id)?;
     if known.state != State::Running {
         return Ok(Outcome::Elsewhere(visit.session(id)));

@@ -100,7 +100,8 @@ fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
     if history.series.is_empty() || history.series.len() > SERIES {
         return;
     }
-    let courses = report::trend(history, CourseAxis::Revision, &visit.output());
+    // Their points are listed on the page of the trend.
+    let courses = report::trend(history, CourseAxis::Revision, 0, &visit.output());
     let mut galleries = courses.blocks.into_iter();
     if let Some(gallery) = galleries.find(|block| matches!(block, Block::Gallery(_))) {
         document.push(gallery);

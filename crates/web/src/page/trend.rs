@@ -14,7 +14,7 @@ use speedwell_report::{self as report, Block, CourseAxis, Document};
 const SERIES: usize = 40;
 
 /// Rows of the table of points, on a page and in a file that is sent around; programs get all.
-const ROWS: usize = 200;
+const ROWS: usize = 100;
 const ROWS_OF_A_FILE: usize = 1_000;
 
 /// What can be chosen.
@@ -48,12 +48,13 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         series: parts.collect(),
         ..without_series(&history)
     };
-    let mut document = report::trend(&shown, axis, &visit.output());
-    match visit.format {
-        Format::Page => shorten_points(&mut document, ROWS),
-        Format::Document(report::Format::Html) => shorten_points(&mut document, ROWS_OF_A_FILE),
-        Format::Document(_) | Format::JsonLines => {}
-    }
+    let listed = match visit.format {
+        Format::Page => ROWS,
+        Format::Document(report::Format::Html) => ROWS_OF_A_FILE,
+        Format::Document(_) | Format::JsonLines => usize::MAX,
+    };
+    let mut document = report::trend(&shown, axis, listed, &visit.output());
+    document.blocks.splice(0..0, note_shortened(&shown, listed));
     if left_out > 0 {
         let words = format!(
             "{SERIES} of {} series are shown; a case of a benchmark leads to its own.",
@@ -146,22 +147,19 @@ impl Window {
     }
 }
 
-/// Leaves the oldest of very many points out of the tables, and says so.
-fn shorten_points(document: &mut Document, most: usize) {
-    let mut left_out = 0;
-    document.for_each_table(&mut |table| {
-        if table.name == "points" && table.rows.len() > most {
-            left_out += table.rows.len() - most;
-            table.rows.drain(..table.rows.len() - most);
-        }
-    });
-    if left_out > 0 {
-        let words = format!(
-            "{left_out} points, the oldest ones, are drawn and not listed: a table has {most} rows. 'from' and 'to' choose others; \
-             the page as JSON or CSV has all."
-        );
-        document.blocks.insert(0, Block::Note(words));
-    }
+/// That the oldest of very many points are left out of the tables.
+fn note_shortened(history: &History, listed: usize) -> Option<Block> {
+    let points = history
+        .series
+        .iter()
+        .map(|series| series.trend.points.len());
+    let left_out: usize = points.map(|points| points.saturating_sub(listed)).sum();
+    (left_out > 0).then(|| {
+        Block::Note(format!(
+            "{left_out} points, the oldest ones, are drawn and not listed: a table has {listed} rows. 'from' and 'to' choose \
+             others; the page as JSON or CSV has all."
+        ))
+    })
 }
 
 /// A history as it is, but for its series.

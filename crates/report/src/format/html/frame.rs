@@ -46,6 +46,8 @@ pub struct Served {
     pub choice: Option<Choice>,
     /// A stream of events that the page shows, if there is one.
     pub events: Option<String>,
+    /// Whether the page is loaded again and again where there is no script to follow them.
+    pub is_reloaded: bool,
     /// Where the charts of many cases are.
     pub charts: Charts,
 }
@@ -151,10 +153,17 @@ pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
     let events = frame.events.as_ref().map_or_else(String::new, |address| {
         format!(" data-events=\"{}\"", escaped(address))
     });
-    // Without scripts, the page is loaded again instead.
-    let refresh = match frame.events {
-        Some(_) => "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n",
-        None => "",
+    // Without scripts, the page is loaded again instead, if the reader says so: to whoever listens it begins anew each time.
+    let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
+        (None, _) => ("", ""),
+        (Some(_), false) => (
+            "",
+            "<noscript><p class=\"hint\"><a href=\"?every=5\">Load this page again every 5 seconds</a></p></noscript>\n",
+        ),
+        (Some(_), true) => (
+            "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n",
+            "<noscript><p class=\"hint\"><a href=\"?\">Load this page no more by itself</a></p></noscript>\n",
+        ),
     };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -164,7 +173,7 @@ pub(super) fn head(title: &str, report: &str, frame: &Served) -> String {
          <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
          <script src=\"{early}\"></script>\n\
          <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
-         <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}",
+         <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}{choice}",
         bar(frame)
     )
 }
@@ -371,6 +380,7 @@ mod tests {
             formats: vec![link.clone()],
             search: HOSTILE.into(),
             events: Some(HOSTILE.into()),
+            is_reloaded: false,
             filters: Some(Form {
                 action: HOSTILE.into(),
                 title: HOSTILE.into(),

@@ -10,7 +10,7 @@ use crate::format::html::apart::{
 };
 use crate::format::html::writer::{Writer, class_of, escaped};
 use crate::table::Emphasis;
-use speedwell_plot::{Chart as Picture, TrendChart};
+use speedwell_plot::{Chart as Picture, TrendChart, TrendDetail};
 
 /// Bytes for all charts. One of runs takes about 4 kB with 16 runs a side; one of a course, drawn twice,
 /// 60 kB with 80 points.
@@ -54,6 +54,11 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
     let cases: Vec<&CaseView> = all.iter().map(|(_, case)| *case).collect();
     let first = first_of(&writer.charts);
     writer.parts = parts(&writer.charts, document);
+    // What programs read of a page of a server is at its other formats.
+    let detail = match writer.served {
+        Some(_) => TrendDetail::Tooltips,
+        None => TrendDetail::Full,
+    };
     let mut budget = CHARTS_BYTES;
     let mut is_full = false;
     for at in by_urgency(&cases) {
@@ -69,7 +74,7 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
         }
         let charts = case.charts.iter().enumerate();
         let drawing: String = charts
-            .map(|(chart, each)| drawing(&each.picture, &format!("{number}-{chart}")))
+            .map(|(chart, each)| drawing(&each.picture, &format!("{number}-{chart}"), detail))
             .collect();
         match budget.checked_sub(drawing.len()) {
             Some(left) => {
@@ -81,19 +86,22 @@ pub fn prepare(document: &Document, writer: &mut Writer) {
     }
 }
 
-fn drawing(picture: &Picture, number: &str) -> String {
+/// The charts of a case; `detail` is how much the points of a course say of themselves on wide screens.
+fn drawing(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
     let Picture::Trend(course) = picture else {
         return picture.svg_on_page(CASE_PX, &id);
     };
-    let terse = Picture::Trend(TrendChart {
-        is_terse: true,
-        ..course.clone()
-    });
+    let saying = |detail| {
+        Picture::Trend(TrendChart {
+            detail,
+            ..course.clone()
+        })
+    };
     format!(
         "<figure class=\"wide\">\n{}</figure>\n<figure class=\"narrow\">\n{}</figure>\n",
-        picture.svg_below_heading(COURSE_PX, &id),
-        terse.svg_below_heading(NARROW_COURSE_PX, &format!("n{number}"))
+        saying(detail).svg_below_heading(COURSE_PX, &id),
+        saying(TrendDetail::Nothing).svg_below_heading(NARROW_COURSE_PX, &format!("n{number}"))
     )
 }
 

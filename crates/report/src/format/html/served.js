@@ -193,6 +193,17 @@ class ApartCharts {
   }
 }
 
+/** A mark of a course leads to the session that its tooltip names last. */
+function addSessionsOfMarks() {
+  const list = document.querySelector('.bar nav a[href$="/sessions"]');
+  if (!list) return;
+  document.addEventListener('click', (event) => {
+    const title = event.target.closest?.('.points > *, .strays > *')?.querySelector('title');
+    const session = title?.textContent.split('\n').findLast((line) => /(^|, )@\d+$/.test(line))?.split('@').pop();
+    if (session) location.href = list.href.replace(/sessions$/, `@${session}`);
+  });
+}
+
 /** What is being measured: the server sends the main part of the page anew whenever something was measured. */
 function follow(address) {
   const events = new EventSource(address);
@@ -222,5 +233,6 @@ function follow(address) {
 new Keys();
 addChoices();
 shortenAddresses();
+addSessionsOfMarks();
 new ApartCharts();
 if (document.body.dataset.events) follow(document.body.dataset.events);

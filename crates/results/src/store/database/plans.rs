@@ -124,6 +124,28 @@ fn no_statement_on_a_file_scans_a_large_table() {
     assert!(scans.is_empty(), "{}", scans.join("\n"));
 }
 
+/// Of a hundred thousand sessions a filter lets some pass: those are found by its index, the newest first.
+#[test]
+fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
+    let file = Sqlite::in_memory().unwrap();
+    let is_of_filter = |statement: &&Statement| {
+        let text = statement.shared();
+        // Names of revisions that are no ids of commits are few, and have no order that an index could have.
+        text.ends_with("LIMIT $3") && text.contains(" = $1 AND ") && !text.contains("substr(")
+            || text.contains("started_unix_ms >= $1 AND +number")
+    };
+    let statements: Vec<&Statement> = statements().into_iter().filter(is_of_filter).collect();
+    assert!(statements.len() == 8, "{} filters", statements.len());
+    for statement in statements {
+        let plan = file.plan(statement).unwrap();
+        assert!(
+            plan[0].starts_with("SEARCH ") && !plan[0].contains("INTEGER PRIMARY KEY"),
+            "{plan:?}: {}",
+            statement.shared()
+        );
+    }
+}
+
 /// A session may have ten million runs, of which a case has a thousand.
 #[test]
 fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {

@@ -1,8 +1,8 @@
 //! Servers as they may be found, and what follows.
 
 use super::*;
-use crate::store::Store;
 use crate::store::back_end_tests::schema;
+use crate::store::{SessionFilter, Store};
 use speedwell_fixtures::postgres::{GUARDED, Schema};
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn count(schema: &Schema, table: &str) -> String {
 /// A session as version 1 keeps it.
 const A_SESSION: &str =
     "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
-     VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
+     VALUES ('a', 5, 'complete', '[]', '{}', '[{\"name\":\"old\"}]', '{}')";
 
 /// A connection that leaves the tables as they are.
 fn entered(schema: &Schema) -> Postgres {
@@ -58,6 +58,11 @@ fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
     }
     let store = Store::open(Path::new(&schema.address)).unwrap();
     assert_eq!(store.number_of_id("a").unwrap(), Some(1));
+    let filter = SessionFilter {
+        variant: Some("old".into()),
+        ..SessionFilter::default()
+    };
+    assert_eq!(store.selected_numbers(&filter, 9).unwrap(), [1]);
 }
 
 /// All there is of tables: columns, indexes, triggers, the version, and the rows that were there.

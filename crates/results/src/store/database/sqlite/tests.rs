@@ -92,6 +92,39 @@ fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() 
 }
 
 #[test]
+fn variants_of_sessions_from_before_are_found_and_those_that_come_later_too() {
+    let file = Sqlite::over(Connection::open_in_memory().unwrap());
+    file.migrate(&STEPS[..15]).unwrap();
+    let add = |id: &str, variants: &str| {
+        let row = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                   environment) VALUES (?1, 5, 'complete', '[]', '{}', ?2, '{}')";
+        file.connection.execute(row, [id, variants]).unwrap();
+    };
+    let named = |names: &[&str]| {
+        let variants: Vec<_> = names
+            .iter()
+            .map(|name| serde_json::json!({ "name": name }))
+            .collect();
+        serde_json::to_string(&variants).unwrap()
+    };
+    add("a", &named(&["it's \"new\"", "ö"]));
+    file.migrate(STEPS).unwrap();
+    add("b", &named(&["ö", "ö"]));
+    add("c", "[]");
+    let known = || -> Vec<(String, i64)> {
+        let sql = "SELECT variant, session FROM variant_session ORDER BY session, variant";
+        let mut rows = file.connection.prepare(sql).unwrap();
+        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        rows.unwrap().map(Result::unwrap).collect()
+    };
+    let of = |name: &str, session: i64| (name.to_owned(), session);
+    assert_eq!(known(), [of("it's \"new\"", 1), of("ö", 1), of("ö", 2)]);
+    let change = "UPDATE session SET variants = ?1 WHERE id = 'b'";
+    file.connection.execute(change, [named(&["x"])]).unwrap();
+    assert_eq!(known()[2], of("x", 2));
+}
+
+#[test]
 fn the_file_tells_whose_it_is() {
     let file = Sqlite::over(Connection::open_in_memory().unwrap());
     assert_eq!(file.kind().unwrap(), Kind::Ours(0));

@@ -1,0 +1,63 @@
+//! What a client has already is not sent again, and what has changed since is.
+
+use super::back_ends::{Place, on_both};
+use super::dashboard::{Dashboard, Reply};
+use super::project::Project;
+
+on_both! {
+    what_a_client_has_is_not_sent_again_until_it_changes
+}
+
+/// A question of somebody who has the answer with this tag.
+fn known(dashboard: &Dashboard, method: &str, path: &str, tag: &str) -> Reply {
+    dashboard.request(method, path, &[("If-None-Match", tag)], "")
+}
+
+fn what_a_client_has_is_not_sent_again_until_it_changes(place: &Place) {
+    let project = Project::new().storing_in(place);
+    let project = project.with("g/one.fake", "case n=1\n* 1\n");
+    let measure = |revision: &str| {
+        let words = ["run", "g", "-r", "1", "--revision", revision, "-q"];
+        project.run(&words).expect_status(0);
+    };
+    measure("first");
+    let dashboard = Dashboard::of(&project);
+    let name = dashboard.project();
+    // Points are made when somebody looks at them first, and with them the machine is known.
+    dashboard
+        .get(&format!("/{name}/trend.json"))
+        .expect(200, &[]);
+    let paths = [
+        format!("/{name}/sessions"),
+        format!("/{name}/sessions.json"),
+        format!("/{name}/benchmarks.csv"),
+        format!("/{name}/trend.json"),
+        format!("/api/v1/{name}/sessions"),
+        format!("/api/v1/{name}/benchmarks"),
+    ];
+    let tag_of = |reply: &Reply| {
+        let tag = reply.field("etag");
+        tag.unwrap_or_else(|| panic!("no tag: {reply:?}"))
+    };
+    let tags = paths
+        .each_ref()
+        .map(|path| tag_of(&dashboard.get(path).expect(200, &[])));
+    for (path, tag) in paths.iter().zip(&tags) {
+        let again = known(&dashboard, "GET", path, tag);
+        assert_eq!((again.status, &*again.body), (304, ""), "{path}");
+        assert_eq!(tag_of(&again), *tag, "{path}");
+        let other = known(&dashboard, "GET", path, "\"another\"");
+        assert_eq!(other.status, 200, "{path}");
+    }
+    let missing = known(&dashboard, "GET", &format!("/{name}/nothing"), "*");
+    assert_eq!((missing.status, missing.field("etag")), (404, None));
+    // What changes something is never taken for known.
+    let judged = known(&dashboard, "POST", &format!("/{name}/alerts"), "*");
+    assert!(judged.status >= 400, "{judged:?}");
+    measure("second");
+    for (path, tag) in paths.iter().zip(&tags) {
+        let changed = known(&dashboard, "GET", path, tag);
+        assert_eq!(changed.status, 200, "{path}");
+        assert_ne!(tag_of(&changed), *tag, "{path}");
+    }
+}
