@@ -128,7 +128,7 @@ fn each_mode(word: &str) {
         let time_ns = figure(&timed, "time_ns");
         assert!(time_ns > 9.9e6, "{time_ns}");
         let per_s = figure(&at_once, "throughput");
-        holds(time_ns < 500e6 && (20.0..405.0).contains(&per_s), || {
+        holds(time_ns < 5e9 && (1.0..405.0).contains(&per_s), || {
             format!("{time_ns} ns an iteration, {per_s} a second at once")
         })
     });

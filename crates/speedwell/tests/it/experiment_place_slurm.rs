@@ -144,7 +144,11 @@ fn expect_waiting(child: &mut Child) {
             let _ = sender.send(line);
         }
     });
-    while !said.recv_timeout(PATIENCE).unwrap().contains(WAITING) {}
+    let mut heard: Vec<String> = Vec::new();
+    while !heard.iter().any(|line| line.contains(WAITING)) {
+        let line = said.recv_timeout(PATIENCE);
+        heard.push(line.unwrap_or_else(|over| panic!("{over}, after {heard:#?}")));
+    }
 }
 
 #[test]
