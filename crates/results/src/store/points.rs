@@ -360,7 +360,6 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
     Ok(command.unwrap_or_default().to_owned())
 }
 
-/// Updated first: an insertion that meets what is there would take a number on a server, and numbers would have gaps.
 /// Where a point goes.
 struct Placed {
     series: i64,
@@ -423,6 +422,7 @@ fn point_row<'p>(
     ]
 }
 
+/// Updated first: an insertion that meets what is there would take a number on a server, and numbers would have gaps.
 fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
     let known = file.first(
         sql!(
