@@ -168,7 +168,7 @@ impl Slurm {
         })
     }
 
-    /// What is asked for one part: whole machines, as for every job.
+    /// The options that ask for one part: whole machines, as for every job.
     fn options_of(&self, part: &Component) -> Vec<String> {
         let mut options = vec![
             format!("--nodes={}", part.machines),

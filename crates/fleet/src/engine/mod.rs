@@ -1,5 +1,5 @@
-//! What an engine is asked for, the same for all of them: five verbs, and a lease of several machines at once where a scheduler gives them.
-//! What a machine is told, what it sends back and what becomes of it is decided elsewhere.
+//! What an engine can do, the same for all of them: five verbs, and a lease of several machines at once where a scheduler hands
+//! them out. What a machine has to do, what it sends back and what becomes of it is decided elsewhere.
 
 mod lease;
 mod local;

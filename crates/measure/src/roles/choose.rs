@@ -51,8 +51,8 @@ pub(super) fn dealt(roles: &[Role], known: &[FleetMachine]) -> Result<Vec<Vec<us
     Ok((0..roles.len()).map(of_role).collect())
 }
 
-/// What a scheduler is asked for, so that it gives each role machines that fit it. It chooses itself where no choice for one role can be
-/// in the way of another; else, and where it would have to be told to avoid too many, it is asked for those that are `dealt`.
+/// The components of a job that gives each role machines that fit it. The scheduler chooses where no choice for one role can be in
+/// the way of another. Otherwise, and where the list of machines to avoid would be too long, those that are `dealt` are named.
 pub(super) fn components(
     roles: &[Role],
     known: &[FleetMachine],

@@ -456,21 +456,21 @@ fn keep_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Erro
 
 /// The number of a series; `place` is that of its metric. What is known already is read only, which costs less.
 pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
-    let better = better_name(key.metric.better);
+    let row = given![
+        PROJECT,
+        &key.case,
+        &key.variant,
+        &key.metric.name,
+        &key.metric.unit,
+        better_name(key.metric.better),
+        place as i64,
+    ];
     let known = file.first(
         sql!(
             "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
              AND metric = $4 AND unit = $5 AND better = $6 AND place <= $7"
         ),
-        given![
-            PROJECT,
-            &key.case,
-            &key.variant,
-            &key.metric.name,
-            &key.metric.unit,
-            better,
-            place as i64,
-        ],
+        row,
         |row| row.get(0),
     )?;
     if let Some(number) = known {
@@ -485,15 +485,7 @@ pub(super) fn keep_series(file: &Database, key: &SeriesKey, place: usize) -> Res
                          THEN excluded.place ELSE series.place END
              RETURNING number"
         ),
-        given![
-            PROJECT,
-            &key.case,
-            &key.variant,
-            &key.metric.name,
-            &key.metric.unit,
-            better,
-            place as i64,
-        ],
+        row,
     )
 }
 

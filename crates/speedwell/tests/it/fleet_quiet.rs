@@ -34,6 +34,27 @@ fn project(head: &str, name: &str, folder: &Path) -> Project {
         .with("h/quick.fake", "case n=0\n* 1 2 3 4\n")
 }
 
+/// The same by ssh on `m1`; nothing where there can be no such machine.
+fn by_ssh() -> Option<(Sshd, Project)> {
+    let sshd = Sshd::start().inspect_err(|why| eprintln!("skipped: {why}"));
+    let sshd = sshd.ok()?;
+    let head = format!(
+        "engine = \"ssh\"\nssh_config = \"{}\"\n",
+        sshd.config().display()
+    );
+    let project = project(&head, "m1", &sshd.folder());
+    Some((sshd, project))
+}
+
+/// The same by Slurm on `n1`.
+fn by_slurm() -> Option<(Slurm, Project)> {
+    let slurm = Slurm::start().inspect_err(|why| eprintln!("skipped: {why}"));
+    let slurm = slurm.ok()?;
+    let project = project("engine = \"slurm\"\n", "n1", &slurm.folder());
+    let project = project.with_variable("SLURM_CONF", slurm.conf());
+    Some((slurm, project))
+}
+
 /// The processor time of a process and of its children that have ended, in ticks.
 fn ticks(process: &Path) -> Option<u64> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
@@ -119,27 +140,15 @@ fn share(project: &Project, name: &str, paths: &[PathBuf]) -> f64 {
 #[test]
 #[ignore = "measures"]
 fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most() {
-    match Sshd::start() {
-        Err(why) => eprintln!("skipped: {why}"),
-        Ok(sshd) => {
-            let config = sshd.config();
-            let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
-            let project = project(&head, "m1", &sshd.folder());
-            let folder = sshd.folder();
-            let share = share(&project, "m1", &[folder, config]);
-            println!("ssh: {:.2} % of a processor", 100.0 * share);
-            assert!(share <= MOST, "{share}");
-        }
+    if let Some((sshd, project)) = by_ssh() {
+        let share = share(&project, "m1", &[sshd.folder(), sshd.config()]);
+        println!("ssh: {:.2} % of a processor", 100.0 * share);
+        assert!(share <= MOST, "{share}");
     }
-    match Slurm::start() {
-        Err(why) => eprintln!("skipped: {why}"),
-        Ok(slurm) => {
-            let project = project("engine = \"slurm\"\n", "n1", &slurm.folder());
-            let project = project.with_variable("SLURM_CONF", slurm.conf());
-            let share = share(&project, "n1", &[slurm.folder(), slurm.conf()]);
-            println!("Slurm: {:.2} % of a processor", 100.0 * share);
-            assert!(share <= MOST, "{share}");
-        }
+    if let Some((slurm, project)) = by_slurm() {
+        let share = share(&project, "n1", &[slurm.folder(), slurm.conf()]);
+        println!("Slurm: {:.2} % of a processor", 100.0 * share);
+        assert!(share <= MOST, "{share}");
     }
 }
 
@@ -171,39 +180,28 @@ fn first_run_s(project: &Project) -> f64 {
 #[test]
 #[ignore = "measures"]
 fn the_first_run_comes_soon_and_each_costs_little() {
-    match Sshd::start() {
-        Err(why) => eprintln!("skipped: {why}"),
-        Ok(sshd) => {
-            let config = sshd.config();
-            let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", config.display());
-            let project = project(&head, "m1", &sshd.folder());
-            let alone = each_ms(&project, &[]);
-            let there = each_ms(&project, &["--on", "m1"]);
-            println!("a run of nothing: {alone:.2} ms here, {there:.2} ms by ssh");
-            assert!(there - alone <= MOST_MS, "{alone} {there}");
-        }
+    if let Some((_sshd, project)) = by_ssh() {
+        let alone = each_ms(&project, &[]);
+        let there = each_ms(&project, &["--on", "m1"]);
+        println!("a run of nothing: {alone:.2} ms here, {there:.2} ms by ssh");
+        assert!(there - alone <= MOST_MS, "{alone} {there}");
     }
-    match Slurm::start() {
-        Err(why) => eprintln!("skipped: {why}"),
-        Ok(slurm) => {
-            let project = project("engine = \"slurm\"\n", "n1", &slurm.folder());
-            let project = project.with_variable("SLURM_CONF", slurm.conf());
-            taken_s(&project, 4, &["--on", "n1"]);
-            let begun = slurm.says("squeue", &["-h", "-t", "all", "-o", "%S"]);
-            let date = std::process::Command::new("date")
-                .args(["+%s", "-d", &begun])
-                .output();
-            let begun: f64 = String::from_utf8(date.unwrap().stdout)
-                .unwrap()
-                .trim()
-                .parse()
-                .unwrap();
-            // Slurm says whole seconds, so it is at most this.
-            let after = first_run_s(&project) - begun;
-            println!("the first run began {after:.1} s at most after Slurm began the job");
-            assert!(after <= 2.0, "{after}");
-            let there = each_ms(&project, &["--on", "n1"]);
-            println!("a run of nothing: {there:.2} ms by Slurm");
-        }
+    if let Some((slurm, project)) = by_slurm() {
+        taken_s(&project, 4, &["--on", "n1"]);
+        let begun = slurm.says("squeue", &["-h", "-t", "all", "-o", "%S"]);
+        let date = std::process::Command::new("date")
+            .args(["+%s", "-d", &begun])
+            .output();
+        let begun: f64 = String::from_utf8(date.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        // Slurm says whole seconds, so it is at most this.
+        let after = first_run_s(&project) - begun;
+        println!("the first run began {after:.1} s at most after Slurm began the job");
+        assert!(after <= 2.0, "{after}");
+        let there = each_ms(&project, &["--on", "n1"]);
+        println!("a run of nothing: {there:.2} ms by Slurm");
     }
 }
