@@ -5,15 +5,13 @@
 
 mod choose;
 mod held;
-mod keep;
 mod line;
 mod relocate;
 mod run;
 pub mod worker;
 
 pub use held::{Held, end_allocation, have_again};
-pub use keep::keep;
-pub use run::perform;
+pub use run::{keep, perform};
 
 use super::Listener;
 use crate::fleet::{order, send};

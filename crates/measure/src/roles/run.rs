@@ -1,5 +1,6 @@
 //! One run of an experiment whose parts have machines of their own: a star of lines, with the services started before the
-//! target, and the load sent by the machines that have it. Start at [`perform`].
+//! target, and the load sent by the machines that have it. Start at [`perform`]; services that several runs share live from
+//! [`keep`] on.
 
 use super::line::Role;
 use super::relocate::Moved;
@@ -9,11 +10,11 @@ use anyhow::{Result, bail};
 use speedwell_fleet::Engine;
 use speedwell_load::load::Part;
 use speedwell_model::Placement;
-use speedwell_model::assignment::{Assignment, BackingService, Blank};
+use speedwell_model::assignment::{Assignment, BackingService, Blank, Keeping};
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::performed::{Stage, StageFailure};
+use speedwell_model::performed::{Performed, Stage, StageFailure};
 use speedwell_process as process;
-use speedwell_runner::experiment::{self, Done, Fallible, stage_failure};
+use speedwell_runner::experiment::{self, Done, Fallible, stage_failure, watch};
 use speedwell_runner::load::{as_run, job};
 use speedwell_suite::fleet::FleetFile;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,8 +76,43 @@ fn live(
     }
 }
 
+/// Starts services, says by `ready` where they are, and has them live until this process is interrupted or one is lost. What is
+/// given are remarks, and what failed.
+pub fn keep(keeping: &Keeping, ready: &mut dyn FnMut(&[Blank])) -> Performed {
+    let mut done = Done::default();
+    let ended = match &keeping.placement {
+        None => experiment::keep(keeping, ready, &mut done),
+        Some(placement) => keep_there(keeping, placement, ready, &mut done),
+    };
+    done.performed.failure = ended.err();
+    done.performed
+}
+
+/// The same on the machines that they are placed on.
+fn keep_there(
+    keeping: &Keeping,
+    placement: &Placement,
+    ready: &mut dyn FnMut(&[Blank]),
+    done: &mut Done,
+) -> Fallible<()> {
+    let file = FleetFile::read(&placement.fleet)
+        .map_err(|error| stage_failure(Stage::Start, format!("{error:#}")))?;
+    let mut engine = Engine::of_file(&file).within(placement.allocation.as_ref());
+    let mut known = blanks(placement, &keeping.kept);
+    let before = known.len();
+    let mut services: Vec<Role> = Vec::new();
+    let wanted = (&keeping.services[..], keeping.ports);
+    let ended = start_services(&mut engine, placement, wanted, &mut known, &mut services);
+    let ended = ended.and_then(|()| {
+        ready(&known[before..]);
+        watch(|| services.iter().find_map(Role::lost))
+    });
+    let stopped = end_all(services, done);
+    ended.and(stopped)
+}
+
 /// What is known before anything is started: where the target is, and services that live longer than it.
-pub(super) fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
+fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
     let host = placement.of_target().address.to_string();
     let mut known = vec![("target.host".to_owned(), host)];
     known.extend_from_slice(kept);
@@ -85,7 +121,7 @@ pub(super) fn blanks(placement: &Placement, kept: &[Blank]) -> Vec<Blank> {
 
 /// Starts services one after the other, each on its machine: the later ones may need the earlier ones. `blanks` get where they
 /// are.
-pub(super) fn start_services(
+fn start_services(
     engine: &mut Engine,
     placement: &Placement,
     (services, ports): (&[BackingService], Option<(u16, u16)>),
@@ -121,7 +157,7 @@ pub(super) fn start_services(
 }
 
 /// Ends services in the opposite order.
-pub(super) fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
+fn end_all(services: Vec<Role>, done: &mut Done) -> Fallible<()> {
     let mut ended = Ok(());
     for service in services.into_iter().rev() {
         let own = service.end(&mut done.performed.notes);
