@@ -64,6 +64,7 @@ mod fake_forge;
 mod fleet;
 mod fleet_check;
 mod fleet_detached;
+mod fleet_doubles;
 mod fleet_failures;
 mod fleet_kills;
 mod fleet_quiet;
