@@ -36,8 +36,9 @@ case n=1
 * sleep:50,memory=4 sleep:50,memory=5
 ";
 
-/// A fleet of one machine, whose worker is the child of a shell that waits for it; nothing where workers cannot have locks of their own.
-fn project() -> Option<Project> {
+/// A fleet of machines of these names that are this one, with a lock each: a worker is the child of a shell that waits for it. Nothing
+/// where workers cannot have locks of their own.
+pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<Project> {
     let tried = Command::new("unshare")
         .args(["--mount", "sh", "-c", OWN_LOCKS])
         .stderr(Stdio::null())
@@ -51,14 +52,16 @@ fn project() -> Option<Project> {
         "#!/bin/sh\nunshare --mount sh -c '{OWN_LOCKS} && exec \"$0\" \"$@\"' '{program}' \"$@\" &\nwait $!\n"
     );
     let project = Project::new()
-        .with("g/slow.fake", BENCHMARK)
+        .with("g/slow.fake", benchmark)
         .with_program("carrier", &carrier);
     let (folder, carrier) = (project.path("fleet"), project.path("carrier"));
-    let file = format!(
-        "engine = \"local\"\nfolder = \"{}\"\n[[machine]]\nname = \"lab-1\"\nbinary = \"{}\"\n",
-        folder.display(),
-        carrier.display()
-    );
+    let mut file = format!("engine = \"local\"\nfolder = \"{}\"\n", folder.display());
+    for name in names {
+        file += &format!(
+            "[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nbinary = \"{}\"\n",
+            carrier.display()
+        );
+    }
     Some(project.with("fleet.toml", &file))
 }
 
@@ -166,7 +169,7 @@ fn stop_in_a_block(project: &Project, worker: u32) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_worker_that_was_taken_for_dead_is_refused() {
-    let Some(project) = project() else {
+    let Some(project) = of_machines(BENCHMARK, &["lab-1"]) else {
         return;
     };
     let mut command = project.command(&[&MEASURE[..], &["--on", "lab-1"]].concat());
