@@ -2,7 +2,7 @@
 //!
 //! Decides which facts can move figures. Start at [`facts`].
 
-use speedwell_model::{Environment, Figure, Session};
+use speedwell_model::{Environment, Figure, Run};
 use speedwell_stats::describe::median;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,18 +66,23 @@ pub fn facts(environment: &Environment) -> Vec<(String, String)> {
 
 /// What the kernel says of how busy the machine was: medians over the runs of a session, in percent. They differ between any
 /// two sessions, so they are compared over many: see [`shifts`].
-pub(crate) fn activity(session: &Session) -> impl Iterator<Item = (String, String)> {
-    let median_of = |figure: Figure| {
-        let values: Vec<f64> = session
-            .runs
-            .iter()
-            .filter_map(|run| figure.of(run))
-            .collect();
-        (!values.is_empty()).then(|| median(&values))
-    };
-    ACTIVITY.into_iter().filter_map(move |(name, figure)| {
-        Some((name.to_owned(), format!("{:.0} %", median_of(figure)?)))
-    })
+#[derive(Default)]
+pub(crate) struct Activity([Vec<f64>; ACTIVITY.len()]);
+
+impl Activity {
+    /// Takes in runs.
+    pub fn add(&mut self, runs: &[Run]) {
+        for ((_, figure), values) in ACTIVITY.into_iter().zip(&mut self.0) {
+            values.extend(runs.iter().filter_map(|run| figure.of(run)));
+        }
+    }
+
+    /// What all of them together say.
+    pub fn facts(&self) -> impl Iterator<Item = (String, String)> {
+        let known = ACTIVITY.into_iter().zip(&self.0);
+        let known = known.filter(|(_, values)| !values.is_empty());
+        known.map(|((name, _), values)| (name.to_owned(), format!("{:.0} %", median(values))))
+    }
 }
 
 /// What the machine did more of, or less, in the sessions after a change than in those before it, by so much that it may be

@@ -56,7 +56,7 @@ pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use machines::{AcrossMachines, MachineEffect, Population};
 pub use pairs_hint::pairs_hint;
-pub use points::{machine, points};
+pub use points::{PointsInTurn, machine, points};
 pub use policy::Settings;
 pub use power::out_of_reach;
 pub use session::{analyse, analyse_in_parts, can_be_divided};

@@ -4,7 +4,7 @@
 //! Start at [`points`].
 
 use crate::builds::independent_values;
-use crate::circumstances::{activity, facts};
+use crate::circumstances::{Activity, facts};
 use crate::grid::Grid;
 use speedwell_model::{
     Environment, Machine, Metric, Origin, OriginSource, Point, PointKind, Revision, Run, SeriesKey,
@@ -22,17 +22,38 @@ const CONFIDENCE: f64 = 0.95;
 /// All points of a session. One that did not end as planned has none: what is missing there is not filled in. Nor has one on
 /// several machines, because a point is of one.
 pub fn points(session: &Session) -> SessionPoints {
-    let mut circumstances = facts(&session.environment);
-    circumstances.retain(|(name, _)| name != "host");
-    circumstances.extend(programs(session));
-    circumstances.extend(activity(session));
-    SessionPoints {
-        machine: machine(&session.environment, session.origin.as_ref()),
-        circumstances,
-        points: match session.state {
-            State::Complete | State::Imported if session.machines.len() < 2 => all(session),
-            _ => Vec::new(),
-        },
+    let mut points = PointsInTurn::default();
+    points.add(session);
+    points.of(session)
+}
+
+/// The points of a session that is seen some cases at a time. Of each run that is gone, a few numbers stay.
+#[derive(Default)]
+pub struct PointsInTurn {
+    activity: Activity,
+    points: Vec<SessionPoint>,
+}
+
+impl PointsInTurn {
+    /// Takes in the session with all runs of some of its cases.
+    pub fn add(&mut self, part: &Session) {
+        self.activity.add(&part.runs);
+        if matches!(part.state, State::Complete | State::Imported) && part.machines.len() < 2 {
+            self.points.extend(all(part));
+        }
+    }
+
+    /// The points of the session, as [`points`] gives them. It need not have runs.
+    pub fn of(self, session: &Session) -> SessionPoints {
+        let mut circumstances = facts(&session.environment);
+        circumstances.retain(|(name, _)| name != "host");
+        circumstances.extend(programs(session));
+        circumstances.extend(self.activity.facts());
+        SessionPoints {
+            machine: machine(&session.environment, session.origin.as_ref()),
+            circumstances,
+            points: self.points,
+        }
     }
 }
 

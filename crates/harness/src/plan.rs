@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_model::{Design, Order, Sampling, Stopping, Variant, seed_of_step};
 use speedwell_process::CpuSet;
 use speedwell_suite::experiment::Experiment;
+use std::collections::{BTreeSet, HashSet};
 
 /// Draws the order inside blocks.
 #[derive(Debug)]
@@ -163,6 +164,18 @@ impl Plan {
             };
         }
         slots
+    }
+
+    /// Those of these done slots whose block is not done.
+    pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let slots = self.slots();
+        let is_done = |slot: &&Slot| done.contains(&slot.index);
+        let block_of = |slot: &Slot| (slot.job, slot.block);
+        let open = slots.iter().filter(|slot| !is_done(slot)).map(block_of);
+        let open: HashSet<(usize, u32)> = open.collect();
+        let begun = slots.iter().filter(is_done);
+        let begun = begun.filter(|slot| open.contains(&block_of(slot)));
+        begun.map(|slot| slot.index).collect()
     }
 
     /// For every case of the whole plan its place in this one, where it has slots of that stratum.

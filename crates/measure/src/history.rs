@@ -11,7 +11,7 @@ use speedwell_analysis::{self as analysis, Facts};
 use speedwell_environment::Git;
 use speedwell_model::{Better, Change, Landmark, Revision, SeriesKey};
 use speedwell_results::store::{
-    LineFailures, PlacedRevision, Searched, Store, StoredPoint, StoredSeries,
+    LARGE_SESSION, LineFailures, PlacedRevision, Searched, Store, StoredPoint, StoredSeries,
 };
 use speedwell_suite::project::Project;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -176,10 +176,26 @@ fn target<'a>(
 pub fn summarise(store: &mut Store, most: usize) -> Result<usize> {
     let missing = store.sessions_without_points()?;
     for number in missing.iter().take(most) {
-        let points = analysis::points(&store.session(*number)?);
-        store.keep_points(*number, &points)?;
+        keep_points(store, *number)?;
     }
     Ok(missing.len().saturating_sub(most))
+}
+
+/// Makes and keeps the points of a session, whose runs are not read together where they are many.
+///
+/// # Errors
+/// The store fails.
+pub fn keep_points(store: &mut Store, number: i64) -> Result<()> {
+    let points = if store.run_count(number)? > LARGE_SESSION {
+        store.by_cases(number, |stored| {
+            let mut points = analysis::PointsInTurn::default();
+            stored.parts(&mut |part| points.add(part))?;
+            Ok(points.of(stored.header()))
+        })?
+    } else {
+        analysis::points(&store.session(number)?)
+    };
+    store.keep_points(number, &points)
 }
 
 /// The name of the line, which the store knows afterwards as far as anybody can.

@@ -441,6 +441,8 @@ pub struct Resumed {
     pub done: BTreeSet<u32>,
     /// Those of them that failed.
     pub failed: BTreeSet<u32>,
-    /// Its runs, if it is measured on this machine.
+    /// Its runs, if it is measured on this machine; of many, those that somebody looks at.
     pub runs: Vec<Run>,
+    /// Its finished slots that gave nothing, where runs are left out.
+    pub silent: Option<BTreeSet<u32>>,
 }

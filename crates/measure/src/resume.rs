@@ -2,13 +2,14 @@
 
 use super::{Listener, Plans, Resumed, revisions};
 use crate::reference;
+use crate::session::looks_back;
 use anyhow::{Context, bail, ensure};
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_model::{DefinitionFile, milliseconds};
 use speedwell_process as process;
-use speedwell_results::store::Store;
+use speedwell_results::store::{LARGE_SESSION, Store};
 use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,24 +56,38 @@ pub fn resumed(
             bail!("'{}' of session @{number} is gone", gone.display());
         }
     }
-    // Whether cases of other machines are decided is known there.
-    let session = if store.parcels(number)?.is_empty() {
-        store.session(number)?
-    } else {
-        store.session_without_runs(number)?
-    };
-    let failures = session.failures.iter();
-    let resumed = Some(Resumed {
-        number,
-        done: store.finished_slots(number)?,
-        failed: failures.filter_map(|failure| failure.slot).collect(),
-        runs: session.runs,
-    });
+    let resumed = Some(what_is_done(store, number, &plan, LARGE_SESSION)?);
     Ok(Plans {
         plan,
         suite: Suite::default(),
         resumed,
         held: None,
+    })
+}
+
+/// What a session has done. Of more than `most` runs, those are left out that nobody looks at any more.
+fn what_is_done(store: &Store, number: i64, plan: &Plan, most: usize) -> anyhow::Result<Resumed> {
+    let done = store.finished_slots(number)?;
+    // Whether cases of other machines are decided is known there.
+    let is_elsewhere = !store.parcels(number)?.is_empty();
+    let is_large = store.run_count(number)? > most && !looks_back(plan);
+    let session = if is_elsewhere || is_large {
+        store.session_without_runs(number)?
+    } else {
+        store.session(number)?
+    };
+    let (mut runs, mut silent) = (session.runs, None);
+    if is_large && !is_elsewhere {
+        runs = store.runs_of_slots(number, &plan.begun_slots(&done))?;
+        silent = Some(store.silent_slots(number)?);
+    }
+    let failures = session.failures.iter();
+    Ok(Resumed {
+        number,
+        done,
+        failed: failures.filter_map(|failure| failure.slot).collect(),
+        runs,
+        silent,
     })
 }
 

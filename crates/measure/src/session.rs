@@ -13,7 +13,7 @@ use speedwell_harness::plan::Plan;
 use speedwell_harness::{self as harness, Kind, Observation, Source};
 use speedwell_model::{
     Design, Environment, Event, Observer, Order, Origin, Purpose, Run, Session, State, SteadyRule,
-    Variant,
+    Stopping, Variant,
 };
 use speedwell_process as process;
 use speedwell_results::store::{LARGE_SESSION, Store};
@@ -91,6 +91,7 @@ pub fn carry_out(
     let mut recorder = match resumed {
         Some(earlier) => {
             (orders.done, orders.earlier) = (earlier.done, earlier.runs);
+            orders.silent = earlier.silent;
             orders.failed = earlier.failed;
             store.resume(earlier.number)?
         }
@@ -359,8 +360,24 @@ fn surroundings(plan: &Plan, suite: &Suite, request: &SessionRequest) -> Environ
 /// The analysis as judge of when a case is decided.
 pub(crate) struct Decider {
     rule: analysis::StopRule,
+    looks: bool,
     /// The rule that finds the steady part of every run, where its time is wanted as a metric.
     steady: Option<SteadyRule>,
+}
+
+/// Whether runs say when a case needs no more of them, or a count of instructions is compared.
+fn looks(plan: &Plan) -> bool {
+    let Plan {
+        sampling, design, ..
+    } = plan;
+    let is_fixed = matches!(design.stopping, Stopping::Fixed { .. });
+    !is_fixed || sampling.precision.is_some() || design.counting.is_some()
+}
+
+/// Whether runs are looked at as long as the plan is measured. If not, only those of open blocks are.
+pub(crate) fn looks_back(plan: &Plan) -> bool {
+    let mut kinds = plan.jobs.iter().map(|job| &job.source.kind);
+    looks(plan) || kinds.any(|kind| matches!(kind, Kind::Snippet(_)))
 }
 
 impl Decider {
@@ -370,6 +387,7 @@ impl Decider {
                 Some(share) => analysis::StopRule::precision(share, &plan.design, settings),
                 None => analysis::StopRule::new(&plan.design, settings),
             },
+            looks: looks(plan),
             steady: plan.design.steady.filter(|rule| rule.is_metric),
         }
     }
@@ -378,6 +396,10 @@ impl Decider {
 impl Judge for Decider {
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         self.rule.decided(cases)
+    }
+
+    fn looks(&self) -> bool {
+        self.looks
     }
 
     fn complete(&self, seen: &mut Observation) {

@@ -21,6 +21,11 @@ pub trait Judge {
     /// A judge remembers what it was shown of the others: cases may be corrected for each other.
     fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
+    /// Whether it looks at runs. If not, [`Judge::decided`] is never asked, and nobody keeps runs for it.
+    fn looks(&self) -> bool {
+        true
+    }
+
     /// Adds figures that follow from others to what a run reported, before it is kept.
     fn complete(&self, _seen: &mut Observation) {}
 }
@@ -32,6 +37,9 @@ pub struct Orders {
     pub done: BTreeSet<u32>,
     /// The runs of a session that is being resumed.
     pub earlier: Vec<Run>,
+    /// Its done slots that gave nothing, neither a run nor a failure. They follow from the others where `earlier` has all runs, and
+    /// are needed where it has only those of [`Plan::begun_slots`], for a judge that does not look.
+    pub silent: Option<BTreeSet<u32>>,
     /// Its slots that failed.
     pub failed: BTreeSet<u32>,
     /// Stop at the first failure.
@@ -139,7 +147,10 @@ pub(super) struct Execution<'a, 'o> {
     judge: &'a mut dyn Judge,
     observers: &'a mut [&'o mut dyn Observer],
     answers: Answers,
+    /// By job: all, or those of its open block.
     runs: HashMap<usize, Vec<Run>>,
+    /// Whether anybody looks at runs whose block is over.
+    keeps_runs: bool,
     over: HashSet<usize>,
     failed: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
@@ -156,7 +167,9 @@ impl<'a, 'o> Execution<'a, 'o> {
         judge: &'a mut dyn Judge,
         observers: &'a mut [&'o mut dyn Observer],
     ) -> Execution<'a, 'o> {
+        let mut kinds = plan.jobs.iter().map(|job| &job.source.kind);
         Execution {
+            keeps_runs: judge.looks() || kinds.any(|kind| matches!(kind, Kind::Snippet(_))),
             plan,
             experiment,
             judge,
@@ -188,6 +201,10 @@ impl<'a, 'o> Execution<'a, 'o> {
         slots: &[Slot],
     ) -> anyhow::Result<()> {
         let had_run: HashSet<u32> = earlier.iter().map(|run| run.slot).collect();
+        let gave_something = |slot: u32| match &orders.silent {
+            Some(silent) => !silent.contains(&slot),
+            None => had_run.contains(&slot),
+        };
         for run in earlier {
             // Those of a part of a plan have the numbers that they have in the whole.
             if let Ok(at) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
@@ -201,7 +218,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
             if orders.failed.contains(&slot.index) {
                 *failures += 1;
-            } else if had_run.contains(&slot.index) {
+            } else if gave_something(slot.index) {
                 *failures = 0;
             }
         }
@@ -279,6 +296,9 @@ impl<'a, 'o> Execution<'a, 'o> {
             self.keep_end(slot, ended)?;
             self.close_block(slot)?;
             self.give_up(slot, later)?;
+            if !self.keeps_runs {
+                self.runs.remove(&slot.job);
+            }
         }
         Ok(stepped)
     }
@@ -455,6 +475,9 @@ impl<'a, 'o> Execution<'a, 'o> {
 
     /// The open jobs of which every case is decided; a file that starts its cases itself has several.
     fn decided(&mut self) -> Vec<usize> {
+        if !self.judge.looks() {
+            return Vec::new();
+        }
         let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
         jobs.retain(|job| !self.over.contains(job));
         jobs.sort_unstable();

@@ -379,6 +379,75 @@ fn histories(count: u64) {
     assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
 }
 
+/// Decides nothing, and may say so beforehand.
+struct Never {
+    looks: bool,
+}
+
+impl Judge for Never {
+    fn decided(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        assert!(self.looks, "it is not asked");
+        vec![false; cases.len()]
+    }
+
+    fn looks(&self) -> bool {
+        self.looks
+    }
+}
+
+/// What the store says of a session whose recording ends after so many events and is taken up again by a judge that looks at runs
+/// or not; and whether it had come to its end before.
+fn taken_up(store: &mut Store, whole: &Plan, events: u64, looks: bool) -> (String, bool) {
+    let text = serde_json::to_string(whole).unwrap();
+    let id = 2 * events + u64::from(looks);
+    let mut recorder = store.begin(&session(whole, id, 0), &text).unwrap();
+    let number = recorder.number();
+    let mut death = Death(events);
+    let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut death];
+    let ended = execute(whole, Orders::default(), &mut Never { looks }, observers);
+    drop(recorder);
+    let known = store.session(number).unwrap();
+    if known.state == State::Complete {
+        return (said(store, number), ended.is_ok());
+    }
+    let done = store.finished_slots(number).unwrap();
+    let failed = known.failures.iter().filter_map(|failure| failure.slot);
+    let begun = whole.begun_slots(&done);
+    let orders = Orders {
+        failed: failed.filter(|slot| done.contains(slot)).collect(),
+        earlier: if looks {
+            known.runs
+        } else {
+            store.runs_of_slots(number, &begun).unwrap()
+        },
+        silent: (!looks).then(|| store.silent_slots(number).unwrap()),
+        done,
+        ..Orders::default()
+    };
+    let mut recorder = store.resume(number).unwrap();
+    execute(whole, orders, &mut Never { looks }, &mut [&mut recorder]).unwrap();
+    drop(recorder);
+    (said(store, number), false)
+}
+
+#[test]
+fn a_session_goes_on_without_the_runs_that_nobody_looks_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.fake");
+    std::fs::write(&file, CASES).unwrap();
+    let whole = plan(&file);
+    let mut store = Store::open(&folder.path().join("results.db")).unwrap();
+    for events in 0.. {
+        let (with_all, is_over) = taken_up(&mut store, &whole, events, true);
+        let (with_few, _) = taken_up(&mut store, &whole, events, false);
+        assert_eq!(with_few, with_all, "after {events} events");
+        if is_over {
+            assert!(events > 100 && with_all.contains("involuntary>50"));
+            break;
+        }
+    }
+}
+
 #[test]
 fn however_blocks_arrive_the_store_is_that_of_one_machine() {
     histories(60);

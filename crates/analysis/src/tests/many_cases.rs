@@ -1,9 +1,9 @@
 //! Many cases judged together.
 
 use super::compared;
-use crate::{CaseComparison, Comparison, Correction, Settings};
+use crate::{CaseComparison, Comparison, Correction, PointsInTurn, Settings};
 use speedwell_fixtures::Story;
-use speedwell_model::{Session, Verdict};
+use speedwell_model::{Session, Surroundings, Verdict};
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
@@ -186,4 +186,25 @@ fn cases_of_one_side_are_listed_not_compared() {
     assert_eq!(comparison.rows.len(), 1);
     assert_eq!(comparison.only_baseline, ["c0"]);
     assert_eq!(comparison.only_candidate, ["c2"]);
+}
+
+#[test]
+fn points_made_case_by_case_are_those_of_the_whole_session() {
+    let mut session = session(&[0.0, 0.1, 0.2]);
+    for (run, number) in session.runs.iter_mut().zip(1..) {
+        run.surroundings = Some(Surroundings {
+            pressure: Some(f64::from(number) / 1000.0),
+            ..Surroundings::default()
+        });
+    }
+    let mut points = PointsInTurn::default();
+    for case in ["c0", "c1", "c2"] {
+        let mut part = session.clone();
+        part.runs.retain(|run| run.case.benchmark == case);
+        assert!(!part.runs.is_empty());
+        points.add(&part);
+    }
+    let whole = crate::points(&session);
+    assert_eq!(points.of(&session), whole);
+    assert_eq!(whole.points.len(), 6);
 }

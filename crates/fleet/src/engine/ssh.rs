@@ -20,8 +20,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Options of every line. Nothing is asked of a person, nothing is forwarded, and a machine that does not answer for 15 s is
-/// given up.
-const OPTIONS: [&str; 11] = [
+/// given up. A connection that the user keeps open is used; none is made for others to use, since it would outlive us, and its end would
+/// be that of all lines through it.
+const OPTIONS: [&str; 13] = [
     "-T",
     "-a",
     "-x",
@@ -33,6 +34,8 @@ const OPTIONS: [&str; 11] = [
     "ServerAliveInterval=5",
     "-o",
     "ServerAliveCountMax=3",
+    "-o",
+    "ControlMaster=no",
 ];
 /// What ssh ends with where the line itself failed.
 const NO_LINE: i32 = 255;

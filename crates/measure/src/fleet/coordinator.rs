@@ -4,6 +4,7 @@
 //! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
 //! ended whole. Start at [`Coordinator::run`].
 
+use super::doubles::{Double, closed_by};
 use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
 use crate::Listener;
@@ -46,6 +47,8 @@ pub(super) struct Coordinator<'a, 's, 'l> {
     pub machines: Vec<Machine>,
     pub parcels: Vec<StoredParcel>,
     pub attempts: Vec<Attempt>,
+    /// Attempts that others have replaced, and that may live.
+    pub doubles: Vec<Double>,
     pub streams: Vec<Stream>,
     /// The number of the next task.
     pub tasks: u32,
@@ -93,6 +96,8 @@ pub(super) struct Attempt {
     decisions: Vec<(u32, usize)>,
     /// Why it is over, once it is.
     over: Option<Over>,
+    /// Whether its spool says that it is.
+    has_ended: bool,
 }
 
 enum Over {
@@ -277,6 +282,7 @@ impl Coordinator<'_, '_, '_> {
             blocks: 0,
             decisions: Vec::new(),
             over: None,
+            has_ended: false,
         });
         Ok(())
     }
@@ -334,7 +340,21 @@ impl Coordinator<'_, '_, '_> {
                 has_news = true;
             }
         }
+        self.refuse_doubles()?;
         Ok(has_news)
+    }
+
+    /// Says which blocks come from workers whose work others have.
+    fn refuse_doubles(&mut self) -> anyhow::Result<()> {
+        for (origin, block) in closed_by(&mut self.doubles) {
+            let name = &self.machines[origin.machine as usize].known.name;
+            let sentence = format!(
+                "Block {} of case {} came from {name} by attempt {} after another one had taken over: it is refused.",
+                block.block, block.job, origin.attempt
+            );
+            self.warn(&sentence)?;
+        }
+        Ok(())
     }
 
     fn feed(&mut self, at: usize, bytes: &[u8]) -> anyhow::Result<()> {
@@ -395,6 +415,7 @@ impl Coordinator<'_, '_, '_> {
                     }
                 }
                 self.attempts[at].over = Some(over);
+                self.attempts[at].has_ended = true;
             }
         }
         Ok(())
@@ -492,6 +513,13 @@ impl Coordinator<'_, '_, '_> {
                 }
                 Some(Over::Short(reason)) => {
                     self.replace(attempt.origin);
+                    if !attempt.has_ended && matches!(attempt.source, Source::File { .. }) {
+                        self.doubles.push(Double {
+                            origin: attempt.origin,
+                            reader: attempt.reader,
+                            source: attempt.source,
+                        });
+                    }
                     self.try_again(place, &reason)?;
                 }
                 None => {}
@@ -500,8 +528,8 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Tells the worker of an attempt to end with its block. An engine may take it for dead while it lives: nobody reads any more
-    /// what it measures, and it holds the machine.
+    /// Tells the worker of an attempt to end with its block. An engine may take it for dead while it lives: nothing that it measures
+    /// counts any more, and it holds the machine.
     fn replace(&self, origin: BlockOrigin) {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {

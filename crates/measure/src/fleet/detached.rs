@@ -83,6 +83,7 @@ pub fn attend(
         machines,
         parcels,
         attempts: Vec::new(),
+        doubles: Vec::new(),
         streams: Vec::new(),
         manner: Manner::Following,
     };

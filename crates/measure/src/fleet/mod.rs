@@ -8,6 +8,7 @@
 mod contents;
 mod coordinator;
 mod detached;
+mod doubles;
 pub mod left;
 pub(crate) mod order;
 pub(crate) mod send;
@@ -112,6 +113,7 @@ pub fn carry_out(
         machines,
         parcels,
         attempts: Vec::new(),
+        doubles: Vec::new(),
         streams: Vec::new(),
         manner: fleet.manner(),
     };

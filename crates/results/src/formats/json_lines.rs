@@ -168,7 +168,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
             .line(line, number)
             .with_context(|| format!("line {number}"))?;
     }
-    reading.end_session()?;
+    reading.turn.end()?;
     ensure!(!reading.sessions.is_empty(), "there is no session in it");
     Ok(reading.sessions)
 }
@@ -188,10 +188,30 @@ pub fn read_header(line: &str) -> anyhow::Result<Session> {
 #[derive(Default)]
 struct Reading {
     sessions: Vec<Session>,
-    /// What the header of the last session announced, and its line.
-    announced: [Option<usize>; 3],
-    header_line: usize,
+    turn: InTurn,
+}
+
+/// Reads one session after another, a line at a time, and keeps none of their runs.
+#[derive(Debug, Default)]
+pub(crate) struct InTurn {
+    /// What the header of the last session announced, and its line; `None` before the first one.
+    announced: Option<([Option<usize>; 3], usize)>,
+    /// How many runs, failures and profiles followed it.
+    found: [usize; 3],
+    machines: u32,
+    /// The slot of the first run that is of none of its machines.
+    stray: Option<u32>,
     shared: Shared,
+}
+
+/// What a line says.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// A session begins, of which nothing but this is known.
+    pub header: Option<Box<Session>>,
+    pub run: Option<Run>,
+    pub failure: Option<Failure>,
+    pub profile: Option<Recording>,
 }
 
 /// Names and cases met so far: all runs share them.
@@ -203,19 +223,60 @@ pub(crate) struct Shared {
 
 impl Reading {
     fn line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
+        let said = self.turn.line(text, number)?;
+        if let Some(mut session) = said.header {
+            // More than a header can announce is not believed before it is there.
+            let announced = self.turn.announced_runs().min(text.len());
+            session.runs = Vec::with_capacity(announced);
+            self.sessions.push(*session);
+        }
+        if let Some(session) = self.sessions.last_mut() {
+            session.runs.extend(said.run);
+            session.failures.extend(said.failure);
+            session.profiles.extend(said.profile);
+        }
+        Ok(())
+    }
+}
+
+impl InTurn {
+    /// The next line, which has this number.
+    ///
+    /// # Errors
+    /// It is not what it should be, or the session before it is not whole.
+    pub fn line(&mut self, text: &str, number: usize) -> anyhow::Result<Said> {
         let line: Line<'_> = parse(text)?;
         if let Some(kind) = line.speedwell {
-            self.end_session()?;
-            return self.header(text, number, &kind, line.version);
+            self.end()?;
+            let header = self.header(text, number, &kind, line.version)?;
+            return Ok(Said {
+                header: Some(Box::new(header)),
+                ..Said::default()
+            });
         }
-        let run = line.run.map(|run| self.shared.run(run));
-        let Some(session) = self.sessions.last_mut() else {
+        if self.announced.is_none() {
             bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
+        }
+        let said = Said {
+            header: None,
+            run: line.run.map(|run| self.shared.run(run)),
+            failure: line.failure.map(Cow::into_owned),
+            profile: line.profile.map(recording),
         };
-        session.runs.extend(run);
-        session.failures.extend(line.failure.map(Cow::into_owned));
-        session.profiles.extend(line.profile.map(recording));
-        Ok(())
+        if let Some(run) = &said.run
+            && run.machine.is_some_and(|place| place >= self.machines)
+        {
+            self.stray = self.stray.or(Some(run.slot));
+        }
+        self.found[0] += usize::from(said.run.is_some());
+        self.found[1] += usize::from(said.failure.is_some());
+        self.found[2] += usize::from(said.profile.is_some());
+        Ok(said)
+    }
+
+    /// How many runs the last header announced.
+    fn announced_runs(&self) -> usize {
+        self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
 
     fn header(
@@ -224,7 +285,7 @@ impl Reading {
         number: usize,
         kind: &str,
         version: Option<u64>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Session> {
         ensure!(
             kind == "session",
             "'{kind}' is not a kind of data that can be read here"
@@ -236,9 +297,11 @@ impl Reading {
              hint: update speedwell"
         );
         let header: HeaderLine = parse(text)?;
-        self.announced = [header.runs, header.failures, header.profiles];
-        self.header_line = number;
-        self.sessions.push(Session {
+        self.announced = Some(([header.runs, header.failures, header.profiles], number));
+        self.found = [0; 3];
+        self.machines = header.machines.len() as u32;
+        self.stray = None;
+        Ok(Session {
             id: header.id,
             number: None,
             started_unix_ms: header.started_unix_ms,
@@ -250,7 +313,7 @@ impl Reading {
             metrics: header.metrics,
             environment: header.environment,
             origin: header.origin,
-            runs: Vec::with_capacity(header.runs.unwrap_or(0).min(text.len())),
+            runs: Vec::new(),
             failures: Vec::new(),
             profiles: Vec::new(),
             calibration: header.calibration.map(|counts| Calibration {
@@ -258,38 +321,29 @@ impl Reading {
                 ..counts
             }),
             machines: header.machines,
-        });
-        Ok(())
+        })
     }
 
     /// Checks that the last session is whole.
-    fn end_session(&self) -> anyhow::Result<()> {
-        let Some(session) = self.sessions.last() else {
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn end(&self) -> anyhow::Result<()> {
+        let Some((announced, header_line)) = self.announced else {
             return Ok(());
         };
-        let [runs, failures, profiles] = self.announced;
-        let machines = session.machines.len() as u32;
-        if let Some(run) = session
-            .runs
-            .iter()
-            .find(|run| run.machine.is_some_and(|place| place >= machines))
-        {
+        if let Some(slot) = self.stray {
             bail!(
-                "line {}: the session has {machines} machines, and the run of slot {} is of none of them",
-                self.header_line,
-                run.slot
+                "line {header_line}: the session has {} machines, and the run of slot {slot} is of none of them",
+                self.machines
             );
         }
-        for (what, announced, found) in [
-            ("runs", runs, session.runs.len()),
-            ("failures", failures, session.failures.len()),
-            ("profiles", profiles, session.profiles.len()),
-        ] {
+        let kinds = ["runs", "failures", "profiles"].into_iter().zip(announced);
+        for ((what, announced), found) in kinds.zip(self.found) {
             if let Some(announced) = announced.filter(|&announced| announced != found) {
                 bail!(
-                    "line {}: the session has {announced} {what}, but {found} follow\n\
-                     hint: is the file cut short?",
-                    self.header_line
+                    "line {header_line}: the session has {announced} {what}, but {found} follow\n\
+                     hint: is the file cut short?"
                 );
             }
         }

@@ -11,10 +11,10 @@ use super::changes::keep_change;
 use super::database::{Database, Purpose, given, sql};
 use super::points::{PROJECT, keep_revision, keep_series};
 use super::read::better_of;
-use super::sessions::{enter, number_of_id};
+use super::sessions::{Entering, number_of_id};
 use super::uploads::Digest;
 use super::{SessionByCases, Store};
-use crate::formats::json_lines;
+use crate::formats::json_lines::InTurn;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Change, Metric, Revision, SeriesKey, Session};
@@ -163,17 +163,10 @@ impl<R: BufRead> BackupLines<R> {
         (!text.starts_with("{\"speedwell\":\"project\"")).then_some(text)
     }
 
-    /// The lines of a session that begins here.
-    fn session(&mut self) -> anyhow::Result<Session> {
-        let mut text = String::new();
-        while let Some(line) = self.next.as_deref()
-            && (text.is_empty() || !line.starts_with("{\"speedwell\":"))
-        {
-            text += line;
-            self.advance()?;
-        }
-        let session = json_lines::read(&text)?.pop();
-        session.context("there is no session")
+    /// The next line of the session that was begun.
+    fn of_session(&self) -> Option<&str> {
+        let text = self.next.as_deref()?;
+        (!text.starts_with("{\"speedwell\":")).then_some(text)
     }
 }
 
@@ -373,9 +366,7 @@ impl Restoring {
     ) -> anyhow::Result<()> {
         let text = lines.of_project().unwrap_or_default();
         if text.starts_with("{\"speedwell\":\"session\"") {
-            let session = lines.session()?;
-            let stored = self.stored.take().unwrap_or_default();
-            return self.session(file, &session, stored);
+            return self.session(file, lines);
         }
         let line: Line = serde_json::from_str(text)?;
         lines.advance()?;
@@ -394,58 +385,83 @@ impl Restoring {
         Ok(())
     }
 
-    fn session(
+    /// The session that begins here, run by run.
+    fn session<R: BufRead>(
         &mut self,
         file: &Database,
-        session: &Session,
-        stored: Stored,
+        lines: &mut BackupLines<R>,
     ) -> anyhow::Result<()> {
+        let stored = self.stored.take().unwrap_or_default();
+        let mut turn = InTurn::default();
+        let text = lines.of_project().unwrap_or_default();
+        let header = turn.line(text, 1).context("line 1")?.header;
+        let header = header.context("there is no session")?;
+        lines.advance()?;
         let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
-        if number_of_id(file, &session.id)?.is_some() {
-            self.done.known += 1;
+        let is_known = number_of_id(file, &header.id)?.is_some();
+        let is_deleted = file.first(deleted, given![&header.id], |row| row.get::<i64>(0))?;
+        if is_known || is_deleted.is_some() {
+            self.done.known += usize::from(is_known);
+            self.done.deleted += usize::from(!is_known);
+            while lines.of_session().is_some() {
+                lines.advance()?;
+            }
             return Ok(());
         }
-        let is_deleted = file.first(deleted, given![&session.id], |row| row.get::<i64>(0))?;
-        if is_deleted.is_some() {
-            self.done.deleted += 1;
-            return Ok(());
+        skip_numbers(file, &header, stored.number)?;
+        let mut entering = Entering::begin(file, &header)?;
+        let mut at = 1;
+        while let Some(text) = lines.of_session() {
+            at += 1;
+            let said = turn.line(text, at).with_context(|| format!("line {at}"))?;
+            entering.take(file, said)?;
+            lines.advance()?;
         }
-        skip_numbers(file, session, stored.number)?;
-        let number = enter(file, session)?;
-        if let Some(pushed) = &stored.pushed {
-            let digest = Digest::parse(&pushed.sha256).context("the digest is none")?;
-            file.execute(
-                sql!(
-                    "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
-                         at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
-                ),
-                given![
-                    &session.id,
-                    number,
-                    pushed.lines,
-                    pushed.bytes,
-                    &digest.bytes().to_vec(),
-                    &pushed.token,
-                    pushed.at_unix_ms,
-                ],
-            )?;
-        }
-        for (case, metric, builds, sd) in &stored.layout_spread {
-            let sql = sql!(
-                "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
-                 VALUES ($1, $2, $3, $4, $5)"
-            );
-            file.execute(sql, given![number, case, metric, *builds, *sd])?;
-        }
-        for (url, state) in &stored.owed {
-            let sql = sql!(
-                "INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)"
-            );
-            file.execute(sql, given![number, url, session.started_unix_ms, state])?;
-        }
+        turn.end()?;
+        let number = entering.end(file)?;
         self.done.sessions += 1;
-        Ok(())
+        remember(file, &header, number, &stored)
     }
+}
+
+/// Enters what the other store knew of a session beside itself.
+fn remember(
+    file: &Database,
+    session: &Session,
+    number: i64,
+    stored: &Stored,
+) -> anyhow::Result<()> {
+    if let Some(pushed) = &stored.pushed {
+        let digest = Digest::parse(&pushed.sha256).context("the digest is none")?;
+        file.execute(
+            sql!(
+                "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
+                         at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
+            ),
+            given![
+                &session.id,
+                number,
+                pushed.lines,
+                pushed.bytes,
+                &digest.bytes().to_vec(),
+                &pushed.token,
+                pushed.at_unix_ms,
+            ],
+        )?;
+    }
+    for (case, metric, builds, sd) in &stored.layout_spread {
+        let sql = sql!(
+            "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
+                 VALUES ($1, $2, $3, $4, $5)"
+        );
+        file.execute(sql, given![number, case, metric, *builds, *sd])?;
+    }
+    for (url, state) in &stored.owed {
+        let sql =
+            sql!("INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)");
+        file.execute(sql, given![number, url, session.started_unix_ms, state])?;
+    }
+    Ok(())
 }
 
 /// Gives the numbers before `wanted` to nobody, so that a session keeps the number that people know it by. A number that was

@@ -94,6 +94,16 @@ impl Store {
         self.rows(sql, given![number], |row| row.get(0))
     }
 
+    /// Those of them that gave neither a run nor a failure.
+    ///
+    /// # Errors
+    /// No such session, or the file fails.
+    pub fn silent_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+        self.state(number)?;
+        let sql = sql!("SELECT slot FROM empty_slot WHERE session = $1");
+        self.rows(sql, given![number], |row| row.get(0))
+    }
+
     /// The ids of the cases that need no more runs, with how many planned runs each was spared.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What can be done with a session as a whole: take it in, name it, list it, remove it; and what a session showed of its machine,
 //! which is host name, processor model and number of processors together.
 
+use crate::formats::json_lines::Said;
 use crate::store::Store;
 use crate::store::database::{Database, Error, Row, given, sql};
 use crate::store::read::{from_json, state_of};
@@ -93,29 +94,71 @@ pub(super) fn number_of_id(file: &Database, id: &str) -> Result<Option<i64>, Err
 
 /// Enters a session that is not here, with everything that it holds; returns its number.
 pub(super) fn enter(file: &Database, session: &Session) -> anyhow::Result<i64> {
-    let mut writer = SessionWriter::begin(file, session, session.state, None)?;
+    let mut entering = Entering::begin(file, session)?;
     let runs: Vec<&Run> = session.runs.iter().collect();
     for runs in runs.chunks(RUNS_AT_ONCE) {
-        writer.runs(file, runs, true)?;
+        entering.writer.runs(file, runs, true)?;
     }
     for failure in &session.failures {
-        writer.failure(file, failure, true)?;
+        entering.writer.failure(file, failure, true)?;
     }
     for recording in &session.profiles {
-        writer.profile(file, recording)?;
+        entering.writer.profile(file, recording)?;
     }
-    if let Some(found) = session.calibration {
-        let session_number = writer.session();
-        enter_calibration(
-            file,
-            &session.environment,
-            &Calibration {
-                session: session_number,
+    entering.end(file)
+}
+
+/// A session that is entered bit by bit, so that its runs need not be in memory together.
+pub(super) struct Entering {
+    writer: SessionWriter,
+    waiting: Vec<Run>,
+}
+
+impl Entering {
+    /// Begins with what is known of a session beside its runs, failures and profiles.
+    pub fn begin(file: &Database, header: &Session) -> anyhow::Result<Entering> {
+        let writer = SessionWriter::begin(file, header, header.state, None)?;
+        if let Some(found) = header.calibration {
+            let own = Calibration {
+                session: writer.session(),
                 ..found
-            },
-        )?;
+            };
+            enter_calibration(file, &header.environment, &own)?;
+        }
+        Ok(Entering {
+            writer,
+            waiting: Vec::new(),
+        })
     }
-    Ok(writer.session())
+
+    /// Enters what a line says, or keeps it until more have come.
+    pub fn take(&mut self, file: &Database, said: Said) -> anyhow::Result<()> {
+        self.waiting.extend(said.run);
+        if self.waiting.len() >= RUNS_AT_ONCE {
+            self.enter_waiting(file)?;
+        }
+        if let Some(failure) = &said.failure {
+            self.writer.failure(file, failure, true)?;
+        }
+        if let Some(recording) = &said.profile {
+            self.writer.profile(file, recording)?;
+        }
+        Ok(())
+    }
+
+    fn enter_waiting(&mut self, file: &Database) -> anyhow::Result<()> {
+        let runs = std::mem::take(&mut self.waiting);
+        let runs: Vec<&Run> = runs.iter().collect();
+        self.writer.runs(file, &runs, true)
+    }
+
+    /// Enters the rest; gives the number of the session.
+    pub fn end(mut self, file: &Database) -> anyhow::Result<i64> {
+        if !self.waiting.is_empty() {
+            self.enter_waiting(file)?;
+        }
+        Ok(self.writer.session())
+    }
 }
 
 /// As [`Store::keep_calibration`].

@@ -4,7 +4,7 @@ use super::token::TokenStore;
 use crate::{Status, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_analysis as analysis;
+use speedwell_measure::history;
 use speedwell_process::unix_ms;
 use speedwell_report::count;
 use speedwell_results::store::{BackupLines, Project, Restored, Store, begin_backup};
@@ -116,8 +116,7 @@ fn restored(
 ) -> anyhow::Result<Restored> {
     let done = store.restore(lines)?;
     for number in store.sessions_without_points()? {
-        let points = analysis::points(&store.session(number)?);
-        store.keep_points(number, &points)?;
+        history::keep_points(store, number)?;
     }
     Ok(done)
 }

@@ -38,7 +38,7 @@ fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> Project {
 }
 
 /// Three machines by ssh that share nothing with this one.
-fn by_ssh() -> Option<(Sshd, Project)> {
+pub(super) fn by_ssh() -> Option<(Sshd, Project)> {
     let sshd = Sshd::start()
         .inspect_err(|why| eprintln!("skipped: {why}"))
         .ok()?;
@@ -137,7 +137,7 @@ fn expect_all(project: &Project, answer: Answer) {
 }
 
 /// Waits until the store has blocks of the session and lacks others.
-fn wait_for_blocks(project: &Project) {
+pub(super) fn wait_for_blocks(project: &Project) {
     let begun = Instant::now();
     loop {
         let runs = project.stored_runs() as u32;

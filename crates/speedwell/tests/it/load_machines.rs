@@ -22,11 +22,16 @@ fn fleet(machines: &[(&str, &Path)]) -> String {
 }
 
 fn three() -> Project {
-    let program = Path::new(PROGRAM);
-    Project::new().with(
-        "fleet.toml",
-        &fleet(&[("lab-1", program), ("lab-2", program), ("lab-3", program)]),
-    )
+    of_these(&["lab-1", "lab-2", "lab-3"])
+}
+
+/// A project whose load machines have these names.
+fn of_these(names: &[&str]) -> Project {
+    let machines: Vec<(&str, &Path)> = names
+        .iter()
+        .map(|&name| (name, Path::new(PROGRAM)))
+        .collect();
+    Project::new().with("fleet.toml", &fleet(&machines))
 }
 
 /// The words of a load from other machines that is not kept.
@@ -89,6 +94,43 @@ fn three_machines_send_exactly_what_one_would() {
     assert_eq!(of_parts(&own, "first"), [0, 2, 4]);
     assert_eq!(own["asked"]["processes"], 6);
     assert_eq!(own["measured"]["threads"].as_array().unwrap().len(), 6);
+}
+
+const EIGHT: [&str; 8] = [
+    "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8",
+];
+
+#[test]
+fn eight_machines_send_exactly_what_one_would() {
+    let (project, server) = (of_these(&EIGHT), WebServer::start());
+    let url = server.url("/");
+    let answer = project.run(&words(&url, "--from load -n 301 -c 13"));
+    let own = load(&answer.expect_status(0));
+    expect_exact(&own, &server, &EIGHT);
+    // Request i is sent by machine i mod 8.
+    assert_eq!(
+        of_parts(&own, "attempted"),
+        [38, 38, 38, 38, 38, 37, 37, 37]
+    );
+}
+
+/// `cargo test -p speedwell --test it --features http3,postgres -- eight_machines_begin --ignored --nocapture`, on a machine that has
+/// nothing else to do.
+#[test]
+#[ignore = "needs an idle machine"]
+fn eight_machines_begin_within_a_millisecond() {
+    let (project, server) = (of_these(&EIGHT), WebServer::start());
+    let url = server.url("/");
+    let apart = |_| {
+        let answer = project.run(&words(&url, "--from load -n 301 -c 13"));
+        let own = load(&answer.expect_status(0));
+        of_parts(&own, "began_ns").into_iter().max().unwrap()
+    };
+    let mut apart: Vec<i64> = (0..21).map(apart).collect();
+    apart.sort_unstable();
+    let [least, median, most] = [0, 10, 20].map(|at| apart[at] as f64 / 1e6);
+    println!("8 machines began {median:.3} ms apart (median of 21 loads; {least:.3} to {most:.3})");
+    assert!(median < 1.0, "{apart:?} ns");
 }
 
 #[test]

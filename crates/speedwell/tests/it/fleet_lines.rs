@@ -1,0 +1,100 @@
+//! Lines to machines leave no process: whether a session ends well, badly or with `kill -9`, and also where ssh is told to share
+//! connections and to keep them when nobody uses them any more.
+
+use super::busy::wait_until;
+use super::fleet_failures::{by_ssh, measuring, processes, wait_for_blocks};
+use super::project::Project;
+use speedwell_fixtures::lab::Sshd;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// What users have in `~/.ssh/config` so that a second line to a host is there at once.
+fn shares_connections(sshd: &Sshd) {
+    let sockets = sshd.folder().join("line-%n");
+    let text = format!(
+        "Host *\n  ControlMaster auto\n  ControlPath {}\n  ControlPersist 10m\n",
+        sockets.display()
+    );
+    let config = File::options().append(true).open(sshd.config());
+    config.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// The clients of ssh that read this configuration or keep a connection for others, and the workers at their other ends.
+fn lines(sshd: &Sshd) -> Vec<String> {
+    let config = sshd.config();
+    let folder = sshd.folder();
+    let own = |words: &[&str]| processes(words).into_iter();
+    let config = config.to_string_lossy();
+    let folder = folder.to_string_lossy();
+    let found = own(&["ssh ", &config])
+        .chain(own(&["ssh: ", &folder]))
+        .chain(own(&["perform-", &folder]));
+    let line = |process: u32| {
+        let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+        Some(format!(
+            "{process}: {}",
+            String::from_utf8_lossy(&line).replace('\0', " ")
+        ))
+    };
+    found.filter_map(line).collect()
+}
+
+#[track_caller]
+fn expect_none(sshd: &Sshd, when: &str) {
+    let last = std::cell::RefCell::new(Vec::new());
+    let is_none = || {
+        *last.borrow_mut() = lines(sshd);
+        last.borrow().is_empty()
+    };
+    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wait_until(is_none)));
+    assert!(
+        waited.is_ok(),
+        "after a session that {when}: {:#?}",
+        last.borrow()
+    );
+}
+
+/// Has three sessions end, each in a way of its own.
+fn end_sessions((sshd, project): (Sshd, Project)) {
+    let file = fs::read_to_string(project.path("fleet.toml")).unwrap();
+    let again = || {
+        let benchmark = fs::read_to_string(project.path("g/slow.fake")).unwrap();
+        Project::new()
+            .with("fleet.toml", &file)
+            .with("g/slow.fake", &benchmark)
+    };
+    let done = measuring(&project, None, &["--on", "lab"]).wait().unwrap();
+    assert!(done.success());
+    expect_none(&sshd, "ended well");
+
+    let program = env!("CARGO_BIN_EXE_speedwell");
+    assert!(Path::new("/bin/false").exists());
+    let broken = again().with("fleet.toml", &file.replace(program, "/bin/false"));
+    let done = measuring(&broken, None, &["--on", "lab"]).wait().unwrap();
+    assert!(!done.success());
+    expect_none(&sshd, "ended badly");
+
+    let killed = again();
+    let mut child = measuring(&killed, None, &["--on", "lab"]);
+    wait_for_blocks(&killed);
+    assert!(!lines(&sshd).is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    expect_none(&sshd, "was killed");
+}
+
+#[test]
+fn no_line_outlives_its_session() {
+    if let Some(lab) = by_ssh() {
+        end_sessions(lab);
+    }
+}
+
+#[test]
+fn no_shared_connection_outlives_its_session() {
+    if let Some(lab) = by_ssh() {
+        shares_connections(&lab.0);
+        end_sessions(lab);
+    }
+}
