@@ -7,11 +7,13 @@
 
 mod contents;
 mod coordinator;
-mod detached;
+pub(crate) mod detached;
+mod inherit;
 pub mod left;
 pub(crate) mod order;
 pub(crate) mod send;
 mod stream;
+mod waiting;
 pub mod worker;
 
 use super::session::{MeasuredSession, header, read_back};
@@ -113,11 +115,12 @@ pub fn carry_out(
         parcels,
         attempts: Vec::new(),
         streams: Vec::new(),
+        jobs: BTreeSet::new(),
         manner: fleet.manner(),
     };
     let ended = take_up(&mut coordinator, true).and_then(|()| {
         if fleet.detach {
-            return coordinator.submit().map(|()| Ended::Interrupted);
+            return coordinator.submit().map(|_| Ended::Interrupted);
         }
         coordinator.run()
     });
