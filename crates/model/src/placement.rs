@@ -3,7 +3,7 @@
 use super::{Environment, SessionMachine};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The machines of an experiment whose parts have machines of their own. They are the same for all its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +69,18 @@ impl Placement {
     /// The machine of the target.
     pub fn of_target(&self) -> &PlacedMachine {
         &self.machines[self.target]
+    }
+
+    /// What the folder of its session is called on its machines; nothing if that is not known.
+    pub fn session(&self) -> Option<&str> {
+        // FOLDER/sessions/SESSION/bin/speedwell.
+        let machine = self.machines.first()?;
+        let within = Path::new(&machine.program).strip_prefix(&machine.folder);
+        let mut names = within
+            .ok()?
+            .components()
+            .map(|name| name.as_os_str().to_str());
+        (names.next()?? == "sessions").then(|| names.next()?)?
     }
 
     /// Without what runs need not know.

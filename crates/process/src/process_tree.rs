@@ -376,6 +376,19 @@ impl Identity {
         self.has_ended_for(&Identity::own())
     }
 
+    /// Ends it as Ctrl-C would, if it lives here.
+    ///
+    /// # Errors
+    /// It belongs to another user.
+    pub fn interrupt(&self) -> io::Result<()> {
+        match Pid::from_raw(self.pid) {
+            Some(process) if self.has_ended() == Some(false) => {
+                Ok(kill_process(process, Signal::INT)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn has_ended_for(&self, viewer: &Identity) -> Option<bool> {
         let same =
             |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);

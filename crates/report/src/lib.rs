@@ -81,7 +81,7 @@ pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use live::{LiveCase, LiveState, live, live_loads};
 pub use outbox::{outbox, outbox_check};
 pub use output::{Output, Verbosity, print};
-pub use parcels::{ParcelRow, fleet_cleaned, fleet_parcels};
+pub use parcels::{ParcelRow, PartRow, fleet_cleaned, fleet_parcels, fleet_parts};
 pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
 pub use sessions::{Page, sessions};

@@ -1,4 +1,5 @@
-//! The reports of `fleet status` and `fleet clean`: how far the parcels of a session are, and what was removed from machines.
+//! The reports of `fleet status` and `fleet clean`: how far the parcels of a session are, which part of an experiment is where, and
+//! what was removed from machines.
 //! Start at [`fleet_parcels`].
 
 use crate::document::{Block, Document};
@@ -53,6 +54,48 @@ pub fn fleet_parcels(rows: &[ParcelRow]) -> Document {
     });
     let mut document = Document::new("parcels");
     document.push(Block::Table(columns.table("parcels", rows)));
+    document
+}
+
+/// A part of an experiment on its machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PartRow {
+    /// `target`, `load`, or the name of a service.
+    pub part: String,
+    /// Its machine.
+    pub machine: String,
+    /// Where other machines reach that.
+    pub address: String,
+    /// `running`, `interrupted` or `done`.
+    pub state: String,
+    /// What the engine says of the machine.
+    pub said: String,
+}
+
+/// The parts of an experiment, one a row.
+pub fn fleet_parts(rows: &[PartRow]) -> Document {
+    let mut columns = Columns::new();
+    columns.add(Column::words("state", "state"), |row: &PartRow| {
+        let emphasis = match row.state.as_str() {
+            "done" => Emphasis::Good,
+            _ => Emphasis::Caution,
+        };
+        Cell::words(row.state.clone()).emphasised(emphasis)
+    });
+    columns.add(Column::new("part", "part", Kind::Identifier), |row| {
+        Cell::words(row.part.clone())
+    });
+    columns.add(Column::new("machine", "machine", Kind::Identifier), |row| {
+        Cell::words(row.machine.clone())
+    });
+    columns.add(Column::words("address", "address"), |row| {
+        Cell::words(row.address.clone())
+    });
+    columns.add(Column::words("engine", "engine"), |row| {
+        Cell::words(row.said.clone())
+    });
+    let mut document = Document::new("parts");
+    document.push(Block::Table(columns.table("parts", rows)));
     document
 }
 

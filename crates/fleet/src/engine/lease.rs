@@ -220,8 +220,12 @@ impl Slurm {
         Some(options.into_iter().chain(group).chain(frequency).collect())
     }
 
+    pub(super) fn allocated(&self, allocation: &Allocation) -> Result<Option<String>> {
+        Ok(state_in(&self.queue(&allocation.name)?))
+    }
+
     pub(super) fn release(&self, allocation: &Allocation) -> Result<bool> {
-        let is_there = !self.queue(&allocation.name)?.trim().is_empty();
+        let is_there = is_held(&self.queue(&allocation.name)?);
         if is_there {
             let mut scancel = self.program("scancel");
             said(scancel.args(["--me", "--name", &allocation.name]))?;
@@ -244,6 +248,31 @@ fn granted(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
         }
     }
     (components.len() == parts).then(|| components.into_values().collect())
+}
+
+/// Whether a job has machines or waits for them. One that is completing has been ended, and gives them back.
+fn is_held(queue: &str) -> bool {
+    let mut states = queue.lines().filter_map(|row| row.split('|').nth(1));
+    states.any(|state| state.trim() != "COMPLETING")
+}
+
+/// What the rows of a job say of it: its number, its state, and why it has not begun.
+fn state_in(queue: &str) -> Option<String> {
+    let first: Vec<&str> = queue
+        .lines()
+        .next()?
+        .splitn(4, '|')
+        .map(str::trim)
+        .collect();
+    let [id, state, ..] = first[..] else {
+        return None;
+    };
+    let job = id.split_once('+').map_or(id, |(job, _)| job);
+    let why = match waited_for(queue) {
+        "" => String::new(),
+        why => format!(" ({why})"),
+    };
+    Some(format!("job {job}: {state}{why}"))
 }
 
 /// Why a job has not begun, as Slurm says it; nothing while that is not known.
@@ -289,6 +318,19 @@ mod tests {
         let both = granted("8+1|RUNNING|n[2-3]|None\n8+0|RUNNING|n1|None\n", 2);
         let own = |job: &str, nodes: &str| (job.to_owned(), nodes.to_owned());
         assert_eq!(both, Some(vec![own("8", "n1"), own("8", "n[2-3]")]));
+        assert!(is_held(waiting) && is_held(begun));
+        assert!(!is_held("9|COMPLETING|n1|None") && !is_held(""));
+        let said = [waiting, "9|RUNNING|n1|None", ""].map(state_in);
+        let own = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            said,
+            [
+                own("job 8: PENDING (Resources)"),
+                own("job 9: RUNNING"),
+                None
+            ]
+        );
+        let own = |job: &str, nodes: &str| (job.to_owned(), nodes.to_owned());
         assert_eq!(granted("9|RUNNING|n1|None", 1), Some(vec![own("9", "n1")]));
         assert_eq!(
             waited_for("8+0|PENDING||Nodes required | are DOWN"),

@@ -17,6 +17,7 @@ use speedwell_model::Allocation;
 use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
+use std::time::Duration;
 
 /// Who gives machines.
 #[derive(Debug)]
@@ -180,6 +181,20 @@ impl Engine {
         }
     }
 
+    /// Whether jobs have machines from somebody who goes on giving them until the jobs end.
+    pub fn has_queue(&self) -> bool {
+        matches!(self, Engine::Slurm(_))
+    }
+
+    /// How long it may take in the end until what has become of jobs is asked again. A question to Slurm starts a program and keeps
+    /// a controller busy that serves others as well; ours are answered here.
+    pub fn pause(&self) -> Duration {
+        match self {
+            Engine::Local(_) | Engine::Ssh(_) => Duration::from_secs(1),
+            Engine::Slurm(_) => Duration::from_secs(5),
+        }
+    }
+
     /// Ends jobs, whether they have begun or not. One that is over already is left alone.
     ///
     /// # Errors
@@ -217,6 +232,17 @@ impl Engine {
             slurm.allocation = allocation.cloned();
         }
         self
+    }
+
+    /// What is said of an allocation that is there: `job 8: RUNNING`. Nothing where there is none.
+    ///
+    /// # Errors
+    /// The engine does not answer.
+    pub fn allocated(&self, allocation: &Allocation) -> anyhow::Result<Option<String>> {
+        match self {
+            Engine::Local(_) | Engine::Ssh(_) => Ok(None),
+            Engine::Slurm(slurm) => slurm.allocated(allocation),
+        }
     }
 
     /// Ends an allocation, whoever has it; whether there was one.

@@ -4,9 +4,11 @@
 //! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
 //! ended whole. Start at [`Coordinator::run`].
 
-use super::doubles::{Double, closed_by};
+use super::doubles::{Double, Doubles};
+use super::inherit::slots_of as slots_of_part;
 use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
+use super::waiting::{Queue, Rhythm};
 use crate::Listener;
 use anyhow::ensure;
 use speedwell_analysis::Settings;
@@ -17,7 +19,7 @@ use speedwell_process::interrupted;
 use speedwell_results::spool::{self, Delivered, Slots, SpoolReader};
 use speedwell_results::store::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
 use speedwell_runner::Ended;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
@@ -27,11 +29,10 @@ use std::time::{Duration, Instant};
 const MOST_ATTEMPTS: u32 = 3;
 /// A machine whose attempts ended so often without a block, one after the other, gets no more.
 const MOST_FAILURES: u32 = 2;
-/// How often spools are looked at.
+/// How often spools are looked at while their end is waited for.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often the engine is asked.
-const ASK: Duration = Duration::from_secs(1);
-
+/// How long jobs get to end that have nothing to do any more.
+const SOON: Duration = Duration::from_secs(2);
 /// How long workers get to end with their block.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -48,8 +49,10 @@ pub(super) struct Coordinator<'a, 's, 'l> {
     pub parcels: Vec<StoredParcel>,
     pub attempts: Vec<Attempt>,
     /// Attempts that others have replaced, and that may live.
-    pub doubles: Vec<Double>,
+    pub doubles: Doubles,
     pub streams: Vec<Stream>,
+    /// All that was handed out.
+    pub jobs: BTreeSet<JobId>,
     /// The number of the next task.
     pub tasks: u32,
     /// How many attempts at each parcel failed since we are here.
@@ -111,10 +114,14 @@ impl Coordinator<'_, '_, '_> {
     /// # Errors
     /// The store cannot be written, or the engine refuses.
     pub fn run(&mut self) -> anyhow::Result<Ended> {
-        let mut asked = Instant::now();
+        let mut rhythm = Rhythm::new(Instant::now(), self.engine.pause());
+        let mut queue = Queue::default();
         loop {
-            self.submit()?;
+            if self.submit()? {
+                rhythm.handed_out(Instant::now());
+            }
             if self.parcels.iter().all(|parcel| is_over(parcel.state)) {
+                self.free_machines();
                 return Ok(Ended::Complete);
             }
             let mut has_news = self.collect()?;
@@ -124,19 +131,42 @@ impl Coordinator<'_, '_, '_> {
                 }
                 return Ok(Ended::Interrupted);
             }
-            if asked.elapsed() >= ASK {
-                has_news |= self.look_after()?;
-                asked = Instant::now();
+            if rhythm.asks(Instant::now()) {
+                has_news |= self.look_after(&mut queue)?;
             }
             self.settle()?;
-            if !has_news {
-                thread::sleep(LOOK);
+            let now = Instant::now();
+            if has_news {
+                rhythm.heard(now);
+            } else {
+                thread::sleep(rhythm.pause(now));
             }
         }
     }
 
-    /// Hands out the parcels that nobody has.
-    pub fn submit(&mut self) -> anyhow::Result<()> {
+    /// Has jobs end whose work is done. They do by themselves, unless what watches over them has died: then they would keep their
+    /// machines until somebody else ended them.
+    fn free_machines(&mut self) {
+        let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
+        let begin = Instant::now();
+        while !jobs.is_empty() && self.engine.has_queue() {
+            // All is measured: whoever does not answer now changes nothing of that.
+            let Ok(states) = self.engine.state(&jobs) else {
+                return;
+            };
+            let mut states = states.into_iter();
+            jobs.retain(|_| !matches!(states.next(), Some(JobState::Ended(_)) | None));
+            if begin.elapsed() > SOON {
+                let _ = self.engine.cancel(&jobs);
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Hands out the parcels that nobody has; whether there were any.
+    pub fn submit(&mut self) -> anyhow::Result<bool> {
+        let mut has_any = false;
         for machine in 0..self.machines.len() {
             let waiting = |parcel: &StoredParcel| {
                 parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
@@ -147,9 +177,10 @@ impl Coordinator<'_, '_, '_> {
             let places: Vec<u32> = places.map(|(place, _)| place).collect();
             if !places.is_empty() {
                 self.submit_to(machine, &places)?;
+                has_any = true;
             }
         }
-        Ok(())
+        Ok(has_any)
     }
 
     fn submit_to(&mut self, machine: usize, places: &[u32]) -> anyhow::Result<()> {
@@ -267,6 +298,7 @@ impl Coordinator<'_, '_, '_> {
     ) -> anyhow::Result<()> {
         let parcel = &self.parcels[place as usize];
         let reader = SpoolReader::new(slots_of(self.plan, parcel)?);
+        self.jobs.insert(job.clone());
         self.attempts.push(Attempt {
             place,
             origin: BlockOrigin {
@@ -346,7 +378,9 @@ impl Coordinator<'_, '_, '_> {
 
     /// Says which blocks come from workers whose work others have.
     fn refuse_doubles(&mut self) -> anyhow::Result<()> {
-        for (origin, block) in closed_by(&mut self.doubles) {
+        let (store, number) = (self.merger.store(), self.merger.number());
+        let kept = |slots: &BTreeSet<u32>| store.runs_of_slots(number, slots);
+        for (origin, block) in self.doubles.refused(kept)? {
             let name = &self.machines[origin.machine as usize].known.name;
             let sentence = format!(
                 "Block {} of case {} came from {name} by attempt {} after another one had taken over: it is refused.",
@@ -455,8 +489,9 @@ impl Coordinator<'_, '_, '_> {
         self.listener.observe(&Event::SlotsDone(&block.slots))
     }
 
-    /// Asks the engine about its jobs, and ends attempts whose worker is gone; whether there were any.
-    fn look_after(&mut self) -> anyhow::Result<bool> {
+    /// Asks the engine about its jobs, says why some have not begun, and ends attempts whose worker is gone; whether there were
+    /// any.
+    fn look_after(&mut self, queue: &mut Queue) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         jobs.sort();
         jobs.dedup();
@@ -472,9 +507,18 @@ impl Coordinator<'_, '_, '_> {
             }
         };
         let mut has_news = false;
+        let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (job, state) in jobs.iter().zip(states) {
-            let JobState::Ended(reason) = state else {
-                continue;
+            let reason = match state {
+                JobState::Ended(reason) => reason,
+                JobState::Running => continue,
+                JobState::Waiting(reason) => {
+                    waiting
+                        .entry(reason)
+                        .or_default()
+                        .push(self.machine_of(job));
+                    continue;
+                }
             };
             // What it wrote last may not have been read.
             has_news |= self.collect()?;
@@ -485,7 +529,22 @@ impl Coordinator<'_, '_, '_> {
                 has_news = true;
             }
         }
+        if let Some(machines) = queue.hear(&waiting) {
+            let sentence = format!("waiting in the queue of Slurm: {machines}");
+            self.listener.observe(&Event::Waiting(&sentence))?;
+        }
         Ok(has_news)
+    }
+
+    /// The name of the machine that a job is for.
+    fn machine_of(&self, job: &JobId) -> String {
+        let own = self.attempts.iter().find(|attempt| attempt.job == *job);
+        own.map_or_else(String::new, |attempt| {
+            self.machines[attempt.origin.machine as usize]
+                .known
+                .name
+                .clone()
+        })
     }
 
     /// Draws the conclusions from attempts that are over.
@@ -514,7 +573,7 @@ impl Coordinator<'_, '_, '_> {
                 Some(Over::Short(reason)) => {
                     self.replace(attempt.origin);
                     if !attempt.has_ended && matches!(attempt.source, Source::File { .. }) {
-                        self.doubles.push(Double {
+                        self.doubles.add(Double {
                             origin: attempt.origin,
                             reader: attempt.reader,
                             source: attempt.source,
@@ -713,13 +772,5 @@ fn parcel_of(parcel: &StoredParcel) -> Parcel {
 
 /// What may come back of a parcel.
 fn slots_of(plan: &Plan, parcel: &StoredParcel) -> anyhow::Result<Slots> {
-    let part = plan.part(&parcel_of(parcel))?;
-    let expected = part.slots().into_iter().map(|slot| {
-        let variant = plan.variants[slot.variant].name.clone();
-        (
-            slot.index,
-            (part.place_in_whole(slot.job), slot.block, variant),
-        )
-    });
-    Ok(expected.collect())
+    Ok(slots_of_part(&plan.part(&parcel_of(parcel))?))
 }

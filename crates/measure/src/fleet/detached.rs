@@ -2,6 +2,7 @@
 //! found again by what the store knows of their parcels. Start at [`attend`].
 
 use super::coordinator::{Coordinator, Machine, Manner, is_over};
+use super::doubles::Doubles;
 use super::{FleetRequest, machines_of, next_task, send, take_up};
 use crate::Listener;
 use anyhow::{Context, ensure};
@@ -83,8 +84,9 @@ pub fn attend(
         machines,
         parcels,
         attempts: Vec::new(),
-        doubles: Vec::new(),
+        doubles: Doubles::default(),
         streams: Vec::new(),
+        jobs: BTreeSet::new(),
         manner: Manner::Following,
     };
     let done = take_up(&mut coordinator, how != Attendance::Look).and_then(|()| match how {
@@ -180,12 +182,22 @@ pub fn clean_up(
         machines = machines_of(&session.machines, &machines)?;
         id = Some(session.id);
     }
-    let which = id.as_deref().map_or(Which::Older(clean::OLD), Which::Named);
+    clean_machines(&mut engine, machines, id.as_deref(), file)
+}
+
+/// Removes what a session left on these machines, or what is old on them.
+pub(crate) fn clean_machines(
+    engine: &mut Engine,
+    machines: impl IntoIterator<Item = FleetMachine>,
+    session: Option<&str>,
+    file: &FleetFile,
+) -> anyhow::Result<Vec<(String, Cleaned)>> {
+    let which = session.map_or(Which::Older(clean::OLD), Which::Named);
     let mut seen = BTreeSet::new();
     let mut cleaned = Vec::new();
     for machine in machines {
         let gone = if !send::is_shared(file) {
-            clean_there(&mut engine, &machine, id.as_deref())
+            clean_there(engine, &machine, session)
         } else if seen.insert(machine.folder.clone()) {
             clean::clean(&machine.folder, which)
         } else {

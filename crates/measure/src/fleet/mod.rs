@@ -7,18 +7,21 @@
 
 mod contents;
 mod coordinator;
-mod detached;
+pub(crate) mod detached;
 mod doubles;
+mod inherit;
 pub mod left;
 pub(crate) mod order;
 pub(crate) mod send;
 mod stream;
+mod waiting;
 pub mod worker;
 
 use super::session::{MeasuredSession, header, read_back};
 use super::{Listener, Plans, SessionRequest};
 use anyhow::{Context, bail, ensure};
 use coordinator::{Coordinator, Machine};
+use doubles::Doubles;
 use order::{order_of, spool_of, stop_of};
 use speedwell_fleet::bundle::Bundle;
 use speedwell_fleet::{Engine, FleetMachine, JobId, MachineState, place};
@@ -113,13 +116,14 @@ pub fn carry_out(
         machines,
         parcels,
         attempts: Vec::new(),
-        doubles: Vec::new(),
+        doubles: Doubles::default(),
         streams: Vec::new(),
+        jobs: BTreeSet::new(),
         manner: fleet.manner(),
     };
     let ended = take_up(&mut coordinator, true).and_then(|()| {
         if fleet.detach {
-            return coordinator.submit().map(|()| Ended::Interrupted);
+            return coordinator.submit().map(|_| Ended::Interrupted);
         }
         coordinator.run()
     });

@@ -3,6 +3,7 @@
 //! It holds the machine while it measures, so that whoever comes measures after it; before every block it looks whether a later
 //! attempt has begun, and ends if so. Start at [`perform`].
 
+use super::inherit;
 use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use crate::resume::attach_definitions;
 use crate::session::{Decider, build_packages};
@@ -108,12 +109,7 @@ fn attempt(
         Some(begun) => begun,
         None => begin(folder, order, copy)?,
     };
-    let orders = Orders {
-        done: order.done.clone(),
-        failed: order.failed.clone(),
-        earlier: order.earlier_runs()?,
-        ..Orders::default()
-    };
+    let orders = orders(folder, order, (&plan, &mut spool))?;
     let mut fence = Fence {
         folder,
         order,
@@ -132,6 +128,28 @@ fn attempt(
         Ok(_) => Ok(()),
         Err(error) => spool.end(Some(fence.reason.unwrap_or_else(|| format!("{error:#}")))),
     }
+}
+
+/// What need not be measured: what the coordinator has, and what earlier attempts left here, which the spool gets.
+fn orders(
+    folder: &Path,
+    order: &Order,
+    (plan, spool): (&Plan, &mut Spool),
+) -> anyhow::Result<Orders> {
+    let mut orders = Orders {
+        done: order.done.clone(),
+        failed: order.failed.clone(),
+        earlier: order.earlier_runs()?,
+        ..Orders::default()
+    };
+    for (job, block) in inherit::blocks(folder, order, plan) {
+        spool.take_over(job, &block)?;
+        orders.done.extend(&block.slots);
+        let failed = block.failures.iter().filter_map(|failure| failure.slot);
+        orders.failed.extend(failed);
+        orders.earlier.extend(block.runs);
+    }
+    Ok(orders)
 }
 
 /// The plan of an attempt, and its spool.

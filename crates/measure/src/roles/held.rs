@@ -4,15 +4,14 @@
 
 use super::line::Role;
 use super::run::{failure_of, unexpected};
+use super::send_again;
 use super::worker::{Order, Said};
 use crate::Listener;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use speedwell_fleet::{Component, Engine, Lease};
-use speedwell_harness::plan::Plan;
 use speedwell_model::performed::Stage;
 use speedwell_model::{Allocation, Event, Placement};
 use speedwell_process as process;
-use speedwell_results::store::Store;
 use speedwell_runner::experiment::{Fallible, stage_failure};
 use speedwell_suite::fleet::FleetFile;
 
@@ -117,6 +116,7 @@ pub fn have_again(placement: &mut Placement, listener: &mut Listener<'_>) -> Res
         placement.allocation = Some(own.allocation.clone());
     }
     let mut engine = engine.within(placement.allocation.as_ref());
+    send_again(&mut engine, placement, own.as_ref(), &file)?;
     Held::of(&mut engine, placement, own, listener)
 }
 
@@ -137,25 +137,4 @@ fn same(earlier: &Allocation) -> Vec<Component> {
         components[at].these.push(name.clone());
     }
     components
-}
-
-/// Ends the job that has the machines of a session, whoever has it: whether there was one. Nothing for sessions that have none.
-///
-/// # Errors
-/// The session cannot be read, or the engine does not answer.
-pub fn end_allocation(store: &Store, number: i64) -> Result<Option<bool>> {
-    let Some(text) = store.plan(number)? else {
-        return Ok(None);
-    };
-    let plan: Plan = serde_json::from_str(&text)
-        .with_context(|| format!("the plan of session @{number} cannot be read"))?;
-    let placement = plan.design.experiment.and_then(|own| own.placement);
-    let Some(placement) = placement else {
-        return Ok(None);
-    };
-    let Some(allocation) = &placement.allocation else {
-        return Ok(None);
-    };
-    let mut engine = Engine::of_file(&FleetFile::read(&placement.fleet)?);
-    engine.release(allocation).map(Some)
 }

@@ -3,6 +3,7 @@
 //! They are chosen once, all or none, and keep their parts for all runs. [`perform`] is one run, seen from here; [`worker`] is the
 //! other end of its lines. Start at [`prepare`].
 
+mod attend;
 mod choose;
 mod held;
 mod line;
@@ -10,7 +11,8 @@ mod relocate;
 mod run;
 pub mod worker;
 
-pub use held::{Held, end_allocation, have_again};
+pub use attend::{Measured, PartStatus, PlacedSession};
+pub use held::{Held, have_again};
 pub use run::{keep, perform};
 
 use super::Listener;
@@ -76,6 +78,39 @@ pub fn prepare(
     let Sender { mut engine, .. } = sender;
     let held = Held::of(&mut engine, &placement, lease, listener)?;
     Ok((placement, held))
+}
+
+/// Sends the machines of an interrupted session what they need, where it has been removed since.
+fn send_again(
+    engine: &mut Engine,
+    placement: &mut Placement,
+    lease: Option<&Lease>,
+    file: &FleetFile,
+) -> Result<()> {
+    let Some(session) = placement.session().map(str::to_owned) else {
+        return Ok(());
+    };
+    let is_lost = |own: &&mut PlacedMachine| greeted(engine, &own.name, &own.program).is_err();
+    let lost: Vec<&mut PlacedMachine> = placement.machines.iter_mut().filter(is_lost).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let mut sender = Sender {
+        engine: Engine::of_file(file).within(placement.allocation.as_ref()),
+        file,
+        lease,
+        bundle: bundle(&placement.root)?,
+        session,
+    };
+    let known = sender.engine.machines()?;
+    for own in lost {
+        let machine = known.iter().find(|known| known.name == own.name);
+        let machine =
+            machine.with_context(|| format!("the fleet has no machine '{}' any more", own.name))?;
+        let failed = || format!("'{}' cannot get what it needs", own.name);
+        *own = sender.ready(machine).with_context(failed)?;
+    }
+    Ok(())
 }
 
 /// Which part has which of the machines, which are in the order of the roles.

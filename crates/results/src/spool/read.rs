@@ -329,6 +329,37 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_is_taken_over_is_that_of_the_earlier_attempt() {
+        let found = delivered(|_| {});
+        let block = |found: &[Delivered]| {
+            let blocks = found.iter().filter_map(|one| match one {
+                Delivered::Block(block) => Some(block.clone()),
+                _ => None,
+            });
+            blocks.collect::<Vec<Block>>()
+        };
+        let [first] = &block(&found)[..] else {
+            panic!("{found:?}");
+        };
+        let Delivered::Header(header) = &found[0] else {
+            panic!("{found:?}");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0.1.jsonl");
+        let header = Header {
+            attempt: 1,
+            ..(**header).clone()
+        };
+        let jobs = vec![(3, "g/x".into())];
+        let mut spool = Spool::create(&path, header, jobs, None).unwrap();
+        spool.take_over(0, first).unwrap();
+        spool.end(None).unwrap();
+        let again = SpoolReader::new(slots()).feed(&std::fs::read(&path).unwrap());
+        assert_eq!(block(&again), std::slice::from_ref(first));
+        assert!(matches!(again.last(), Some(Delivered::Ended(_, true))));
+    }
+
+    #[test]
     fn what_does_not_belong_to_the_parcel_is_left_out_and_named() {
         let reason = |change: &dyn Fn(&mut Run)| left_out(&delivered(change)).to_owned();
         assert!(reason(&|run| run.slot += 7).contains("slot 11 is not one of its slots"));

@@ -1,6 +1,6 @@
 //! Writes a spool: an observer of what is measured.
 
-use super::{BlockEnd, DecidedLine, Header, Line, MetricLine};
+use super::{Block, BlockEnd, DecidedLine, Header, Line, MetricLine};
 use crate::formats::json_lines::run_line;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,27 @@ impl Spool {
         fs::write(&beside, text)
             .and_then(|()| fs::rename(&beside, &ended))
             .with_context(|| format!("cannot write '{}'", ended.display()))
+    }
+
+    /// Adds a block as an earlier attempt closed it; `job` is the place of its case in the plan of this one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn take_over(&mut self, job: usize, block: &Block) -> anyhow::Result<()> {
+        for (first, metric) in &block.metrics {
+            let metric = Cow::Borrowed(metric);
+            let first = *first;
+            self.add(&Line::Metric(MetricLine { first, metric }))?;
+        }
+        for run in &block.runs {
+            self.add(&Line::Run(Box::new(run_line(run)?)))?;
+            self.runs += 1;
+        }
+        for failure in &block.failures {
+            self.add(&Line::Failure(Cow::Borrowed(failure)))?;
+        }
+        self.add(&Line::Slots(Cow::Borrowed(&block.slots)))?;
+        self.close_block(job, block.block)
     }
 
     /// A line that belongs to the block that is open.

@@ -280,7 +280,10 @@ impl Store {
     }
 
     /// The process that records a session, or did; `None` for imported ones and those of earlier versions.
-    pub(super) fn recorder(&self, number: i64) -> anyhow::Result<Option<Identity>> {
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn recorder(&self, number: i64) -> anyhow::Result<Option<Identity>> {
         let sql = sql!(
             "SELECT machine, boot, numbering, pid, started_ticks FROM recorder WHERE session = $1"
         );

@@ -1,5 +1,6 @@
 //! `speedwell fleet`: which machines there are, and whether they are fit to measure.
 
+mod placed;
 mod sessions;
 
 pub use sessions::left;

@@ -1,14 +1,16 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean`: what becomes of sessions whose workers were left to themselves.
 
+use super::placed;
 use crate::large;
 use crate::options::{ComparisonArgs, OutputArgs, StoreArgs, Task, fleet_file};
 use crate::progress::Progress;
 use crate::{Status, status};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_measure::fleet::{Attendance, ParcelStatus, attend, clean_up};
-use speedwell_measure::{reference, roles};
+use speedwell_measure::reference;
+use speedwell_measure::roles::PlacedSession;
 use speedwell_model::Session;
 use speedwell_report::{self as report, ParcelRow};
 use speedwell_results::store::{ParcelState, Store};
@@ -20,9 +22,9 @@ pub struct StatusArgs {
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
-    output: OutputArgs,
+    pub(super) output: OutputArgs,
     #[command(flatten)]
-    store: StoreArgs,
+    pub(super) store: StoreArgs,
 }
 
 /// A session that is waited for.
@@ -32,11 +34,11 @@ pub struct CollectArgs {
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
-    comparison: ComparisonArgs,
+    pub(super) comparison: ComparisonArgs,
     #[command(flatten)]
-    output: OutputArgs,
+    pub(super) output: OutputArgs,
     #[command(flatten)]
-    store: StoreArgs,
+    pub(super) store: StoreArgs,
 }
 
 /// A session that is ended.
@@ -46,9 +48,9 @@ pub struct CancelArgs {
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
-    output: OutputArgs,
+    pub(super) output: OutputArgs,
     #[command(flatten)]
-    store: StoreArgs,
+    pub(super) store: StoreArgs,
 }
 
 /// Sessions whose files are removed.
@@ -82,6 +84,9 @@ pub fn left(session: &Session, ended: Status) -> Status {
 /// # Errors
 /// There is no such session, or its machines cannot be asked.
 pub fn show(args: &StatusArgs) -> Result<Status> {
+    if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
+        return placed::show(&store, number, &own, args);
+    }
     let parcels = attended(
         (args.session.as_str(), Attendance::Look),
         &args.store,
@@ -98,6 +103,9 @@ pub fn show(args: &StatusArgs) -> Result<Status> {
 /// # Errors
 /// There is no such session, or its machines cannot be asked.
 pub fn collect(args: &CollectArgs) -> Result<Status> {
+    if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
+        return placed::collect(&store, number, &own, args);
+    }
     let task = Task {
         settings: args.comparison.settings(&[], None),
         fail_on: args.comparison.fail_on,
@@ -125,17 +133,9 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
 /// # Errors
 /// There is no such session, it has ended, or its machines cannot be asked.
 pub fn cancel(args: &CancelArgs) -> Result<Status> {
-    let store = args.store.open_to_read()?;
-    let number = reference::find(&store, &args.session)?.number;
-    if let Some(was_there) = roles::end_allocation(&store, number)? {
-        ensure!(
-            was_there,
-            "session @{number} has no machines any more: there is nothing to cancel"
-        );
-        status::note(&format!("the machines of session @{number} are free again"));
-        return Ok(Status::DONE);
+    if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
+        return placed::cancel(&store, number, &own, args);
     }
-    drop(store);
     let asked = (args.session.as_str(), Attendance::Cancel);
     let progress = &mut Progress::new(&args.output);
     let (_, number, parcels) = attended(asked, &args.store, &Settings::default(), progress)?;
@@ -155,7 +155,10 @@ pub fn clean(args: &CleanArgs) -> Result<Status> {
         Some(session) => {
             let store = args.store.open_to_read()?;
             let number = reference::find(&store, session)?.number;
-            clean_up(Some((&store, number)), &fleet_file()?)?
+            match PlacedSession::find(&store, number)? {
+                Some(own) => own.clean(&store)?,
+                None => clean_up(Some((&store, number)), &fleet_file()?)?,
+            }
         }
         None => clean_up(None, &fleet_file()?)?,
     };
@@ -164,6 +167,14 @@ pub fn clean(args: &CleanArgs) -> Result<Status> {
     let rows: Vec<(String, u32, u64)> = rows.collect();
     args.output.print(&report::fleet_cleaned(&rows))?;
     Ok(Status::DONE)
+}
+
+/// The session that is meant, if its parts have machines of their own.
+fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
+    let store = store.open_to_read()?;
+    let number = reference::find(&store, session)?.number;
+    let own = PlacedSession::find(&store, number)?;
+    Ok(own.map(|own| (store, number, own)))
 }
 
 /// Attends to a session of the store.

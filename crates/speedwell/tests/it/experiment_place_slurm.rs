@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const WAITING: &str = "waiting until Slurm has machines for all parts of this experiment: ";
 
 /// A cluster; nothing where there can be none.
-fn cluster() -> Option<Slurm> {
+pub(super) fn cluster() -> Option<Slurm> {
     if is_missing("python3") {
         return None;
     }
@@ -27,7 +27,7 @@ fn cluster() -> Option<Slurm> {
 }
 
 /// An experiment whose target, service and load have a node each.
-fn on_nodes(slurm: &Slurm, changes: &[(&str, &str)]) -> Project {
+pub(super) fn on_nodes(slurm: &Slurm, changes: &[(&str, &str)]) -> Project {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
     let project = placed(&[&[one], changes].concat());
     let machine = |(name, label): (&str, &str)| {
@@ -50,7 +50,7 @@ fn jobs(slurm: &Slurm) -> Vec<String> {
 }
 
 #[track_caller]
-fn expect_no_jobs(slurm: &Slurm) {
+pub(super) fn expect_no_jobs(slurm: &Slurm) {
     let begin = Instant::now();
     while !jobs(slurm).is_empty() {
         assert!(begin.elapsed() < PATIENCE, "{:?}", jobs(slurm));
@@ -134,8 +134,8 @@ fn measuring(project: &Project) -> Command {
     command
 }
 
-/// Until a session says that it waits for machines.
-fn expect_waiting(child: &mut Child) {
+/// Until a session says that it waits for machines; all that it says from then on comes at its end.
+pub(super) fn expect_waiting(child: &mut Child, how: &str) -> mpsc::Receiver<String> {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let (sender, said) = mpsc::channel();
     // What comes later is read as well, so that nobody waits for us.
@@ -145,36 +145,37 @@ fn expect_waiting(child: &mut Child) {
         }
     });
     let mut heard: Vec<String> = Vec::new();
-    while !heard.iter().any(|line| line.contains(WAITING)) {
+    while !heard.iter().any(|line| line.contains(how)) {
         let line = said.recv_timeout(PATIENCE);
         heard.push(line.unwrap_or_else(|over| panic!("{over}, after {heard:#?}")));
     }
+    said
+}
+
+/// A job of somebody else that has a node.
+pub(super) fn other_job(slurm: &Slurm, node: &str) -> String {
+    let on = format!("--nodelist={node}");
+    let words = ["--parsable", "--exclusive", &on, "-o", "/dev/null"];
+    let job = slurm.says("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
+    while slurm.says("squeue", &["-h", "-t", "R", "-o", "%i"]) != job {
+        thread::sleep(Duration::from_millis(20));
+    }
+    job
 }
 
 #[test]
 fn machines_that_others_have_are_waited_for_until_that_has_no_sense() {
     let Some(slurm) = cluster() else { return };
-    let words = [
-        "--parsable",
-        "--exclusive",
-        "--nodelist=n2",
-        "-o",
-        "/dev/null",
-    ];
-    let other = slurm.says("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
-    let is_running = || slurm.says("squeue", &["-h", "-t", "R", "-o", "%i"]) == other;
-    while !is_running() {
-        thread::sleep(Duration::from_millis(20));
-    }
+    let other = other_job(&slurm, "n2");
     let project = on_nodes(&slurm, &[]);
     let mut child = measuring(&project).spawn().unwrap();
-    expect_waiting(&mut child);
+    expect_waiting(&mut child, WAITING);
     assert!(!jobs(&slurm).is_empty());
     kill(child.id());
     child.wait().unwrap();
     expect_no_jobs(&slurm);
     let mut child = measuring(&project).spawn().unwrap();
-    expect_waiting(&mut child);
+    expect_waiting(&mut child, WAITING);
     assert!(pids(&project, "db").is_empty(), "all machines or none");
     slurm.says("scancel", &[&other]);
     Answer::from(child.wait_with_output().unwrap()).expect_status(0);

@@ -2,6 +2,7 @@
 //! an undisturbed session.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use super::experiment_place_slurm::{expect_waiting, other_job};
 use super::project::{Answer, Project};
 use speedwell_fixtures::lab::{Slurm, Sshd};
 use speedwell_model::{Session, State};
@@ -280,4 +281,21 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
                 .session(1)
                 .is_err()
     );
+}
+
+#[test]
+fn why_work_waits_in_the_queue_is_said_once() {
+    let Some((slurm, project)) = by_slurm() else {
+        return;
+    };
+    let other = other_job(&slurm, "n2");
+    let mut child = measuring(&project, Some(&slurm), &["--on", "n2"]);
+    let said = expect_waiting(&mut child, "waiting in the queue of Slurm: n2 (");
+    // Slurm is asked once more at least.
+    std::thread::sleep(Duration::from_secs(6));
+    slurm.says("scancel", &[&other]);
+    expect_all(&project, answer(child));
+    let rest: Vec<String> = said.iter().collect();
+    let again = |line: &&String| line.contains("in the queue of Slurm: n2 (");
+    assert_eq!(rest.iter().filter(again).count(), 0, "{rest:#?}");
 }

@@ -54,6 +54,7 @@ mod experiment_figures;
 mod experiment_files;
 mod experiment_life;
 mod experiment_place;
+mod experiment_place_attended;
 mod experiment_place_slurm;
 mod experiment_profiles;
 mod experiment_roles;
