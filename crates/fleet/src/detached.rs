@@ -102,15 +102,20 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder whose program does `script` in the place of Speedwell.
+    /// A folder whose program does `script` in the place of Speedwell. Another process writes it: a test beside this one may be
+    /// starting something, which would hold it open for writing until that has begun (execve(2), ETXTBSY).
     fn folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();
         let program = folder.path().join("bin/speedwell");
         let name =
             r#"echo "$$.$(cut -d' ' -f22 /proc/$$/stat).$(cat /proc/sys/kernel/random/boot_id)""#;
-        std::fs::write(&program, format!("#!/bin/sh\n{name}\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let written = folder.path().join("written");
+        std::fs::write(&written, format!("#!/bin/sh\n{name}\n{script}\n")).unwrap();
+        std::fs::set_permissions(&written, PermissionsExt::from_mode(0o700)).unwrap();
+        let mut copy = std::process::Command::new("cp");
+        let copied = copy.arg("-p").args([&written, &program]).status().unwrap();
+        assert!(copied.success());
         folder
     }
 
