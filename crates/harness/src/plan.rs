@@ -9,8 +9,8 @@ mod relocate;
 pub use parcel::{Parcel, Part};
 pub use relocate::Prefixes;
 
-use crate::Job;
 use crate::layout::RunLayout;
+use crate::{Job, Kind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -164,6 +164,12 @@ impl Plan {
             };
         }
         slots
+    }
+
+    /// Whether some of its jobs are snippets: those that fail are given up only after enough runs of the others.
+    pub fn has_snippets(&self) -> bool {
+        let mut kinds = self.jobs.iter().map(|job| &job.source.kind);
+        kinds.any(|kind| matches!(kind, Kind::Snippet(_)))
     }
 
     /// Those of these done slots whose block is not done.
@@ -372,7 +378,7 @@ fn push_block(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Kind, Route, Source};
+    use crate::{Route, Source};
     use speedwell_model::{Clock, Runs, Samples};
 
     #[test]

@@ -376,8 +376,7 @@ fn looks(plan: &Plan) -> bool {
 
 /// Whether runs are looked at as long as the plan is measured. If not, only those of open blocks are.
 pub(crate) fn looks_back(plan: &Plan) -> bool {
-    let mut kinds = plan.jobs.iter().map(|job| &job.source.kind);
-    looks(plan) || kinds.any(|kind| matches!(kind, Kind::Snippet(_)))
+    looks(plan) || plan.has_snippets()
 }
 
 impl Decider {

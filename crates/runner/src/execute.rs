@@ -167,9 +167,8 @@ impl<'a, 'o> Execution<'a, 'o> {
         judge: &'a mut dyn Judge,
         observers: &'a mut [&'o mut dyn Observer],
     ) -> Execution<'a, 'o> {
-        let mut kinds = plan.jobs.iter().map(|job| &job.source.kind);
         Execution {
-            keeps_runs: judge.looks() || kinds.any(|kind| matches!(kind, Kind::Snippet(_))),
+            keeps_runs: judge.looks() || plan.has_snippets(),
             plan,
             experiment,
             judge,

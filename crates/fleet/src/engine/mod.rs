@@ -186,8 +186,8 @@ impl Engine {
         matches!(self, Engine::Slurm(_))
     }
 
-    /// How long it may take in the end until what has become of jobs is asked again. A question to Slurm starts a program and keeps
-    /// a controller busy that serves others as well; ours are answered here.
+    /// The longest time between two questions about jobs. A question to Slurm starts a program, and takes time of a controller that
+    /// serves others as well; those to other engines are answered here.
     pub fn pause(&self) -> Duration {
         match self {
             Engine::Local(_) | Engine::Ssh(_) => Duration::from_secs(1),

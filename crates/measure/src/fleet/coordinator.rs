@@ -5,8 +5,7 @@
 //! ended whole. Start at [`Coordinator::run`].
 
 use super::doubles::{Double, Doubles};
-use super::inherit::slots_of as slots_of_part;
-use super::order::{Order, order_of, over_of, spool_of, stop_of};
+use super::order::{Order, order_of, over_of, slots_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
 use super::waiting::{Queue, Rhythm};
 use crate::Listener;
@@ -16,7 +15,7 @@ use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, Task, Work};
 use speedwell_harness::plan::{Parcel, Plan};
 use speedwell_model::{Cause, Event, Failure, Step};
 use speedwell_process::interrupted;
-use speedwell_results::spool::{self, Delivered, Slots, SpoolReader};
+use speedwell_results::spool::{self, Delivered, SpoolReader};
 use speedwell_results::store::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
 use speedwell_runner::Ended;
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,7 +296,7 @@ impl Coordinator<'_, '_, '_> {
         is_taken_up: bool,
     ) -> anyhow::Result<()> {
         let parcel = &self.parcels[place as usize];
-        let reader = SpoolReader::new(slots_of(self.plan, parcel)?);
+        let reader = SpoolReader::new(slots_of(&self.plan.part(&parcel_of(parcel))?));
         self.jobs.insert(job.clone());
         self.attempts.push(Attempt {
             place,
@@ -768,9 +767,4 @@ fn parcel_of(parcel: &StoredParcel) -> Parcel {
         jobs: parcel.jobs.clone(),
         stratum: parcel.stratum,
     }
-}
-
-/// What may come back of a parcel.
-fn slots_of(plan: &Plan, parcel: &StoredParcel) -> anyhow::Result<Slots> {
-    Ok(slots_of_part(&plan.part(&parcel_of(parcel))?))
 }

@@ -1,14 +1,43 @@
-//! Workers that an engine takes for dead, and whose work another attempt has: one that lives goes on until it sees that, side by side
-//! with its successor.
+//! Workers that an engine takes for dead, and whose work another attempt has: one that lives closes its open block before it sees that.
 //!
-//! What it closes counts only if its successor takes it over; of all other blocks it is said that they are refused. Only spools in a
-//! folder that is seen from here can be read on; of a line that is cut nothing comes. Start at [`Doubles::refused`].
+//! Where the machine has a lock, its successor begins after it, and takes over what it left: [`left_by_earlier`]. Otherwise they are
+//! side by side; then what it closes is refused, and that is said: [`Doubles::refused`]. Only spools in a folder that is seen from
+//! here can be read on; of a line that is cut nothing comes.
 
+use super::order::{Order, slots_of, spool_of};
 use super::stream::Source;
+use speedwell_harness::plan::Plan;
 use speedwell_model::Run;
 use speedwell_results::spool::{Block, Delivered, SpoolReader};
 use speedwell_results::store::BlockOrigin;
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The blocks that are in spools of earlier attempts in the folder of the session and not among those that the order knows, each
+/// with the place of its case in `plan`, which is the part of this attempt.
+pub(super) fn left_by_earlier(folder: &Path, order: &Order, plan: &Plan) -> Vec<(usize, Block)> {
+    let mut known = order.done.clone();
+    let mut found = Vec::new();
+    for attempt in 0..order.attempt {
+        // One that is not there had another machine, or has not begun.
+        let Ok(bytes) = fs::read(spool_of(folder, order.place, attempt)) else {
+            continue;
+        };
+        for delivered in SpoolReader::new(slots_of(plan)).feed(&bytes) {
+            let Delivered::Block(block) = delivered else {
+                continue;
+            };
+            let place = (0..plan.jobs.len()).find(|at| plan.place_in_whole(*at) == block.job);
+            let is_new = block.slots.iter().all(|slot| !known.contains(slot));
+            if let Some(place) = place.filter(|_| is_new) {
+                known.extend(&block.slots);
+                found.push((place, block));
+            }
+        }
+    }
+    found
+}
 
 /// An attempt that was replaced although nobody saw its end.
 pub(super) struct Double {

@@ -9,7 +9,6 @@ mod contents;
 mod coordinator;
 pub(crate) mod detached;
 mod doubles;
-mod inherit;
 pub mod left;
 pub(crate) mod order;
 pub(crate) mod send;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_analysis::Settings;
 use speedwell_harness::plan::{Parcel, Plan, Prefixes};
 use speedwell_model::Run;
-use speedwell_results::spool;
+use speedwell_results::spool::{self, Slots};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,4 +96,16 @@ pub fn order_of(folder: &Path, task: u32) -> PathBuf {
 /// What tells the workers of a session to end with their block.
 pub fn stop_of(folder: &Path) -> PathBuf {
     folder.join("stop")
+}
+
+/// What may come of a part of a plan.
+pub(super) fn slots_of(part: &Plan) -> Slots {
+    let expected = part.slots().into_iter().map(|slot| {
+        let variant = part.variants[slot.variant].name.clone();
+        (
+            slot.index,
+            (part.place_in_whole(slot.job), slot.block, variant),
+        )
+    });
+    expected.collect()
 }

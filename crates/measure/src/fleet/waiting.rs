@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 /// What came late is seen later by this part of the time that it took.
 const LATER: u32 = 20;
-/// How soon the engine is asked about what was just handed out.
+/// Time between handing out work and the first question about it.
 const FIRST: Duration = Duration::from_secs(1);
 /// So many machines are named with a reason.
 const MOST_NAMES: usize = 5;
@@ -24,7 +24,7 @@ pub(super) struct Rhythm {
 }
 
 impl Rhythm {
-    /// Begins at `now`. The engine is asked every second at first, and in the end after `longest`.
+    /// Begins at `now`. Questions to the engine follow each other after a second at first, and at most `longest` apart later.
     pub fn new(now: Instant, longest: Duration) -> Rhythm {
         Rhythm {
             news: now,

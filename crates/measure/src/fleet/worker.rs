@@ -3,7 +3,7 @@
 //! It holds the machine while it measures, so that whoever comes measures after it; before every block it looks whether a later
 //! attempt has begun, and ends if so. Start at [`perform`].
 
-use super::inherit;
+use super::doubles;
 use super::order::{Order, order_of, over_of, spool_of, stop_of};
 use crate::resume::attach_definitions;
 use crate::session::{Decider, build_packages};
@@ -142,7 +142,7 @@ fn orders(
         earlier: order.earlier_runs()?,
         ..Orders::default()
     };
-    for (job, block) in inherit::blocks(folder, order, plan) {
+    for (job, block) in doubles::left_by_earlier(folder, order, plan) {
         spool.take_over(job, &block)?;
         orders.done.extend(&block.slots);
         let failed = block.failures.iter().filter_map(|failure| failure.slot);

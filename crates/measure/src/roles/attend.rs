@@ -84,13 +84,10 @@ impl PlacedSession {
     /// # Errors
     /// The store cannot be read.
     pub fn measured(&self, store: &Store) -> Result<Measured> {
-        if store.state(self.number)? != State::Running {
-            let is_whole = store.state(self.number)? == State::Complete;
-            return Ok(if is_whole {
-                Measured::Complete
-            } else {
-                Measured::Interrupted
-            });
+        match store.state(self.number)? {
+            State::Running => {}
+            State::Complete => return Ok(Measured::Complete),
+            _ => return Ok(Measured::Interrupted),
         }
         let recorder = store.recorder(self.number)?;
         Ok(match recorder.as_ref().map(Identity::has_ended) {

@@ -3,7 +3,6 @@
 
 use super::sessions::{CancelArgs, CollectArgs, StatusArgs};
 use crate::large;
-use crate::options::Task;
 use crate::{Status, status};
 use anyhow::Result;
 use speedwell_measure::roles::{Measured, PlacedSession};
@@ -65,14 +64,7 @@ pub fn collect(
         status::note(&follows(number, measured));
         Status::INTERRUPTED
     };
-    let task = Task {
-        settings: args.comparison.settings(&[], None),
-        fail_on: args.comparison.fail_on,
-        output: args.output.clone(),
-        store: args.store.clone(),
-        ..Task::default()
-    };
-    Ok(ended.or(large::conclude((store, number), &task)?))
+    Ok(ended.or(large::conclude((store, number), &args.task())?))
 }
 
 /// Ends it, and says what is kept.

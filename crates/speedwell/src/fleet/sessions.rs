@@ -34,11 +34,24 @@ pub struct CollectArgs {
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
-    pub(super) comparison: ComparisonArgs,
+    comparison: ComparisonArgs,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    output: OutputArgs,
     #[command(flatten)]
-    pub(super) store: StoreArgs,
+    store: StoreArgs,
+}
+
+impl CollectArgs {
+    /// What is reported of it, and how.
+    pub(super) fn task(&self) -> Task {
+        Task {
+            settings: self.comparison.settings(&[], None),
+            fail_on: self.comparison.fail_on,
+            output: self.output.clone(),
+            store: self.store.clone(),
+            ..Task::default()
+        }
+    }
 }
 
 /// A session that is ended.
@@ -106,13 +119,7 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::collect(&store, number, &own, args);
     }
-    let task = Task {
-        settings: args.comparison.settings(&[], None),
-        fail_on: args.comparison.fail_on,
-        output: args.output.clone(),
-        store: args.store.clone(),
-        ..Task::default()
-    };
+    let task = args.task();
     let asked = (args.session.as_str(), Attendance::Wait);
     let (store, number, parcels) =
         attended(asked, &args.store, &task.settings, &mut task.progress())?;
