@@ -151,13 +151,20 @@ window(Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Want
     %% Batches count that lie between the first point and the last one, whole.
     K > 0 andalso K < Wanted andalso add(Histogram, To - From, Size),
     Adapted = adapted(To - From, Next),
-    case atomics:get(Flag, 1) of
-        0 when To >= Deadline, K < Wanted ->
+    Ended = atomics:get(Flag, 1) =/= 0,
+    if
+        %% The point of the batch in which a run was stopped may be the only one that tells of its iterations.
+        To >= Deadline, K < Wanted ->
             Ahead = Deadline + Interval * ((To - Deadline) div Interval + 1),
             Now = begun(Run, K, To),
-            window(Run, Ahead, Now, K + 1, passed(Run, K, Now - Epoch, Points, Adapted), max(Late, To - Deadline), Adapted);
-        0 -> window(Run, Deadline, To, K, Points, Late, Adapted);
-        _ -> {Points, Late, Adapted}
+            More = passed(Run, K, Now - Epoch, Points, Adapted),
+            LateNow = max(Late, To - Deadline),
+            if
+                Ended -> {More, LateNow, Adapted};
+                true -> window(Run, Ahead, Now, K + 1, More, LateNow, Adapted)
+            end;
+        Ended -> {Points, Late, Adapted};
+        true -> window(Run, Deadline, To, K, Points, Late, Adapted)
     end.
 
 add(Histogram, Native, Size) ->

@@ -202,10 +202,17 @@ impl Machines {
             return Ok(Vec::new());
         };
         self.note_faults(&answer);
-        let given = sound.iter().zip(&names);
-        Ok(given
-            .filter_map(|(job, name)| Some((*job, answer.timing(name, samples)?)))
-            .collect())
+        let mut given = Vec::new();
+        for (job, name) in sound.iter().zip(&names) {
+            match answer.timing(name, samples) {
+                Some(timing) if !timing.windows.is_empty() => given.push((*job, timing)),
+                _ if self.jobs[*job].is_sound() && !interrupted() => {
+                    self.jobs[*job].faults.push(Fault::without_samples());
+                }
+                _ => {}
+            }
+        }
+        Ok(given)
     }
 
     /// Has every machine undo what its snippets prepared, and waits for its end.
@@ -343,6 +350,17 @@ impl Fault {
             reason,
             calls: calls.lines().map(str::to_owned).collect(),
             is_afterwards: stage == "done",
+        }
+    }
+
+    /// A run that was stopped because it took far too long, before there was a sample.
+    fn without_samples() -> Fault {
+        Fault {
+            reason: "no sample was taken: iterations are longer than samples, or workers had to wait too long for a \
+                     processor; a greater -d gives some"
+                .to_owned(),
+            calls: Vec::new(),
+            is_afterwards: false,
         }
     }
 

@@ -214,10 +214,37 @@ fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
         return;
     }
     let code = "r(_, 5) -> erlang:error(boom); r(_, N) -> timer:sleep(1), N + 1.";
-    let called = as_erlperf(&[code, "--init_runner", "0.", "-d", "500"]);
-    assert_eq!(called.status, 2);
+    // The failure ends the run. Samples are so long because a machine that stands still for seconds may not end it before.
+    let called = as_erlperf(&[code, "--init_runner", "0.", "-d", "30000"]);
+    assert_eq!(called.status, 2, "{}{}", called.stdout, called.stderr);
     assert_eq!(called.stdout, "");
     assert!(called.stderr.contains("boom"), "{}", called.stderr);
+}
+
+#[test]
+fn iterations_that_are_far_longer_than_samples_have_their_figures_or_fail() {
+    if !has_erlang() {
+        return;
+    }
+    // Stopped after 2.04 s, in its first iteration.
+    let words = ["timer:sleep(3000).", "-d", "10", "-s", "2"];
+    let called = as_erlperf(&words);
+    assert_eq!(called.status, 0, "{}", called.stderr);
+    let row = called.row("timer:sleep(3000).");
+    assert_eq!(row[0], "1");
+    assert!(
+        called.stderr.contains("Only 1 of 2 samples were taken"),
+        "{}",
+        called.stderr
+    );
+    // In its warm-up.
+    let called = as_erlperf(&[&words[..], &["-w", "1"]].concat());
+    assert_eq!((called.status, &*called.stdout), (2, ""));
+    assert!(
+        called.stderr.contains("no sample was taken"),
+        "{}",
+        called.stderr
+    );
 }
 
 #[test]
