@@ -15,8 +15,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Names under which distributions install it.
-const NAMES: [&str; 4] = [
+/// Names under which distributions install it; the one that is quickest first.
+const NAMES: [&str; 5] = [
+    "chromium-headless-shell",
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -256,13 +257,23 @@ impl Page {
         }
     }
 
+    /// Goes back to the page before, which may come out of the browser's memory: that is no load.
+    pub fn back(&mut self) {
+        // After the answer, which the end of this page would be otherwise.
+        self.value("void setTimeout(() => history.back())");
+    }
+
     /// Sends a command to the page and returns its result.
     pub fn send(&mut self, method: &str, params: Value) -> Value {
-        let command = json!({"method": method, "params": params, "sessionId": self.session});
-        let id = self.browser.send(command, None);
-        let answer = self.until(|message| message["id"] == id);
+        let answer = self.answer(method, params);
         assert!(answer["error"].is_null(), "{method}: {answer}");
         answer["result"].clone()
+    }
+
+    fn answer(&mut self, method: &str, params: Value) -> Value {
+        let command = json!({"method": method, "params": params, "sessionId": self.session});
+        let id = self.browser.send(command, None);
+        self.until(|message| message["id"] == id)
     }
 
     fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
@@ -309,20 +320,31 @@ impl Page {
     /// The value of a JavaScript expression; a promise is waited for.
     #[track_caller]
     pub fn value(&mut self, expression: &str) -> Value {
+        let value = self.value_unless_it_goes(expression);
+        value.unwrap_or_else(|| panic!("the page was left: {expression}"))
+    }
+
+    /// The same; nothing if the page makes way for another meanwhile.
+    #[track_caller]
+    fn value_unless_it_goes(&mut self, expression: &str) -> Option<Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let answer = self.send("Runtime.evaluate", params);
+        let answer = self.answer("Runtime.evaluate", params);
+        if answer["error"]["message"] == "Inspected target navigated or closed" {
+            return None;
+        }
+        let result = &answer["result"];
         assert!(
-            answer["exceptionDetails"].is_null(),
+            answer["error"].is_null() && result["exceptionDetails"].is_null(),
             "{expression}: {answer}"
         );
-        answer["result"]["value"].clone()
+        Some(result["result"]["value"].clone())
     }
 
     /// Waits until an expression is true: a browser hears of another medium, or has scrolled, when it gets to it.
     #[track_caller]
     pub fn wait_until(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
-        while self.value(expression) != true {
+        while self.value_unless_it_goes(expression) != Some(Value::Bool(true)) {
             assert!(Instant::now() < end, "never true: {expression}");
             std::thread::sleep(Duration::from_millis(20));
         }

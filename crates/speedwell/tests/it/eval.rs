@@ -167,6 +167,8 @@ fn what_prepares_an_execution_is_not_in_its_time() {
         "2",
         "-n",
         "2",
+        "-i",
+        "5",
     ];
     // With what prepares it, it would be 100 ms and more every time.
     eventually(1, || {

@@ -44,7 +44,7 @@ fn expect(truth: u64, words: &[&str]) {
     });
 }
 
-/// A server that takes 4 ms for every call, and callers that take as long before each.
+/// A server that takes 4 ms for every call, and callers that take half as long before each.
 const SERVER: [&str; 4] = ["erlang", "gate:call().", "--init", "gate:start()."];
 
 #[test]
@@ -109,7 +109,7 @@ fn a_mutex_in_c_plus_plus_lets_two_take_turns() {
     if tool(&["c++", "g++", "clang++"]).is_none() {
         return;
     }
-    // 4 ms inside, 4 ms outside: while one is inside, another can be outside.
-    let runner = "{ static std::mutex gate; std::lock_guard<std::mutex> inside(gate); usleep(4000); } usleep(4000);";
+    // 4 ms inside, 2 ms outside: while one is inside, another comes back.
+    let runner = "{ static std::mutex gate; std::lock_guard<std::mutex> inside(gate); usleep(4000); } usleep(2000);";
     expect(2, &["cpp", runner]);
 }

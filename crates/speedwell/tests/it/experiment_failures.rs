@@ -1,6 +1,7 @@
 //! Variants that fail: each is told with its stage and reason, and the others are measured all the same.
 
 use super::experiments::{all, data};
+use super::harness_driver::is_missing;
 use super::project::{Project, repository};
 use serde_json::Value;
 
@@ -32,16 +33,6 @@ connections = 2
         server.display()
     );
     Project::new().with("failing.toml", &text)
-}
-
-fn is_missing(program: &str) -> bool {
-    let found = std::process::Command::new(program)
-        .arg("--version")
-        .output();
-    if found.is_err() {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found.is_err()
 }
 
 /// The failure of a variant in a case.

@@ -4,7 +4,7 @@
 //! private line as a plan would send it.
 
 use super::busy::{eventually, holds};
-use super::harness_driver::{Talk, encoded};
+use super::harness_driver::{Talk, encoded, is_missing};
 use super::project::repository;
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -102,16 +102,6 @@ fn figure(done: &Value, name: &str) -> Option<f64> {
         .iter()
         .find(|figure| figure["metric"]["name"] == name)?;
     found["values"][0].as_f64()
-}
-
-pub fn is_missing(program: &str) -> bool {
-    let found = std::process::Command::new(program)
-        .arg("--version")
-        .output();
-    if found.is_err() {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found.is_err()
 }
 
 #[test]

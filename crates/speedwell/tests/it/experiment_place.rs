@@ -1,8 +1,8 @@
 //! `[place]`: a target, the service that it needs and what sends its load, each on a machine of its own. Here these are this
 //! machine under several names, or at the end of ssh.
 
-use super::experiment_life::is_missing;
 use super::fleet_failures::kill;
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project};
 use serde_json::Value as Json;
 use speedwell_fixtures::lab::{HOSTS, Sshd};

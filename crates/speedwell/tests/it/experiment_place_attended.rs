@@ -1,10 +1,10 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean` of experiments whose parts have machines of their own, while another
 //! process measures them and afterwards.
 
-use super::experiment_life::is_missing;
 use super::experiment_place::{PATIENCE, by_ssh, coordinator, expect_end_of, pids, placed};
 use super::experiment_place_slurm::{cluster, expect_no_jobs, on_nodes};
 use super::fleet_failures::kill;
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project};
 use serde_json::Value as Json;
 use speedwell_fixtures::lab::Sshd;

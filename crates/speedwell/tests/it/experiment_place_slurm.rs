@@ -1,11 +1,11 @@
 //! `[place]` on machines of Slurm: one job has them all, or none, and ends with whoever asked for it.
 
-use super::experiment_life::is_missing;
 use super::experiment_place::{
     PATIENCE, expect_an_end_with_the_coordinator, expect_end_of, expect_parts,
     expect_the_rest_after_a_kill, measured, pids, placed,
 };
 use super::fleet_failures::kill;
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project};
 use speedwell_fixtures::lab::{NODES, Slurm};
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,8 @@
 //! A variant changes the target and nothing else, all variants of a block are given the same seed, and target and load
 //! each keep to their processors.
 
-use super::experiment_life::{failure, is_missing, order, performed};
+use super::experiment_life::{failure, order, performed};
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project, repository};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! Services that several runs share: how often they are started, what is said when they fail, and that none is left.
 
-use super::experiment_life::is_missing;
 use super::experiment_place::{
     ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids, placed,
 };
+use super::harness_driver::is_missing;
 use super::project::Project;
 use speedwell_fixtures::lab::Sshd;
 

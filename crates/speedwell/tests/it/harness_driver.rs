@@ -373,6 +373,11 @@ pub fn tool(names: &[&str]) -> Option<String> {
     found.map(|name| (*name).to_owned())
 }
 
+/// Whether that program is not in `PATH`; says that the test is skipped.
+pub fn is_missing(program: &str) -> bool {
+    tool(&[program]).is_none()
+}
+
 /// The zoo of the C++ harness as a program, compiled when it or the harness has changed.
 pub fn compiled(file: &Path) -> Option<String> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

@@ -1,6 +1,7 @@
 //! `speedwell load` from several processes, stopped in its course, and by other tools.
 
 use crate::busy::wait_until;
+use crate::harness_driver::is_missing;
 use crate::project::{Answer, Project};
 use crate::web_server::WebServer;
 use serde_json::Value as Json;
@@ -127,16 +128,6 @@ fn a_process_that_dies_takes_only_its_own_part_with_it() {
     assert_eq!(load["measured"]["threads"].as_array().unwrap().len(), 1);
 }
 
-/// Whether a tool is there; a test without it says that it is skipped.
-fn has(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
-    if !found {
-        eprintln!("skipped: there is no '{tool}' in PATH");
-    }
-    found
-}
-
 #[test]
 fn other_tools_send_the_same_load_and_their_figures_are_read() {
     let project = Project::new();
@@ -146,7 +137,7 @@ fn other_tools_send_the_same_load_and_their_figures_are_read() {
         ("h2load", &["-n", "60"]),
         ("autocannon", &["-n", "60", "-X", "PUT"]),
     ];
-    for (tool, words) in tools.into_iter().filter(|(tool, _)| has(tool)) {
+    for (tool, words) in tools.into_iter().filter(|(tool, _)| !is_missing(tool)) {
         let server = WebServer::start();
         let url = server.url("/x");
         let usual = ["load", &url, "--client", tool, "-c", "3", "-H", "X-Id: 7"];

@@ -1,5 +1,6 @@
 //! `speedwell new`: what it writes is good as it stands.
 
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project, node, repository};
 use speedwell_model::assignment::{Assignment, Change, Work};
 use speedwell_suite::experiment::{self, Experiment};
@@ -85,9 +86,7 @@ fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_
 
 #[test]
 fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
-    let is_there = Command::new("python3").arg("--version").output();
-    if is_there.is_err() {
-        eprintln!("skipped: there is no 'python3' in PATH");
+    if is_missing("python3") {
         return;
     }
     let project = Project::new().with("mod.py", "print('loaded')").with(

@@ -187,11 +187,8 @@ fn the_way_back_leads_to_the_filters_as_they_were() {
     };
     let before = page.value(TEXT);
     page.go(&format!("http://{}/{name}/machines", dashboard.address));
-    let loads = page.loads;
-    page.value("void history.back()");
-    // A page may come out of the browser's memory, which is no load.
+    page.back();
     page.wait_until(&format!("location.href === {}", json!(filtered)));
-    let _ = loads;
     page.wait_until("document.readyState === 'complete'");
     assert_eq!(
         page.value("document.querySelector('[name=branch]').value"),

@@ -1,5 +1,6 @@
 //! Benchmarks of other suites: one that a user describes himself, with exact figures, and real ones of Go and Rust.
 
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project};
 use super::repository::Repository;
 use speedwell_model::Sample;
@@ -366,21 +367,9 @@ fn of_suite(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Whether a program is there.
-fn has(program: &str, word: &str) -> bool {
-    let is_there = Command::new(program)
-        .arg(word)
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !is_there {
-        eprintln!("skipped: there is no {program}");
-    }
-    is_there
-}
-
 #[test]
 fn every_unit_of_a_go_package_is_a_metric_and_every_stop_has_its_reason() {
-    if !has("go", "version") {
+    if is_missing("go") {
         return;
     }
     let project = Project::new();
@@ -405,7 +394,7 @@ fn every_unit_of_a_go_package_is_a_metric_and_every_stop_has_its_reason() {
 
 #[test]
 fn a_test_binary_of_go_takes_part_in_a_comparison() {
-    if !has("go", "version") {
+    if is_missing("go") {
         return;
     }
     let project = Project::new();
@@ -425,7 +414,7 @@ fn a_test_binary_of_go_takes_part_in_a_comparison() {
 
 #[test]
 fn two_package_folders_of_go_are_built_and_compared() {
-    if !has("go", "version") {
+    if is_missing("go") {
         return;
     }
     let text = |name: &str| fs::read_to_string(of_suite("go").join(name)).unwrap();
@@ -465,7 +454,7 @@ fn two_package_folders_of_go_are_built_and_compared() {
 
 #[test]
 fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
-    if !has("go", "version") {
+    if is_missing("go") {
         return;
     }
     let Some(repository) = Repository::new() else {

@@ -1,12 +1,13 @@
 //! What the original does wrong, one test for each defect that can be seen from outside.
 
-use super::{as_erlperf, command, has_erlang};
+use super::super::harness_driver::is_missing;
+use super::{as_erlperf, command};
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 #[test]
 fn one_sample_is_enough_and_has_no_deviation() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let modes: [&[&str]; 3] = [&["-d", "20"], &["-l", "5"], &["-d", "20", "--cv", "0.1"]];
@@ -22,7 +23,7 @@ fn one_sample_is_enough_and_has_no_deviation() {
 
 #[test]
 fn a_runner_that_is_slower_than_a_sample_is_timed_as_it_is() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let called = as_erlperf(&["timer:sleep(700).", "-d", "300", "-s", "2"]);
@@ -35,7 +36,7 @@ fn a_runner_that_is_slower_than_a_sample_is_timed_as_it_is() {
 
 #[test]
 fn codes_take_turns_unless_they_are_to_be_measured_at_once() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let took = |order: &str| {
@@ -59,7 +60,7 @@ fn codes_take_turns_unless_they_are_to_be_measured_at_once() {
 
 #[test]
 fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let words = [
@@ -83,7 +84,7 @@ fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
 
 #[test]
 fn a_search_tells_its_passes_and_the_best_of_them() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let words = [
@@ -126,7 +127,7 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
 
 #[test]
 fn a_pass_in_which_nothing_is_done_is_a_pass() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let called = as_erlperf(&[
@@ -145,7 +146,7 @@ fn a_pass_in_which_nothing_is_done_is_a_pass() {
 
 #[test]
 fn a_forgotten_dot_is_forgiven_and_calls_are_hooks_too() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let called = as_erlperf(&["timer:sleep(1)", "-d", "20"]);
@@ -166,7 +167,7 @@ fn a_forgotten_dot_is_forgiven_and_calls_are_hooks_too() {
 
 #[test]
 fn letters_of_any_script_are_code_and_labels() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let code = "timer:sleep(length(\"лямбда\") div 6).";
@@ -179,7 +180,7 @@ fn letters_of_any_script_are_code_and_labels() {
 
 #[test]
 fn a_runner_that_fails_is_a_row_and_the_others_have_their_figures() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     for order in ["blocks", "parallel"] {
@@ -210,7 +211,7 @@ fn a_runner_that_fails_is_a_row_and_the_others_have_their_figures() {
 
 #[test]
 fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let code = "r(_, 5) -> erlang:error(boom); r(_, N) -> timer:sleep(1), N + 1.";
@@ -223,7 +224,7 @@ fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
 
 #[test]
 fn iterations_that_are_far_longer_than_samples_have_their_figures_or_fail() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     // Stopped after 2.04 s, in its first iteration.
@@ -249,7 +250,7 @@ fn iterations_that_are_far_longer_than_samples_have_their_figures_or_fail() {
 
 #[test]
 fn what_fails_after_measuring_leaves_the_figures_and_ends_with_2() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let called = as_erlperf(&[
@@ -272,7 +273,7 @@ fn what_fails_after_measuring_leaves_the_figures_and_ends_with_2() {
 
 #[test]
 fn machines_of_their_own_show_their_codes_in_the_lines_of_the_monitor() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let words = ["timer:sleep(1).", "timer:sleep(2).", "-i", "-v", "-s", "2"];
@@ -291,7 +292,7 @@ fn machines_of_their_own_show_their_codes_in_the_lines_of_the_monitor() {
 
 #[test]
 fn a_fixed_number_of_short_iterations_has_a_time_below_a_nanosecond_or_digits() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let called = as_erlperf(&["ok.", "-l", "3m"]);
@@ -309,7 +310,7 @@ fn a_fixed_number_of_short_iterations_has_a_time_below_a_nanosecond_or_digits() 
 
 #[test]
 fn what_an_empty_iteration_costs_can_be_left_out() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let time = |more: &[&str]| -> f64 {
@@ -335,7 +336,7 @@ fn what_an_empty_iteration_costs_can_be_left_out() {
 
 #[test]
 fn programs_are_told_codes_and_exact_figures() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let words = [
@@ -361,7 +362,7 @@ fn programs_are_told_codes_and_exact_figures() {
 
 #[test]
 fn ctrl_c_shows_what_there_is_and_ends_with_130() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let mut child = command(&["timer:sleep(1).", "-v", "-s", "600"])
@@ -395,7 +396,7 @@ fn without_erlang_it_says_what_is_missing() {
 
 #[test]
 fn the_native_command_prints_the_same_tables_on_request() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let store = tempfile::tempdir().unwrap();

@@ -47,15 +47,3 @@ fn command(words: &[&str]) -> Command {
 fn as_erlperf(words: &[&str]) -> Called {
     Called::from(command(words).current_dir(golden()).output().unwrap())
 }
-
-/// Whether there is Erlang; a test that needs it says that it was skipped.
-fn has_erlang() -> bool {
-    let known = Command::new("erl")
-        .args(["-noshell", "-eval", "halt()."])
-        .output();
-    let is_there = known.is_ok_and(|output| output.status.success());
-    if !is_there {
-        eprintln!("skipped: there is no program erl");
-    }
-    is_there
-}

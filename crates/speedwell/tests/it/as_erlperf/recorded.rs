@@ -2,7 +2,8 @@
 //! tables with other figures, the same frames, and the same words about errors.
 
 use super::super::busy::{eventually, holds};
-use super::{Called, command, golden, has_erlang};
+use super::super::harness_driver::is_missing;
+use super::{Called, command, golden};
 use regex::Regex;
 use serde_json::Value;
 use std::fs;
@@ -75,7 +76,7 @@ fn call(case: &Case) -> Called {
 
 /// Measures all cases, a few at a time.
 fn compare(is_wanted: impl Fn(&str) -> bool) {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let cases = cases(|name| !DEFECTS.contains(&name) && is_wanted(name));
@@ -217,7 +218,7 @@ fn codes_in_machines_of_their_own_have_the_recorded_layout() {
 
 #[test]
 fn modules_are_found_by_pa_in_every_machine_and_by_erl_libs() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -346,7 +347,7 @@ const MESSAGES: &[(&str, &str)] = &[
 
 #[test]
 fn errors_are_on_standard_error_once_and_end_with_2() {
-    if !has_erlang() {
+    if is_missing("erl") {
         return;
     }
     let cases = cases(|name| MESSAGES.iter().any(|(known, _)| *known == name));
