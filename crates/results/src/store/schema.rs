@@ -62,6 +62,7 @@ pub(super) const STEPS: &[Step] = &[
     CASES,
     PACKS,
     LOOKS,
+    COUNTS_TOGETHER,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -141,6 +142,12 @@ const PACKS: Step = Step {
 const LOOKS: Step = Step {
     text: include_str!("steps/16-looks.sql"),
     differs: Differs::Instead(include_str!("steps/16-looks.postgres.sql")),
+};
+
+/// Counts runs that come together at once, on a server: SQLite counts a row as quickly as many.
+const COUNTS_TOGETHER: Step = Step {
+    text: "",
+    differs: Differs::Instead(include_str!("steps/17-counts.postgres.sql")),
 };
 
 /// What the file's marks say about it.
