@@ -8,17 +8,24 @@
 use super::{FleetMachine, JobId, JobState, MachineState, Submitted, Work};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::Allocation;
+use speedwell_process::interrupted;
 use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What a job does: `$1` is the session's folder, `$2` the number of its first task.
 const SCRIPT: &str = "#!/bin/sh\n\
     exec \"$1\"/bin/speedwell perform-parcel \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
 /// Where programs of a step are: the folders of the Filesystem Hierarchy Standard.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How long work waits for a controller that is away, and between two tries.
+const AWAY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(2)];
+/// What programs of Slurm end with when nobody has heard them.
+const UNHEARD: &str = "Unable to contact slurm controller";
 /// Indexes of an array where Slurm does not say how many it takes: what it takes unless it is told otherwise.
 const USUAL_ARRAY: u32 = 1001;
 
@@ -125,7 +132,7 @@ impl Slurm {
             .arg("/dev/stdin")
             .arg(&work.folder)
             .arg(first.to_string());
-        let answer = answer(&mut sbatch, SCRIPT)?;
+        let answer = answer_of_one_that_may_be_away(&mut sbatch, SCRIPT)?;
         let id = answer.trim().split(';').next().unwrap_or_default();
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         ensure!(
@@ -335,6 +342,21 @@ fn state_of(state: &str, reason: &str) -> MachineState {
 /// It fails; the message is its own.
 pub(super) fn said(command: &mut Command) -> Result<String> {
     answer(command, "")
+}
+
+/// The same, asked again for a while if the controller is away: nobody has heard it, and one that is started anew is there after
+/// seconds.
+fn answer_of_one_that_may_be_away(command: &mut Command, input: &str) -> Result<String> {
+    let begin = Instant::now();
+    loop {
+        match answer(command, input) {
+            Err(error) if error.to_string().contains(UNHEARD) && begin.elapsed() < AWAY[0] => {
+                ensure!(!interrupted(), error);
+                thread::sleep(AWAY[1]);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// What a program prints when it is given `input`.

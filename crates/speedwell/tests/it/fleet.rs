@@ -151,6 +151,15 @@ fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
     compare_with_one_machine(&project, together, HOSTS);
 }
 
+/// Slurm's `sbatch`, whose controller is started anew just when it is asked for the first time.
+const AWAY_AT_FIRST: &str = r#"#!/bin/sh
+if mkdir "$0.asked" 2>/dev/null; then
+    echo "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)" >&2
+    exit 1
+fi
+PATH=${PATH#*:} exec sbatch "$@"
+"#;
+
 #[test]
 fn machines_of_slurm_give_the_session_that_one_gives() {
     let slurm = match Slurm::start() {
@@ -161,10 +170,14 @@ fn machines_of_slurm_give_the_session_that_one_gives() {
     let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
     let project = Project::new()
         .with("g/b.fake", CASES)
-        .with("fleet.toml", &text);
+        .with("fleet.toml", &text)
+        .with_program("sbatch", AWAY_AT_FIRST);
     let mut together = project.command(&on_lab());
+    let path = std::env::var("PATH").unwrap();
+    together.env("PATH", format!("{}:{path}", project.path("").display()));
     together.env("SLURM_CONF", slurm.conf());
     compare_with_one_machine(&project, together, NODES);
+    assert!(project.path("sbatch.asked").exists());
 }
 
 #[test]
