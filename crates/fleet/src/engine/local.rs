@@ -18,7 +18,6 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct Local {
     machines: Vec<FleetMachine>,
     jobs: BTreeMap<JobId, Child>,
-    begun: u32,
 }
 
 impl Local {
@@ -27,7 +26,6 @@ impl Local {
         Local {
             machines,
             jobs: BTreeMap::new(),
-            begun: 0,
         }
     }
 
@@ -53,8 +51,7 @@ impl Local {
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start '{}'", program.display()))?;
-        let job = JobId(self.begun.to_string());
-        self.begun += 1;
+        let job = JobId::next();
         self.jobs.insert(job.clone(), child);
         Ok(Submitted { job, lines: None })
     }
@@ -191,6 +188,22 @@ mod tests {
         };
         assert!(reason.contains("signal: 9"), "{reason}");
         engine.cancel(&[job]).unwrap();
+    }
+
+    #[test]
+    fn jobs_of_anearlier_coordinator_have_ended_and_are_none_of_ours() {
+        let begun = || {
+            let folder = tempfile::tempdir().unwrap();
+            let mut engine = fleet(folder.path(), "exec sleep 600");
+            let job = engine.submit(&work(folder.path(), "here")).unwrap().job;
+            (folder, engine, job)
+        };
+        let (earlier, mut ours) = (begun(), begun());
+        // What earlier versions called the first one.
+        let first = crate::JobId("0".to_owned());
+        let states = ours.1.state(&[earlier.2.clone(), ours.2, first]).unwrap();
+        let gone = JobState::Ended(None);
+        assert_eq!(states, [gone.clone(), JobState::Running, gone]);
     }
 
     #[test]

@@ -55,7 +55,6 @@ pub struct Ssh {
     config: Option<PathBuf>,
     machines: Vec<FleetMachine>,
     jobs: BTreeMap<JobId, Job>,
-    begun: u32,
 }
 
 /// A worker at the other end of a line.
@@ -97,7 +96,6 @@ impl Ssh {
             config,
             machines,
             jobs: BTreeMap::new(),
-            begun: 0,
         }
     }
 
@@ -155,8 +153,7 @@ impl Ssh {
             let _ = lease.write_all(orders.as_bytes());
             let _ = lease.flush();
         }
-        let job = JobId(self.begun.to_string());
-        self.begun += 1;
+        let job = JobId::next();
         let entry = Job {
             line: child,
             lease,
