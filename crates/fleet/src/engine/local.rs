@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_anearlier_coordinator_have_ended_and_are_none_of_ours() {
+    fn jobs_of_an_earlier_coordinator_have_ended_and_are_none_of_ours() {
         let begun = || {
             let folder = tempfile::tempdir().unwrap();
             let mut engine = fleet(folder.path(), "exec sleep 600");
@@ -201,7 +201,7 @@ mod tests {
         let (earlier, mut ours) = (begun(), begun());
         // What earlier versions called the first one.
         let first = crate::JobId("0".to_owned());
-        let states = ours.1.state(&[earlier.2.clone(), ours.2, first]).unwrap();
+        let states = ours.1.state(&[earlier.2, ours.2, first]).unwrap();
         let gone = JobState::Ended(None);
         assert_eq!(states, [gone.clone(), JobState::Running, gone]);
     }

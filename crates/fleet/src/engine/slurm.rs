@@ -132,7 +132,7 @@ impl Slurm {
             .arg("/dev/stdin")
             .arg(&work.folder)
             .arg(first.to_string());
-        let answer = answer_of_one_that_may_be_away(&mut sbatch, SCRIPT)?;
+        let answer = patient_answer(&mut sbatch, SCRIPT)?;
         let id = answer.trim().split(';').next().unwrap_or_default();
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         ensure!(
@@ -344,21 +344,6 @@ pub(super) fn said(command: &mut Command) -> Result<String> {
     answer(command, "")
 }
 
-/// The same, asked again for a while if the controller is away: nobody has heard it, and one that is started anew is there after
-/// seconds.
-fn answer_of_one_that_may_be_away(command: &mut Command, input: &str) -> Result<String> {
-    let begin = Instant::now();
-    loop {
-        match answer(command, input) {
-            Err(error) if error.to_string().contains(UNHEARD) && begin.elapsed() < AWAY[0] => {
-                ensure!(!interrupted(), error);
-                thread::sleep(AWAY[1]);
-            }
-            other => return other,
-        }
-    }
-}
-
 /// What a program prints when it is given `input`.
 fn answer(command: &mut Command, input: &str) -> Result<String> {
     let program = Path::new(command.get_program()).display().to_string();
@@ -380,6 +365,21 @@ fn answer(command: &mut Command, input: &str) -> Result<String> {
         "{program}: {}",
         reason(&program, &String::from_utf8_lossy(&output.stderr))
     )
+}
+
+/// The same, asked again for a while if the controller is away: nobody has heard it, and one that is started anew is there after
+/// seconds.
+fn patient_answer(command: &mut Command, input: &str) -> Result<String> {
+    let begin = Instant::now();
+    loop {
+        match answer(command, input) {
+            Err(error) if error.to_string().contains(UNHEARD) && begin.elapsed() < AWAY[0] => {
+                ensure!(!interrupted(), error);
+                thread::sleep(AWAY[1]);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Why a program of Slurm failed: the last line of what it complained of, without its own name.
