@@ -1,19 +1,18 @@
-//! The loop that has a session measured on other machines: sends work, collects what comes back, merges it, and makes new
-//! attempts where a worker is lost.
+//! The loop that has a session measured on other machines: sends work, collects what comes back, merges it, and has
+//! [losses](super::loss) made good.
 //!
 //! What an engine says is a hint; what counts is what spools say, and only whole blocks of them. A parcel is done when an attempt
 //! ended whole. Start at [`Coordinator::run`].
 
-use super::doubles::{Double, Doubles};
-use super::order::{Order, order_of, over_of, slots_of, spool_of, stop_of};
+use super::doubles::Doubles;
+use super::order::{Order, order_of, slots_of, spool_of, stop_of};
 use super::stream::{Source, Stream};
 use super::waiting::{Queue, Rhythm};
 use crate::Listener;
-use anyhow::ensure;
 use speedwell_analysis::Settings;
 use speedwell_fleet::{Engine, FleetMachine, JobId, JobState, Task, Work};
 use speedwell_harness::plan::{Parcel, Plan};
-use speedwell_model::{Cause, Event, Failure, Step};
+use speedwell_model::Event;
 use speedwell_process::interrupted;
 use speedwell_results::spool::{self, Delivered, SpoolReader};
 use speedwell_results::store::{BlockOrigin, Merged, Merger, ParcelState, StoredParcel};
@@ -24,10 +23,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After so many attempts a parcel is lost.
-const MOST_ATTEMPTS: u32 = 3;
-/// A machine whose attempts ended so often without a block, one after the other, gets no more.
-const MOST_FAILURES: u32 = 2;
 /// How often spools are looked at while their end is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long jobs get to end that have nothing to do any more.
@@ -85,24 +80,24 @@ pub(super) struct Machine {
 
 /// An attempt that has not ended.
 pub(super) struct Attempt {
-    place: u32,
-    origin: BlockOrigin,
-    job: JobId,
-    reader: SpoolReader,
-    source: Source,
-    has_begun: bool,
+    pub place: u32,
+    pub origin: BlockOrigin,
+    pub job: JobId,
+    pub reader: SpoolReader,
+    pub source: Source,
+    pub has_begun: bool,
     /// Whether an earlier coordinator made it: that it ends says nothing of its machine.
-    is_taken_up: bool,
-    blocks: u32,
+    pub is_taken_up: bool,
+    pub blocks: u32,
     /// Decisions of its own on blocks that another attempt had brought: they hold if all of the parcel is as it says.
-    decisions: Vec<(u32, usize)>,
+    pub decisions: Vec<(u32, usize)>,
     /// Why it is over, once it is.
-    over: Option<Over>,
+    pub over: Option<Over>,
     /// Whether its spool says that it is.
-    has_ended: bool,
+    pub has_ended: bool,
 }
 
-enum Over {
+pub(super) enum Over {
     Whole,
     Short(String),
 }
@@ -228,16 +223,6 @@ impl Coordinator<'_, '_, '_> {
             self.follow(place, submitted.job.clone(), source, false)?;
         }
         Ok(())
-    }
-
-    /// Has others do what cannot even be written down on a machine: its disk is full.
-    fn leave(&mut self, machine: usize, places: &[u32], reason: &str) -> anyhow::Result<()> {
-        let name = &self.machines[machine].known.name;
-        ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
-        self.machines[machine].failures = MOST_FAILURES;
-        places
-            .iter()
-            .try_for_each(|place| self.try_again(*place, reason))
     }
 
     /// What the spool of the last attempt at a parcel is called on a line.
@@ -473,7 +458,7 @@ impl Coordinator<'_, '_, '_> {
         Ok(is_decided)
     }
 
-    fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
+    pub fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
         self.listener.observe(&Event::Warning(sentence))
     }
 
@@ -546,163 +531,6 @@ impl Coordinator<'_, '_, '_> {
         })
     }
 
-    /// Draws the conclusions from attempts that are over.
-    fn settle(&mut self) -> anyhow::Result<()> {
-        let (over, open) = std::mem::take(&mut self.attempts)
-            .into_iter()
-            .partition(|attempt: &Attempt| attempt.over.is_some());
-        self.attempts = open;
-        // All that was in the hands of a worker ends with it, and counts once.
-        let mut counted: BTreeSet<JobId> = BTreeSet::new();
-        for attempt in over {
-            let place = attempt.place;
-            let gave_nothing = attempt.blocks == 0
-                && !attempt.is_taken_up
-                && matches!(attempt.over, Some(Over::Short(_)))
-                && counted.insert(attempt.job.clone());
-            if gave_nothing {
-                self.machines[attempt.origin.machine as usize].failures += 1;
-            }
-            match attempt.over {
-                Some(Over::Whole) => {
-                    self.parcels[place as usize].state = ParcelState::Done;
-                    let parcel = &self.parcels[place as usize];
-                    self.merger.set_parcel(place, parcel)?;
-                }
-                Some(Over::Short(reason)) => {
-                    self.replace(attempt.origin);
-                    if !attempt.has_ended && matches!(attempt.source, Source::File { .. }) {
-                        self.doubles.add(Double {
-                            origin: attempt.origin,
-                            reader: attempt.reader,
-                            source: attempt.source,
-                        });
-                    }
-                    self.try_again(place, &reason)?;
-                }
-                None => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells the worker of an attempt to end with its block. An engine may take it for dead while it lives: nothing that it measures
-    /// counts any more, and it holds the machine.
-    fn replace(&self, origin: BlockOrigin) {
-        let machine = &self.machines[origin.machine as usize];
-        if machine.is_shared {
-            // Whoever cannot be told ends when the spool of the next attempt is there.
-            let _ = fs::write(over_of(&machine.folder, origin.parcel, origin.attempt), "");
-        }
-    }
-
-    /// A new attempt at a parcel: on its machine, or on another one if that gives nothing.
-    fn try_again(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
-        let parcel = self.parcels[place as usize].clone();
-        let machine = parcel.machine as usize;
-        let name = self.machines[machine].known.name.clone();
-        self.tries[place as usize] += 1;
-        if self.tries[place as usize] >= MOST_ATTEMPTS {
-            return self.lose(place, &format!("{name}: {reason}"));
-        }
-        let other = self.other_machine(machine);
-        let goes = self.machines[machine].failures >= MOST_FAILURES;
-        self.parcels[place as usize].attempt += 1;
-        self.parcels[place as usize].state = ParcelState::Waiting;
-        match other {
-            Some(other) if goes => {
-                self.tries[place as usize] = 0;
-                self.move_to(place, other, &name, reason)?;
-            }
-            _ => {
-                let attempt = parcel.attempt + 1;
-                self.warn(&format!(
-                    "{name}: {reason}; what is left of its work begins again (attempt {attempt})"
-                ))?;
-            }
-        }
-        let parcel = &self.parcels[place as usize];
-        self.merger.set_parcel(place, parcel)
-    }
-
-    /// The machine with the least to do among those that give something.
-    fn other_machine(&self, but: usize) -> Option<u32> {
-        let load = |machine: usize| {
-            let own = self
-                .parcels
-                .iter()
-                .filter(|parcel| parcel.machine as usize == machine);
-            own.filter(|parcel| !is_over(parcel.state)).count()
-        };
-        let fit = (0..self.machines.len())
-            .filter(|&at| at != but && self.machines[at].failures < MOST_FAILURES);
-        fit.min_by_key(|&at| load(at)).map(|at| at as u32)
-    }
-
-    /// Has the cases of a parcel that are not decided begin anew on another machine, under other numbers; what was measured of
-    /// them is set aside.
-    fn move_to(&mut self, place: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
-        let parcel = self.parcels[place as usize].clone();
-        let part = self.plan.part(&parcel_of(&parcel))?;
-        let number = self.merger.number();
-        let decided = self.merger.store().decided_cases(number)?;
-        let done = self.merger.store().finished_slots(number)?;
-        let is_open = |job: &u32| {
-            let at = parcel.jobs.iter().position(|own| own == job);
-            let label = &self.plan.jobs[*job as usize].label;
-            let mut slots = part.slots().into_iter().filter(|slot| Some(slot.job) == at);
-            !decided.contains_key(label) && slots.any(|slot| !done.contains(&slot.index))
-        };
-        let open: Vec<u32> = parcel.jobs.iter().copied().filter(is_open).collect();
-        let left = |slot: &speedwell_harness::plan::Slot| open.contains(&parcel.jobs[slot.job]);
-        let aside = part.slots().into_iter().filter(left).map(|slot| slot.index);
-        self.merger.set_aside(&aside.collect::<Vec<u32>>())?;
-        let strata = self.parcels.iter().map(|parcel| parcel.stratum + 1);
-        let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
-        let name = self.machines[to as usize].known.name.clone();
-        self.warn(&format!(
-            "{from}: {reason}; {} of its cases begin again on {name}",
-            open.len()
-        ))?;
-        let moved = &mut self.parcels[place as usize];
-        moved.machine = to;
-        moved.stratum = stratum;
-        moved.jobs = open;
-        if moved.jobs.is_empty() {
-            moved.state = ParcelState::Done;
-        }
-        Ok(())
-    }
-
-    /// Gives a parcel up: each of its cases that is not done is a failure.
-    fn lose(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
-        self.parcels[place as usize].state = ParcelState::Lost;
-        let parcel = self.parcels[place as usize].clone();
-        self.merger.set_parcel(place, &parcel)?;
-        let decided = self.merger.store().decided_cases(self.merger.number())?;
-        for &job in &parcel.jobs {
-            let job = &self.plan.jobs[job as usize];
-            if decided.contains_key(&job.label) {
-                continue;
-            }
-            let failure = Failure {
-                step: Step::Run,
-                benchmark: job.source.name.clone(),
-                case: Some(job.label.clone()),
-                variant: None,
-                slot: None,
-                cause: Cause::Start {
-                    reason: format!("given up after {MOST_ATTEMPTS} attempts: {reason}"),
-                },
-                stderr_tail: String::new(),
-                replay: String::new(),
-            };
-            self.merger.fail(&failure)?;
-            self.listener.observe(&Event::Failed(&failure))?;
-        }
-        Ok(())
-    }
-
     /// Has all workers end with their block where they can be told, and takes what they had.
     ///
     /// # Errors
@@ -762,7 +590,7 @@ pub(super) fn is_over(state: ParcelState) -> bool {
 }
 
 /// What of the plan a parcel is.
-fn parcel_of(parcel: &StoredParcel) -> Parcel {
+pub(super) fn parcel_of(parcel: &StoredParcel) -> Parcel {
     Parcel {
         jobs: parcel.jobs.clone(),
         stratum: parcel.stratum,

@@ -10,6 +10,7 @@ mod coordinator;
 pub(crate) mod detached;
 mod doubles;
 pub mod left;
+mod loss;
 pub(crate) mod order;
 pub(crate) mod send;
 mod stream;

@@ -245,9 +245,7 @@ impl Fence<'_> {
         }
         self.reason.clone()
     }
-}
 
-impl Fence<'_> {
     /// Refuses to go on where no further block may be begun.
     fn ensure_open(&mut self) -> anyhow::Result<()> {
         let reason = self.look();
