@@ -330,7 +330,10 @@ fn state_of(state: &str, reason: &str) -> MachineState {
     match word {
         _ if does_not_answer => MachineState::Unfit("it does not answer".to_owned()),
         "idle" => MachineState::Free,
-        "allocated" | "mixed" | "completing" | "reserved" => MachineState::Busy,
+        // The scheduler plans a node for a job that waits, or keeps it free beside one that has it for itself.
+        "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
+            MachineState::Busy
+        }
         _ if reason.is_empty() || reason == "none" => MachineState::Unfit(word.to_owned()),
         _ => MachineState::Unfit(format!("{word}: {reason}")),
     }
@@ -457,6 +460,7 @@ mod tests {
         assert_eq!(state_of("idle", "none"), MachineState::Free);
         assert_eq!(state_of("allocated", "none"), MachineState::Busy);
         assert_eq!(state_of("mixed", "none"), MachineState::Busy);
+        assert_eq!(state_of("planned", "none"), MachineState::Busy);
         assert_eq!(state_of("idle*", "none"), unfit("it does not answer"));
         assert_eq!(
             state_of("drained", "new fans | soon"),
