@@ -124,7 +124,9 @@ fn a_machine_that_disturbs_most_runs_is_too_busy() {
 
 /// The disturbed share of either side of the last session.
 fn shares(project: &Project) -> [f64; 2] {
-    let found = project.run(&["report", "@latest", "--format", "json"]).json();
+    let found = project
+        .run(&["report", "@latest", "--format", "json"])
+        .json();
     ["baseline_disturbed", "candidate_disturbed"]
         .map(|side| found["changes"][0][side].as_f64().unwrap())
 }
@@ -139,7 +141,11 @@ fn without_a_rule_nothing_is_repeated_and_many_disturbed_runs_are_shown() {
     let answer = measure(&seldom, &[]).expect_status(0);
     // The host of this machine may have taken its processors away meanwhile.
     let is_notable = shares(&seldom).iter().any(|share| *share > 0.1);
-    assert_eq!(answer.stdout.contains("disturbed"), is_notable, "{answer:?}");
+    assert_eq!(
+        answer.stdout.contains("disturbed"),
+        is_notable,
+        "{answer:?}"
+    );
 }
 
 #[test]
