@@ -38,13 +38,18 @@ function reasonToSkip(name) {
   return name === 'restify' && major >= 24 ? 'restify 11 does not start with this version of Node.js' : false;
 }
 
+// Below those that the kernel hands out by itself, so that nobody else is given it before it is used.
 async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = net.createServer();
+    const isFree = await new Promise((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => { server.close(resolve); });
+    return port;
+  }
 }
 
 async function get(port, url, agent) {

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -73,10 +74,16 @@ impl WebServer {
     }
 }
 
-/// A port that nobody listens on just now.
+/// A port that nobody listens on just now: one below those that the kernel hands out by itself, so that nobody else is given it
+/// before it is used.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let next = || {
+        let own = std::process::id() * 97 + ASKED.fetch_add(1, Ordering::Relaxed);
+        20_000 + (own % 12_000) as u16
+    };
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(next).find(is_free).unwrap()
 }
 
 fn talk(mut stream: impl Read + Write, seen: &Seen) {
