@@ -19,6 +19,8 @@ const MOST_BESIDE: f64 = 0.002;
 const MOST_MS: f64 = 1.0;
 /// At most this part of its time is added to what keeps a processor busy.
 const MOST_SLOWER: f64 = 0.01;
+/// How often both are looked at for that.
+const ROUNDS: u32 = 24;
 /// The kernel counts processor time in hundredths of a second.
 const TICK_S: f64 = 0.01;
 
@@ -224,7 +226,7 @@ fn busy_rates(project: &Project, more: &[&str]) -> Vec<f64> {
         "run",
         "i",
         "--runs",
-        "10",
+        "4",
         "--samples",
         "10",
         "--time",
@@ -260,14 +262,30 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn what_keeps_a_processor_busy_takes_as_long_as_without_a_fleet() {
     let Some(_) = tool(&["python3"]) else { return };
     let compare = |engine: &str, project: &Project, name: &str| {
-        let (mut here, mut there) = (Vec::new(), Vec::new());
-        for _ in 0..4 {
-            here.extend(busy_rates(project, &[]));
-            there.extend(busy_rates(project, &["--on", name]));
-        }
-        let slower = median(here.clone()) / median(there.clone()) - 1.0;
-        println!("{engine}: {:+.2} % of its time more", 100.0 * slower);
-        assert!(slower.abs() <= MOST_SLOWER, "{here:?} {there:?}");
+        // A shared machine is quicker and slower for seconds, so only neighbours are compared, either one first in turn.
+        let here = || median(busy_rates(project, &[]));
+        let there = || median(busy_rates(project, &["--on", name]));
+        let slower = |round: u32| {
+            let (here, there) = if round.is_multiple_of(2) {
+                (here(), there())
+            } else {
+                let there = there();
+                (here(), there)
+            };
+            here / there - 1.0
+        };
+        let mut rounds: Vec<f64> = (0..ROUNDS).map(slower).collect();
+        rounds.sort_by(f64::total_cmp);
+        let quarter = rounds.len() / 4;
+        let [low, high] = [rounds[quarter], rounds[rounds.len() - 1 - quarter]];
+        let slower = median(rounds);
+        println!(
+            "{engine}: {:+.2} % of its time more (half of the rounds {:+.2} to {:+.2})",
+            100.0 * slower,
+            100.0 * low,
+            100.0 * high
+        );
+        assert!(slower.abs() <= MOST_SLOWER, "{slower}");
     };
     if let Some((_sshd, project)) = by_ssh() {
         compare("ssh", &project, "m1");
