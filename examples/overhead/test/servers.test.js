@@ -6,12 +6,12 @@ const test = require('node:test');
 const assert = require('node:assert');
 const fs = require('node:fs');
 const http = require('node:http');
-const net = require('node:net');
 const path = require('node:path');
 const { once } = require('node:events');
 const { spawn } = require('node:child_process');
 const { setTimeout: wait } = require('node:timers/promises');
 const { ROOT } = require('./loaded.js');
+const { freePort } = require('../../../harness/node/test/running/port.js');
 
 const FOLDER = path.join(ROOT, 'servers');
 const HELLO = '{"hello":"world"}';
@@ -36,20 +36,6 @@ function reasonToSkip(name) {
   }
   // Its spdy package needs a binding of Node that is gone.
   return name === 'restify' && major >= 24 ? 'restify 11 does not start with this version of Node.js' : false;
-}
-
-// Below those that the kernel hands out by itself, so that nobody else is given it before it is used.
-async function freePort() {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const server = net.createServer();
-    const isFree = await new Promise((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!isFree) continue;
-    await new Promise((resolve) => { server.close(resolve); });
-    return port;
-  }
 }
 
 async function get(port, url, agent) {

@@ -6,31 +6,16 @@
 const test = require('node:test');
 const assert = require('node:assert');
 const fs = require('node:fs');
-const net = require('node:net');
 const path = require('node:path');
 const { CHILD, fixture, runNode, runOverChannel } = require('./running/node.js');
 const { fakeTool } = require('./running/fake_tool.js');
 const { measureCase } = require('./running/harness.js');
+const { freePort } = require('./running/port.js');
 
 const CASE = [fixture('api/server.js'), 'duration=0.2', 'c=2', 'path=/'];
 
 function recorded(name) {
   return fs.readFileSync(path.join(__dirname, 'golden', 'http', name), 'utf8');
-}
-
-/** A port that was free a moment ago, so that test files may run at the same time. */
-// Below those that the kernel hands out by itself, so that nobody else is given it before it is used.
-async function freePort() {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const server = net.createServer();
-    const isFree = await new Promise((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!isFree) continue;
-    await new Promise((resolve) => { server.close(resolve); });
-    return String(port);
-  }
 }
 
 async function measure(extra, env = {}) {
