@@ -2,7 +2,7 @@
 
 use super::{Description, Job, Linking, Setting, Source};
 use crate::compile::Failed;
-use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Usage};
+use speedwell_model::{Case, Cause, Failure, Metric, Sample, Step, Surroundings, Usage};
 use speedwell_process::{Ended, Outcome, Spec, replay};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Attempt {
     pub wall_ns: u64,
     /// Its resources.
     pub usage: Option<Usage>,
+    /// What the machine did meanwhile, if that is not to be asked of the machine.
+    pub surroundings: Option<Surroundings>,
     /// What it wrote on stdout, for `-v`.
     pub stdout: String,
     /// How its program was linked, where there are several builds.
@@ -128,7 +130,7 @@ impl Attempt {
             wall_ns: outcome.wall_ns,
             usage: Some(outcome.usage),
             stdout: outcome.stdout.text(),
-            linking: None,
+            ..Attempt::default()
         }
     }
 

@@ -12,7 +12,8 @@
 //! instead of a million. `110,memory=5` is a run with a second metric, of which less is better. `30x80/10x520` is a series of 80
 //! points with 30 ns an iteration and 520 with 10, which vary by some thousandths; in a run that is none, an iteration takes
 //! as long as in the last point. A line `builds` holds what the value is multiplied by in each build. `110~80` is a run
-//! of a second whose process was pushed off its processor 80 times, `100~80|101` the same with what its repetition gives.
+//! of a second whose process was pushed off its processor 80 times on a machine that does nothing else, `100~80|101` the
+//! same with what its repetition gives.
 
 use super::attempt::{failure, not_described};
 use super::job::{Description, Job, Parameter, Request, Setting, Source};
@@ -20,7 +21,7 @@ use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Usage};
+use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Surroundings, Usage};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -98,6 +99,7 @@ impl Harness for Fake {
                 involuntary_switches: switches,
                 ..Usage::default()
             }),
+            surroundings: switches.map(|_| Surroundings::default()),
             ..Attempt::default()
         }
     }

@@ -444,7 +444,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
             // What was no process of its own cannot have been disturbed.
-            surroundings: attempt.usage.map(|_| surroundings),
+            surroundings: (attempt.usage).map(|_| attempt.surroundings.unwrap_or(surroundings)),
             disturbed: None,
             machine: machine_of(self.plan),
             samples: seen.samples,
