@@ -172,13 +172,16 @@ impl Plan {
         kinds.any(|kind| matches!(kind, Kind::Snippet(_)))
     }
 
-    /// Those of these done slots whose block is not done.
+    /// Those of these done slots whose block is not done, and those of the last block where it may lack repetitions.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&Slot| done.contains(&slot.index);
         let block_of = |slot: &Slot| (slot.job, slot.block);
         let open = slots.iter().filter(|slot| !is_done(slot)).map(block_of);
-        let open: HashSet<(usize, u32)> = open.collect();
+        let mut open: HashSet<(usize, u32)> = open.collect();
+        if !self.design.reject.is_empty() {
+            open.extend(slots.iter().rfind(is_done).map(block_of));
+        }
         let begun = slots.iter().filter(is_done);
         let begun = begun.filter(|slot| open.contains(&block_of(slot)));
         begun.map(|slot| slot.index).collect()

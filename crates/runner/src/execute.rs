@@ -80,26 +80,23 @@ pub fn execute(
     };
     execution.tell(&started)?;
     let earlier = std::mem::take(&mut orders.earlier);
-    execution.restore(&orders, earlier, &slots)?;
-    let mut ended = Ended::Complete;
+    let mut ended = execution.restore(&orders, earlier, &slots)?;
     let (mut end, mut has_news) = (0, false);
     for together in slots.chunk_by(Slot::is_paired_with) {
-        end += together.len();
-        if interrupted() {
+        if ended == Ended::Complete && interrupted() {
             ended = Ended::Interrupted;
+        }
+        if ended != Ended::Complete {
             break;
         }
+        end += together.len();
         let [.., slot] = together else { continue };
         let later = &slots[end..];
         // A pair is done whole.
         if !orders.done.contains(&slot.index) {
             let stepped = execution.visit(together, &slots[..end], later, orders.fail_fast)?;
             has_news |= stepped.is_some();
-            match stepped {
-                Some(Stepped::Interrupted) => ended = Ended::Interrupted,
-                Some(Stepped::Failed) if orders.fail_fast => ended = Ended::Failed,
-                _ => {}
-            }
+            ended = stepped.map_or(Ended::Complete, |stepped| stepped.ended(orders.fail_fast));
             if ended != Ended::Complete {
                 break;
             }
@@ -140,6 +137,17 @@ pub(super) enum Stepped {
     Done,
     Failed,
     Interrupted,
+}
+
+impl Stepped {
+    /// Whether all measuring ends with it.
+    fn ended(self, fail_fast: bool) -> Ended {
+        match self {
+            Stepped::Interrupted => Ended::Interrupted,
+            Stepped::Failed if fail_fast => Ended::Failed,
+            _ => Ended::Complete,
+        }
+    }
 }
 
 pub(super) struct Execution<'a, 'o> {
@@ -192,13 +200,14 @@ impl<'a, 'o> Execution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over the runs of a session that is being resumed, and its decisions with them.
+    /// Takes over the runs of a session that is being resumed, executes what its last block lacks of repetitions, and takes
+    /// over its decisions.
     fn restore(
         &mut self,
         orders: &Orders,
         earlier: Vec<Run>,
         slots: &[Slot],
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Ended> {
         let had_run: HashSet<u32> = earlier.iter().map(|run| run.slot).collect();
         let gave_something = |slot: u32| match &orders.silent {
             Some(silent) => !silent.contains(&slot),
@@ -221,13 +230,22 @@ impl<'a, 'o> Execution<'a, 'o> {
                 *failures = 0;
             }
         }
+        let stepped = match done.last() {
+            Some(last) if last.closes_block => {
+                let stepped = self.repeat(&done, Stepped::Done)?;
+                let kept = self.kept.end_block();
+                self.keep_end(last, kept)?;
+                stepped
+            }
+            _ => Stepped::Done,
+        };
         for slot in done.iter().filter(|slot| slot.closes_block) {
             self.give_up(slot, &left)?;
         }
         for job in self.decided() {
             self.end(job, &left)?;
         }
-        Ok(())
+        Ok(stepped.ended(orders.fail_fast))
     }
 
     /// Whether this slot needs no run: its case is over, or its variant fails every time.
@@ -243,21 +261,27 @@ impl<'a, 'o> Execution<'a, 'o> {
     /// As [`Execution::step`]; at the end of a block, slots of it whose run was disturbed are executed again. `so_far` are all
     /// slots up to these.
     fn step_and_repeat(&mut self, together: &[Slot], so_far: &[Slot]) -> anyhow::Result<Stepped> {
-        let mut stepped = self.step(together)?;
-        let [.., last] = together else {
-            return Ok(stepped);
-        };
-        if !last.closes_block || self.plan.design.reject.is_empty() {
+        let stepped = self.step(together)?;
+        match together.last() {
+            Some(last) if last.closes_block => self.repeat(so_far, stepped),
+            _ => Ok(stepped),
+        }
+    }
+
+    /// Executes those slots of the last block of `so_far` again whose run was disturbed, unless they were often enough. What came
+    /// of the block so far is `stepped`.
+    fn repeat(&mut self, so_far: &[Slot], mut stepped: Stepped) -> anyhow::Result<Stepped> {
+        if self.plan.design.reject.is_empty() {
             return Ok(stepped);
         }
-        let is_other = |slot: &Slot| (slot.job, slot.block) != (last.job, last.block);
-        let block = so_far.rsplit(is_other).next().unwrap_or_default();
+        let is_same = |a: &Slot, b: &Slot| (a.job, a.block) == (b.job, b.block);
+        let block = so_far.chunk_by(is_same).next_back().unwrap_or_default();
         for repeated in 1..=MOST_REPETITIONS {
             for slot in block {
                 if stepped == Stepped::Interrupted {
                     return Ok(stepped);
                 }
-                if self.was_disturbed(slot) && !self.is_over(slot) {
+                if self.is_to_be_repeated(slot, repeated) && !self.is_over(slot) {
                     let again = self.step(&[Slot { repeated, ..*slot }])?;
                     stepped = if again == Stepped::Done {
                         stepped
@@ -325,11 +349,14 @@ impl<'a, 'o> Execution<'a, 'o> {
         self.tell(&Event::Failed(&failure))
     }
 
-    /// Whether the last run of a slot was put aside.
-    fn was_disturbed(&self, slot: &Slot) -> bool {
-        let mut runs = self.runs.get(&slot.job).into_iter().flatten();
-        let last = runs.rfind(|run| run.slot == slot.index);
-        last.is_some_and(|run| run.disturbed.is_some())
+    /// Whether the last run of a slot was put aside, and the slot was executed no more than `most` times.
+    fn is_to_be_repeated(&self, slot: &Slot, most: u32) -> bool {
+        let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
+        let of_block = runs.iter().rev().take_while(|run| run.block == slot.block);
+        let mut own = of_block.filter(|run| run.slot == slot.index);
+        let Some(last) = own.next() else { return false };
+        let earlier = own.filter(|run| run.case == last.case).count();
+        last.disturbed.is_some() && earlier < most as usize
     }
 
     /// Executes one slot, or the two of a pair at the same time.
