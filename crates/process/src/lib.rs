@@ -14,6 +14,7 @@ mod process_tree;
 mod scheduling;
 mod scratch;
 mod service;
+mod sock_diag;
 mod spec;
 mod stopwatch;
 

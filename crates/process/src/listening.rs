@@ -1,7 +1,8 @@
-//! Who listens on an address, as the kernel's tables tell (proc_pid_net(5)).
+//! Who listens on an address, as the kernel tells: asked for it, or else by its tables (proc_pid_net(5)).
 //!
 //! It decides nothing about who should. Start at [`sockets_at`], then [`holders_of`].
 
+use crate::sock_diag;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,11 +17,12 @@ const UNIX_LISTENS: u32 = 1 << 16;
 /// Numbers of the listening sockets to which a connection to `address` can come: bound to it, or to
 /// every address of the machine.
 pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let texts = tables
-        .iter()
-        .filter_map(|table| fs::read_to_string(table).ok());
-    texts.flat_map(|text| in_table(&text, address)).collect()
+    let port = address.port();
+    let listening = sock_diag::listening(port).unwrap_or_else(|_| in_tables(port));
+    let reached = listening
+        .into_iter()
+        .filter(|(bound, _)| takes(*bound, address.ip()));
+    reached.map(|(_, number)| number).collect()
 }
 
 /// Numbers of the listening sockets that are bound to a path.
@@ -77,16 +79,21 @@ fn socket_number(link: &str) -> Option<u64> {
         .ok()
 }
 
-fn in_table(text: &str, wanted: SocketAddr) -> Vec<u64> {
-    let line = |line: &str| -> Option<u64> {
+/// What each listening socket of a port is bound to, and its number.
+fn in_tables(port: u16) -> Vec<(IpAddr, u64)> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let texts = tables
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok());
+    let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let (address, port) = fields.get(1)?.split_once(':')?;
-        let fits = u16::from_str_radix(port, 16).ok()? == wanted.port()
-            && *fields.get(3)? == TCP_LISTEN
-            && takes(ip(address)?, wanted.ip());
-        fits.then(|| fields.get(9)?.parse().ok())?
+        let (address, own_port) = fields.get(1)?.split_once(':')?;
+        let fits = u16::from_str_radix(own_port, 16).ok()? == port && *fields.get(3)? == TCP_LISTEN;
+        fits.then(|| Some((ip(address)?, fields.get(9)?.parse().ok()?)))?
     };
-    text.lines().skip(1).filter_map(line).collect()
+    texts
+        .flat_map(|text| text.lines().skip(1).filter_map(of_line).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Whether a socket bound to `bound` gets connections to `wanted`. One bound to every address of
@@ -145,6 +152,33 @@ mod tests {
                 sockets_at(address).is_empty()
             });
             assert!(is_gone, "{bind}");
+        }
+    }
+
+    #[test]
+    fn tables_tell_what_the_kernel_tells_when_asked() {
+        for bind in [
+            "127.0.0.1:0",
+            "127.0.0.9:0",
+            "0.0.0.0:0",
+            "[::1]:0",
+            "[::]:0",
+        ] {
+            let Ok(listener) = TcpListener::bind(bind) else {
+                eprintln!("skipped: cannot listen on {bind}");
+                continue;
+            };
+            let address = listener.local_addr().unwrap();
+            let own = |mut all: Vec<(IpAddr, u64)>| {
+                all.retain(|(bound, _)| *bound == address.ip());
+                all
+            };
+            let told = own(in_tables(address.port()));
+            assert_eq!(told.len(), 1, "{bind}");
+            match sock_diag::listening(address.port()) {
+                Ok(answer) => assert_eq!(own(answer), told, "{bind}"),
+                Err(error) => eprintln!("skipped: the kernel does not answer: {error}"),
+            }
         }
     }
 

@@ -1,0 +1,104 @@
+//! The listening TCP sockets of a port, as the kernel tells when it is asked for them alone (sock_diag(7)).
+//!
+//! Its tables in /proc hold every connection, and the more memory a machine has, the larger they are: reading both
+//! takes milliseconds, in which a server that is just starting may have to wait for a processor.
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+// Of messages (include/uapi/linux/netlink.h and sock_diag.h).
+const REQUEST_DUMP: u16 = 0x0301;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const BY_FAMILY: u16 = 20;
+const HEADER_LENGTH: usize = 16;
+
+// Of requests and answers (include/uapi/linux/inet_diag.h).
+const REQUEST_LENGTH: usize = 56;
+const ANSWER_LENGTH: usize = 72;
+const TCP: u8 = 6;
+const LISTENS: u32 = 1 << 10;
+
+/// The kernel sends no more at once.
+const LARGEST: usize = 32 << 10;
+
+/// What each listening socket of a port is bound to, and its number.
+///
+/// # Errors
+/// The kernel does not answer such questions, or not to us.
+pub(super) fn listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
+    let kernel = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        Some(netlink::SOCK_DIAG),
+    )?;
+    let mut found = Vec::new();
+    let mut buffer = vec![0; LARGEST];
+    for family in [AddressFamily::INET, AddressFamily::INET6] {
+        send(&kernel, &request(family, port), SendFlags::empty())?;
+        loop {
+            let (_, length) = recv(&kernel, &mut buffer[..], RecvFlags::empty())?;
+            if read(&buffer[..length.min(LARGEST)], &mut found)? {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn request(family: AddressFamily, port: u16) -> Vec<u8> {
+    let length = (HEADER_LENGTH + REQUEST_LENGTH) as u32;
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend(BY_FAMILY.to_ne_bytes());
+    message.extend(REQUEST_DUMP.to_ne_bytes());
+    // Its number and ours: nobody else uses this socket.
+    message.extend([0; 8]);
+    message.extend([family.as_raw() as u8, TCP, 0, 0]);
+    message.extend(LISTENS.to_ne_bytes());
+    message.extend(port.to_be_bytes());
+    message.resize(HEADER_LENGTH + REQUEST_LENGTH, 0);
+    message
+}
+
+/// Takes the sockets from what came at once; whether it was the last.
+fn read(mut messages: &[u8], found: &mut Vec<(IpAddr, u64)>) -> io::Result<bool> {
+    let garbled = || io::Error::from(io::ErrorKind::InvalidData);
+    while !messages.is_empty() {
+        let length = number(messages, 0).ok_or_else(garbled)? as usize;
+        let kind = messages.get(4..6).ok_or_else(garbled)?;
+        let body = messages.get(HEADER_LENGTH..length).ok_or_else(garbled)?;
+        match u16::from_ne_bytes([kind[0], kind[1]]) {
+            DONE | ERROR => {
+                let error = number(body, 0).map_or(0, |error| error as i32);
+                return match error {
+                    0 => Ok(true),
+                    error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
+                };
+            }
+            _ => found.push(socket(body).ok_or_else(garbled)?),
+        }
+        messages = messages
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    Ok(false)
+}
+
+/// The address and the number in an answer.
+fn socket(answer: &[u8]) -> Option<(IpAddr, u64)> {
+    let address: [u8; 16] = answer.get(8..24)?.try_into().ok()?;
+    let address = match AddressFamily::from_raw(u16::from(*answer.first()?)) {
+        AddressFamily::INET => Ipv4Addr::from(*address.first_chunk()?).into(),
+        _ => Ipv6Addr::from(address).into(),
+    };
+    Some((address, u64::from(number(answer, ANSWER_LENGTH - 4)?)))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let own = bytes.get(at..at + 4)?;
+    Some(u32::from_ne_bytes(own.try_into().ok()?))
+}
