@@ -97,12 +97,10 @@ pub fn execute(
             let stepped = execution.visit(together, &slots[..end], later, orders.fail_fast)?;
             has_news |= stepped.is_some();
             ended = stepped.map_or(Ended::Complete, |stepped| stepped.ended(orders.fail_fast));
-            if ended != Ended::Complete {
-                break;
-            }
         }
         // The last case of a block may have been done before, and others not.
-        if has_news && later.first().is_none_or(|next| next.block != slot.block) {
+        let is_round = later.first().is_none_or(|next| next.block != slot.block);
+        if ended == Ended::Complete && has_news && is_round {
             has_news = false;
             execution.settle(later)?;
             if orders.budget.is_some_and(|budget| begin.elapsed() > budget) {
@@ -309,11 +307,7 @@ impl<'a, 'o> Execution<'a, 'o> {
         } else {
             Some(self.step_and_repeat(together, so_far)?)
         };
-        let is_end = match stepped {
-            Some(Stepped::Interrupted) => true,
-            Some(Stepped::Failed) => fail_fast,
-            _ => false,
-        };
+        let is_end = stepped.is_some_and(|stepped| stepped.ended(fail_fast) != Ended::Complete);
         if let Some(slot) = together.last().filter(|slot| slot.closes_block && !is_end) {
             let ended = self.kept.end_block();
             self.keep_end(slot, ended)?;

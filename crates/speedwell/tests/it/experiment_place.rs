@@ -373,15 +373,20 @@ fn an_experiment_has_its_machines_between_its_runs_as_well() {
 /// The process of a session that has come so far, and goes on.
 pub fn coordinator(project: &Project, runs: &str, has_come: impl Fn() -> bool) -> Child {
     let mut command = project.command(&["run", "web/placed.toml", runs]);
+    let said = project.path("said.txt");
     let mut child = command
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(&said).unwrap())
         .spawn()
         .unwrap();
     let begin = Instant::now();
     while !has_come() {
         let ended = child.try_wait().unwrap();
-        assert!(ended.is_none() && begin.elapsed() < PATIENCE, "{ended:?}");
+        assert!(
+            ended.is_none() && begin.elapsed() < PATIENCE,
+            "{ended:?}: {}",
+            std::fs::read_to_string(&said).unwrap_or_default()
+        );
         thread::sleep(Duration::from_millis(10));
     }
     child
