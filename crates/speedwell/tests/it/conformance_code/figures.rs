@@ -227,11 +227,11 @@ pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
         let mut of_samples = Vec::new();
         let mut of_batches = Vec::new();
         for _ in 0..9 {
-            let answer = talk.windows("a", 1, 80);
+            let answer = talk.windows("a", 1, 40);
             let worker = answer.only("worker");
             let in_windows = quick(windows_ns(worker));
             let count = (1e6 / in_windows) as u64;
-            let answer = talk.timed("a", count, 80);
+            let answer = talk.timed("a", count, 40);
             let timed = answer.only("timed");
             let in_samples = quick(timed.numbers("ns")) / count as f64;
             of_samples.push(cost_ratio(in_samples, in_windows));
@@ -273,11 +273,11 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
     eventually(5, || {
         let begin = Instant::now();
-        let answer = talk.windows("a", 100, 20);
+        let answer = talk.windows("a", 100, 10);
         let seen_ns = begin.elapsed().as_nanos() as f64;
         let worker = answer.only("worker");
         let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
-        assert_eq!((times.len(), counts.len()), (21, 21));
+        assert_eq!((times.len(), counts.len()), (11, 11));
         assert_eq!(
             (times[0], counts[0]),
             (0.0, 0.0),
@@ -293,7 +293,7 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
         let late = most_late_ns(&times, 1e8);
         assert_eq!(end.number("max_late_ns"), late, "{times:?}");
         let told_ns = end.number("elapsed_ns");
-        assert!(times[20] <= told_ns);
+        assert!(times[10] <= told_ns);
         // The answer travels a few ms on a machine that is busy, and the clock of Erlang is slewed now and then; one in
         // wrong units is off by far more.
         holds(
@@ -320,7 +320,7 @@ pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
     talk.windows("a", 100, 3);
     eventually(5, || {
-        let mut batch_median = || talk.windows("a", 50, 3).only("worker").numbers("q_ps")[3];
+        let mut batch_median = || talk.windows("a", 30, 3).only("worker").numbers("q_ps")[3];
         let mut ratios = Vec::new();
         for pair in 0..6 {
             // In turns, so that a processor that becomes slower or faster favours neither.
