@@ -20,7 +20,7 @@ pub struct Git {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
-    /// It said that there is no repository: then it need not be started again.
+    /// There is no repository, by its folders or by what git said: then it need not be started.
     is_nowhere: Arc<AtomicBool>,
 }
 
@@ -124,7 +124,7 @@ impl Git {
             folder: folder.to_owned(),
             limit,
             deadline: Instant::now() + limit,
-            is_nowhere: Arc::default(),
+            is_nowhere: Arc::new(AtomicBool::new(!may_have_repository(folder))),
         }
     }
 
@@ -295,6 +295,16 @@ impl Git {
     }
 }
 
+/// Whether it or a folder above it has a repository or is one; also where only git can tell.
+fn may_have_repository(folder: &Path) -> bool {
+    let has_one = |folder: &Path| {
+        folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()
+    };
+    folder
+        .canonicalize()
+        .map_or(true, |folder| folder.ancestors().any(has_one))
+}
+
 fn complaint(outcome: &Outcome) -> String {
     let lines = outcome.stderr.last_lines(3);
     match lines.trim() {
@@ -352,5 +362,22 @@ mod tests {
         assert_eq!(error.to_string(), "'git log' took longer than 0 s");
         let error = Git::at(&folder.path().join("nowhere"), PATIENTLY).answer(&["log"]);
         assert!(matches!(error, Err(GitError::Absent(_))), "{error:?}");
+    }
+
+    #[test]
+    fn git_is_started_only_where_there_may_be_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = |folder: &Path| Git::at(folder, Duration::ZERO).answer(&["log"]);
+        let is_too_slow = |answer| matches!(answer, Err(GitError::TooSlow { .. }));
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let error = asked(&inner).unwrap_err();
+        assert_eq!(error.to_string(), "git says: not a git repository");
+        // A work tree has a file in place of the folder.
+        std::fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
+        assert!(is_too_slow(asked(&inner)));
+        std::fs::remove_file(folder.path().join(".git")).unwrap();
+        std::fs::create_dir(folder.path().join("objects")).unwrap();
+        assert!(is_too_slow(asked(&inner)), "it may be a bare one");
     }
 }
