@@ -16,7 +16,7 @@ use crate::summary::summaries;
 use crate::tally::Tally;
 use crate::validity::{self, Checked};
 use crate::warnings::list;
-use crate::{CaseSummary, Comparison, Findings, Settings, snippet, snippet_runs, warnings};
+use crate::{CaseSummary, Comparison, Findings, Settings, snippet_runs, warnings};
 use speedwell_model::{Case, Metric, Purpose, RunValue, Session, State};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -68,7 +68,7 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
     is_usual
         && !header.variants.is_empty()
         && !validity::needs_all_cells(header)
-        && !cases.into_iter().all(snippet::is_snippet)
+        && !cases.into_iter().all(snippet_runs::is_snippet)
 }
 
 /// What is kept of the parts of a session.

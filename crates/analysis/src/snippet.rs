@@ -6,7 +6,7 @@
 use super::scaling::{self, Level, Scaling};
 use super::{Findings, Settings};
 use crate::grid::distinct;
-use crate::snippet_runs::{Group, groups, is_folded, ordered};
+use crate::snippet_runs::{Group, groups, is_folded, is_snippet, ordered};
 use crate::summary::estimate;
 use crate::warnings::list;
 use speedwell_model::{Case, Estimate, Metric, Run, Session, Snippet, Verdict, median};
@@ -61,11 +61,6 @@ pub struct SnippetLevels {
 /// Whether all runs of a session are those of snippets.
 pub fn has_only_snippets(session: &Session) -> bool {
     !session.runs.is_empty() && session.runs.iter().all(|run| is_snippet(&run.case))
-}
-
-/// Whether a case is a snippet.
-pub(crate) fn is_snippet(case: &Case) -> bool {
-    case.benchmark.starts_with("eval/")
 }
 
 /// The figures of every snippet and number of workers, in the order typed.

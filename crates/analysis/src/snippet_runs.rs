@@ -5,6 +5,11 @@ use crate::warnings::list;
 use speedwell_model::{Case, Run, Session, Snippet, Value};
 use std::sync::Arc;
 
+/// Whether a case is a snippet.
+pub(crate) fn is_snippet(case: &Case) -> bool {
+    case.benchmark.starts_with("eval/")
+}
+
 /// Whether most of these runs found a snippet that does nothing.
 pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     let found: Vec<bool> = runs

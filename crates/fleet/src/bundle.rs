@@ -4,7 +4,6 @@
 //! Decides what a list may hold: nothing in it can lie outside the folder that it is laid out in, neither when it is made nor
 //! when it is unpacked. Start at [`Bundle::gather`]; [`super::depot`] is the other end.
 
-use super::depot::FOLDERS;
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
 use serde::{Deserialize, Serialize};
@@ -273,6 +272,9 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     Ok(files)
 }
+
+/// What is in the folder of a fleet.
+pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
 
 /// Whether it is the folder of a fleet, which holds what was sent before.
 fn is_depot(folder: &Path) -> bool {

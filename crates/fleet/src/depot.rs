@@ -4,7 +4,7 @@
 //! once more before it becomes part of a bundle. [`send`] and [`receive`] are the two ends of a line over which only what is
 //! missing goes. Start at [`Depot`].
 
-use super::bundle::{Bundle, Entry, check, digest_of, id_of};
+use super::bundle::{Bundle, Entry, FOLDERS, check, digest_of, id_of};
 use super::program;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// What leads from the folder of a session to that of its bundle.
 pub const BUNDLE: &str = "bundle";
-
-/// What is in it.
-pub(crate) const FOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
 
 /// The longest list of files that is read, in bytes.
 const LONGEST_LIST: u64 = 64 << 20;

@@ -1,13 +1,14 @@
 //! Workers that nobody holds: they outlive whoever started them, and are known by the number of their process, when it began,
 //! and the start of the machine that it belongs to. Start at [`start`].
 
-use crate::JobId;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
 use speedwell_process::{Identity, spawn_detached};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,20 @@ pub const NAMED: &str = "--named";
 
 /// How often it is looked whether a worker has ended.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// What an engine calls work that it accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JobId(pub String);
+
+impl JobId {
+    /// A name for a worker that this process holds. Whoever had the session before has called none of his workers so: those are
+    /// not to be taken for ours.
+    pub(crate) fn next() -> JobId {
+        static BEGUN: AtomicU32 = AtomicU32::new(0);
+        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
+        JobId(format!("{number}@{}", own_name()))
+    }
+}
 
 /// Starts the program of a session's `folder` as a worker with these tasks, and says what it is called.
 ///

@@ -18,9 +18,10 @@ pub mod place;
 pub mod program;
 pub mod pulse;
 
+pub use detached::JobId;
 pub use engine::{
-    Component, Engine, FleetMachine, JobId, JobState, Lease, Local, MachineState, STILL_RUNNING,
-    Slurm, Ssh, Submitted, Task, Work,
+    Component, Engine, FleetMachine, JobState, Lease, Local, MachineState, STILL_RUNNING, Slurm,
+    Ssh, Submitted, Task, Work,
 };
 pub use identity::Identity;
 pub use lock::{MachineLock, Turn};

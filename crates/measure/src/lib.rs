@@ -3,6 +3,8 @@
 //! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in. What is to be said
 //! meanwhile goes to a [`Listener`]; nothing here prints, or knows options, reports and exit statuses. Start at
 //! [`Plans::read`], then [`measure`].
+//!
+//! A circle of files: a request says which machines are asked for (`fleet`) or held (`roles`), and these measure requests.
 
 pub mod backfill;
 pub mod bisect;

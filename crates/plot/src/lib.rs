@@ -88,7 +88,6 @@ pub use style::Mark;
 pub use text::text_width;
 pub use trend_axis::TrendAxis;
 pub use trend_chart::{TrendChart, TrendLevel};
-pub use trend_detail::TrendDetail;
 pub use trend_marks::{TrendChange, TrendNote, TrendNoteKind, TrendState};
-pub use trend_point::TrendPoint;
+pub use trend_point::{TrendDetail, TrendPoint};
 pub use value_data::HistogramSeries;

@@ -14,9 +14,10 @@ use crate::scale::{Extent, Mapping, can_show};
 use crate::style::Style;
 use crate::svg::{Rect, Svg};
 use crate::trend_axis::{TrendAxis, TrendFoot};
-use crate::trend_detail::TrendDetail;
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
-use crate::trend_point::{MOST_POINTS, PointField, TrendPoint, buckets, largest, style_of_machine};
+use crate::trend_point::{
+    MOST_POINTS, PointField, TrendDetail, TrendPoint, buckets, largest, style_of_machine,
+};
 use crate::{Axis, Scale};
 
 /// Height of the plot by itself on a wide sheet and on a narrow one, and the least that words leave of it.

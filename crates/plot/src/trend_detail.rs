@@ -3,19 +3,7 @@
 use crate::numeral::figure;
 use crate::point_series::Point;
 use crate::svg::Element;
-use crate::trend_point::{Bucket, PointField, TrendPoint};
-
-/// How much a course says of its single points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TrendDetail {
-    /// A tooltip, and the same as attributes for programs.
-    #[default]
-    Full,
-    /// A tooltip without what all points have in common: for pages from where the figures are a link away.
-    Tooltips,
-    /// Nothing: for a second drawing of the same course.
-    Nothing,
-}
+use crate::trend_point::{Bucket, PointField, TrendDetail, TrendPoint};
 
 /// A number for programs, with every digit; nothing for one that is not finite.
 fn written(value: f64) -> String {

@@ -7,7 +7,6 @@ use crate::point_series::Point;
 use crate::scale::{Mapping, can_show};
 use crate::style::Style;
 use crate::svg::{Element, Rect, Svg};
-use crate::trend_detail::TrendDetail;
 use std::borrow::Cow;
 
 /// Beyond this number of points, buckets are drawn.
@@ -43,6 +42,18 @@ impl TrendPoint {
     pub(crate) fn can_be_shown(&self, y: &Axis) -> bool {
         self.at.x.is_finite() && can_show(y.value_scale(), self.at.y)
     }
+}
+
+/// How much a course says of its single points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrendDetail {
+    /// A tooltip, and the same as attributes for programs.
+    #[default]
+    Full,
+    /// A tooltip without what all points have in common: for pages from where the figures are a link away.
+    Tooltips,
+    /// Nothing: for a second drawing of the same course.
+    Nothing,
 }
 
 /// What one mark stands for: a point, or neighbours of one machine between two borders.

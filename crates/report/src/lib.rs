@@ -96,6 +96,7 @@ pub use warmup::warmup;
 pub use watch::{WatchLine, WatchLines};
 
 use anyhow::{bail, ensure};
+use charts::{MOST_DRAWN_RUNS, runs_of};
 use speedwell_analysis::Findings;
 
 /// The report of `findings`: the comparison, or the summary where there is nothing to compare, with
@@ -137,18 +138,6 @@ pub fn findings(findings: &Findings, output: &Output) -> anyhow::Result<Document
         ),
     }
     Ok(document)
-}
-
-/// Runs up to which each of them is drawn, on pages and in the charts that stand beside tables unasked.
-pub(crate) const MOST_DRAWN_RUNS: usize = 200_000;
-
-/// Runs in the summaries of `findings`.
-pub(crate) fn runs_of(findings: &Findings) -> usize {
-    findings
-        .summaries
-        .iter()
-        .map(|summary| summary.runs.len())
-        .sum()
 }
 
 fn check_unit(findings: &Findings, output: &Output) -> anyhow::Result<()> {

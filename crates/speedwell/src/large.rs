@@ -3,8 +3,6 @@
 //!
 //! Decides which sessions are, and refuses what would need all their runs at once. Start at [`document`] and [`chosen`].
 
-use super::options::Task;
-use super::{Status, run, status};
 use anyhow::{Result, bail, ensure};
 use speedwell_analysis::{self as analysis, Findings, Settings};
 use speedwell_harness::discover::{Part, Selection};
@@ -103,25 +101,4 @@ pub fn chosen(of: (&Store, i64), wanted: &Wanted<'_>) -> Result<Session> {
         stored.whole()
     })?;
     read.map_or_else(|| store.session(number), Ok)
-}
-
-/// Analyses a stored session of any size, reports, judges.
-///
-/// # Errors
-/// An output cannot be written, or the session has too many runs for the task.
-pub fn conclude(of: (&Store, i64), task: &Task) -> Result<Status> {
-    let (wanted, output) = (Wanted::default(), task.output.settings());
-    let mut judged = Status::DONE;
-    let mut mark = |findings: &mut Findings, header: &Session| {
-        task.store.mark(findings, [header]);
-        judged = status::judge(findings, task.fail_on);
-    };
-    let document = match task.study.x_axis {
-        None => document(of, &wanted, &task.settings, &output, &mut mark)?,
-        Some(_) => None,
-    };
-    match document {
-        Some(document) => task.output.print(&document).map(|()| judged),
-        None => run::conclude(&chosen(of, &wanted)?, task),
-    }
 }

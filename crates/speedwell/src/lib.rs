@@ -8,6 +8,7 @@ mod backfill;
 mod bisect;
 mod comment;
 mod compare;
+mod conclude;
 mod confirm;
 mod doctor;
 mod eval;
@@ -33,7 +34,6 @@ mod run;
 mod serve;
 mod source;
 mod status;
-mod steady;
 mod trial;
 mod tune;
 mod warmup;
@@ -101,7 +101,7 @@ enum Command {
     #[command(name = PERFORM_ROLE, hide = true)]
     PerformRole,
     /// Says what this machine is like, and what the time is.
-    #[command(name = fleet::perform::COMMAND, hide = true)]
+    #[command(name = perform::CHECK, hide = true)]
     PerformCheck,
     /// Measures parcels on the machine that it is started on.
     #[command(name = perform::PARCEL_COMMAND, hide = true)]
@@ -178,7 +178,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Doctor(args) => doctor::run(*args.0),
         Command::Tune(args) => tune::run(*args.0),
         Command::Fleet(args) => fleet::run(&args.0),
-        Command::PerformCheck => fleet::perform::run(),
+        Command::PerformCheck => perform::check(),
         Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(*args.0)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),

@@ -1,24 +1,29 @@
 //! Hidden commands that perform in a process of their own: one run of an experiment, and what a machine of a fleet is given.
 //!
 //! `runner/experiment` decides what is done. The order comes over the private line (docs/reference/protocol.md, "Transport"), and so goes the answer;
-//! the other half is `harness/experiment/mod.rs`. Start at [`run`] and [`parcel`].
+//! the other half is `harness/experiment/mod.rs`. Start at [`run`], [`parcel`] and [`check`].
 
 use super::Status;
 use anyhow::Context;
 use clap::Args;
-use speedwell_fleet::STILL_RUNNING;
+use speedwell_environment::{self as environment, State};
+use speedwell_fleet::check::{Checked, MachineCheck, answer};
+use speedwell_fleet::{Identity, STILL_RUNNING, pulse};
 use speedwell_harness::Message;
 use speedwell_measure::fleet::{clean_here, left, receive, worker};
 use speedwell_measure::roles;
 use speedwell_model::assignment::{Assignment, Blank, Keeping};
 use speedwell_process as process;
 use speedwell_runner::load::private_line;
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// The name of the command that performs one run.
 pub const COMMAND: &str = speedwell_harness::experiment::COMMAND;
+
+/// The name of the command that looks whether this machine is fit to measure.
+pub const CHECK: &str = speedwell_fleet::check::COMMAND;
 
 /// Waits for an order, carries it out, tells what came of it.
 ///
@@ -156,4 +161,32 @@ pub fn parcel(args: &ParcelArgs) -> anyhow::Result<Status> {
         () => worker::perform(folder, words)?,
     }
     Ok(Status::DONE)
+}
+
+/// Answers whether this machine is fit to measure.
+///
+/// # Errors
+/// Nobody asks, or nobody listens.
+pub fn check() -> anyhow::Result<Status> {
+    answer(&mut io::stdin().lock(), &mut io::stdout().lock(), fitness)?;
+    Ok(Status::DONE)
+}
+
+fn fitness() -> Checked {
+    let root = Path::new("/");
+    let checks = environment::checks(root)
+        .into_iter()
+        .map(|check| MachineCheck {
+            name: check.name.to_string(),
+            is_problem: check.state == State::Bad,
+            is_warning: check.state == State::Warning,
+            found: check.found,
+            remedy: check.remedy.unwrap_or_default(),
+        });
+    Checked {
+        checks: checks.collect(),
+        identity: Identity::of(root, &environment::capture(&[])),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pulse: pulse::take(),
+    }
 }

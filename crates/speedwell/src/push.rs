@@ -2,10 +2,10 @@
 //!
 //! Decides what is sent when, how long is waited for a server that is away, and what the user is told. What is owed lies in
 //! the store until the server has it; how it is sent stands in `speedwell_push`. Start at [`run`]; measuring commands end
-//! with [`Owing::settle`].
+//! with [`settle`].
 
 use super::import::Taken;
-use super::options::{OutputArgs, StoreArgs, parse};
+use super::options::{OutputArgs, Owing, StoreArgs, parse};
 use super::results_file::{self, Remarks};
 use super::{Status, large, results_folder, status};
 use anyhow::{Context, bail, ensure};
@@ -406,57 +406,38 @@ fn now() -> i64 {
     process::unix_ms()
 }
 
-/// That what is measured is pushed.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Store")]
-pub struct Owing {
-    /// Send the session to this project on a server when it is over; the token is in SPEEDWELL_TOKEN
-    #[arg(long, value_name = "URL", conflicts_with = "no_save")]
-    push: Option<Place>,
-    /// Exit with status 2 if the session could not be sent
-    #[arg(long, requires = "push")]
-    push_required: bool,
-}
-
-impl Owing {
-    /// Where the session is to go.
-    pub fn url(&self) -> Option<String> {
-        self.push.as_ref().map(ToString::to_string)
+/// Sends what is owed to the server. What fails is a warning, since what was measured is kept.
+///
+/// # Errors
+/// The store cannot be written.
+pub fn settle(owing: &Owing, session: &Session, store: &mut Store) -> anyhow::Result<Status> {
+    let (Some(url), Some(number)) = (owing.url(), session.number) else {
+        return Ok(Status::DONE);
+    };
+    let errand = Errand {
+        sessions: &[],
+        url: Some(&url),
+        patience: PATIENCE,
+        is_quiet: false,
+    };
+    store.owe(number, &url, now())?;
+    store.hurry_outbox()?;
+    let sent = (|| errand.send(store, &Client::new(token(None)?)))();
+    let owed = store.outbox()?;
+    let own = owed
+        .into_iter()
+        .find(|item| item.session == number && item.url == url);
+    let is_sent = own.as_ref().is_some_and(|item| item.state == Owed::Sent);
+    if !is_sent {
+        let why = own.map(|item| words_of(&item)).unwrap_or_default();
+        let why = sent.err().map_or(why, |error| format!("{error}."));
+        status::warn(&format!(
+            "{why} It stays in the outbox; send it with: speedwell push @{number} --to {url}"
+        ));
     }
-
-    /// Sends what is owed to the server. What fails is a warning, since what was measured is kept.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub fn settle(&self, session: &Session, store: &mut Store) -> anyhow::Result<Status> {
-        let (Some(url), Some(number)) = (self.url(), session.number) else {
-            return Ok(Status::DONE);
-        };
-        let errand = Errand {
-            sessions: &[],
-            url: Some(&url),
-            patience: PATIENCE,
-            is_quiet: false,
-        };
-        store.owe(number, &url, now())?;
-        store.hurry_outbox()?;
-        let sent = (|| errand.send(store, &Client::new(token(None)?)))();
-        let owed = store.outbox()?;
-        let own = owed
-            .into_iter()
-            .find(|item| item.session == number && item.url == url);
-        let is_sent = own.as_ref().is_some_and(|item| item.state == Owed::Sent);
-        if !is_sent {
-            let why = own.map(|item| words_of(&item)).unwrap_or_default();
-            let why = sent.err().map_or(why, |error| format!("{error}."));
-            status::warn(&format!(
-                "{why} It stays in the outbox; send it with: speedwell push @{number} --to {url}"
-            ));
-        }
-        Ok(if is_sent || !self.push_required {
-            Status::DONE
-        } else {
-            Status::COULD_NOT
-        })
-    }
+    Ok(if is_sent || !owing.push_required {
+        Status::DONE
+    } else {
+        Status::COULD_NOT
+    })
 }

@@ -1,18 +1,16 @@
 //! `speedwell run`: the whole path of data on one screen.
 
+use super::conclude::{conclude, conclude_stored};
 use super::large::{self, Wanted};
 use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
-use super::{Status, experiment, fleet, serve, status, steady, trial};
+use super::{Status, fleet, push, serve, status, trial};
 use anyhow::ensure;
-use speedwell_analysis::{self as analysis};
-use speedwell_compat::erlperf::style::{self};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength, SessionRequest};
 use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
-use speedwell_report::session::document_of;
-use speedwell_report::{self as report, ChartKind, Subject};
+use speedwell_report::{ChartKind, Subject};
 use speedwell_results::store::Store;
 
 /// Measures, analyses, reports, judges.
@@ -75,14 +73,14 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         return Ok(fleet::left(&session, ended));
     }
     let reported = if measured.in_parts {
-        large::conclude((&*store, session.number.unwrap_or_default()), task)
+        conclude_stored((&*store, session.number.unwrap_or_default()), task)
     } else if ended == Status::DONE {
         recorded(&plan, &mut session, store, task)
     } else {
         conclude(&session, task)
     };
     // What cannot be reported was measured all the same.
-    let pushed = task.owing.settle(&session, store)?;
+    let pushed = push::settle(&task.owing, &session, store)?;
     Ok(ended.or(reported?).or(pushed))
 }
 
@@ -149,40 +147,6 @@ fn measured(
         status::hint(advice);
     }
     Ok((measured, status))
-}
-
-/// Analyses a session that was just measured, reports, judges.
-///
-/// # Errors
-/// An output that cannot be written.
-pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
-    let settings = &task.settings;
-    if let Some(written) = &session.design.experiment
-        && task.study.x_axis.is_none()
-        && settings.metrics.is_empty()
-    {
-        return experiment::conclude(session, written, task);
-    }
-    if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
-        && task.study.x_axis.is_none()
-        && settings.metrics.is_empty()
-    {
-        return steady::conclude(session, rule, task);
-    }
-    let mut findings = analysis::analyse(session, settings);
-    task.store.mark(&mut findings, [session]);
-    if let Some(style) = task.style {
-        style::write(session, style, &mut std::io::stdout().lock())?;
-        return Ok(status::judge(&findings, task.fail_on));
-    }
-    let output = task.output.settings();
-    let mut document = document_of(session, &findings, &task.study.choice(), settings, &output)?;
-    document.append(report::circumstances(&[(None, session)], &findings));
-    task.output.print(&document)?;
-    if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
-        status::hint(&hint);
-    }
-    Ok(status::judge(&findings, task.fail_on))
 }
 
 /// Refuses before anything is measured what the report would refuse afterwards.

@@ -1,6 +1,6 @@
 //! `speedwell warmup`: which processes become steady, when, and what that costs.
 //!
-//! Decides on the options; `measure::as_series` plans, `analysis::warmup` judges, `steady.rs` concludes. Start at [`run`].
+//! Decides on the options; `measure::as_series` plans, `analysis::warmup` judges, `conclude.rs` concludes. Start at [`run`].
 
 use super::eval::snippets;
 use super::options::{

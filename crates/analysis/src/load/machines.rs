@@ -3,7 +3,7 @@
 //!
 //! A machine that is the limit is one for the whole: what it could not send, nobody sent. Start at [`remarks`].
 
-use super::Remark;
+use super::{MachineLimit, Remark};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_model::load_run::{LoadPart, LoadRun};
 
@@ -14,17 +14,6 @@ const APART_NS: u64 = 100_000_000;
 const APART_SHARE: f64 = 0.01;
 /// A clock that moved by more than this while the load was on, in nanoseconds, was set.
 const CLOCK_SET_NS: u64 = 100_000_000;
-
-/// Why a machine may have been what was measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MachineLimit {
-    /// A thread of it had no time to spare: the share of the time that it was busy.
-    Busy(f64),
-    /// It was late itself, at the 99th percentile, and what that may be at most, in nanoseconds.
-    Late(u64, u64),
-    /// A network device was full: the share of its speed.
-    Link(f64),
-}
 
 /// What there is to know, the gravest first.
 pub(super) fn remarks(run: &LoadRun) -> Vec<Remark> {

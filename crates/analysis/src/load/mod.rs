@@ -13,8 +13,7 @@ mod remark;
 mod search;
 mod times;
 
-pub use machines::MachineLimit;
-pub use remark::{Course, Halves, Remark, Weight};
+pub use remark::{Course, Halves, MachineLimit, Remark, Weight};
 pub use search::{
     Levels, Missed, NextRate, Pass, RateAnswer, RateRules, RateTry, Rates, levels, next, next_rate,
     rates,

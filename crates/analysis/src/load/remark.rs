@@ -4,7 +4,6 @@
 //! figure in the first half and another in the second; the figure for the whole is then of neither. This is a hint, no
 //! test: the intervals of one load depend on each other.
 
-use super::MachineLimit;
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::measured::{Measured, Tick};
 use speedwell_load::outcomes::{ErrorClass, Imbalance};
@@ -18,6 +17,17 @@ pub enum Weight {
     Warning,
     /// Good to know.
     Note,
+}
+
+/// Why a machine may have been what was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MachineLimit {
+    /// A thread of it had no time to spare: the share of the time that it was busy.
+    Busy(f64),
+    /// It was late itself, at the 99th percentile, and what that may be at most, in nanoseconds.
+    Late(u64, u64),
+    /// A network device was full: the share of its speed.
+    Link(f64),
 }
 
 /// What there is to know.

@@ -18,7 +18,7 @@ const FEWEST_FIGURES: usize = 3;
 
 /// A number for each record that says enough.
 #[derive(Debug, Default)]
-pub(in crate::validity) struct Digests(Vec<u64>);
+pub(super) struct Digests(Vec<u64>);
 
 impl Digests {
     /// Those of some cells.
@@ -41,7 +41,7 @@ impl Digests {
 
 /// Runs by what they tell.
 #[derive(Debug, Default)]
-pub(in crate::validity) struct Records {
+pub(super) struct Records {
     places: HashMap<Vec<(String, u64)>, usize>,
     groups: Vec<Vec<Member>>,
     cells: usize,

@@ -11,13 +11,12 @@ pub use local::Local;
 pub use slurm::Slurm;
 pub use ssh::{STILL_RUNNING, Ssh};
 
-use crate::detached;
+use crate::detached::{self, JobId};
 use serde::{Deserialize, Serialize};
 use speedwell_model::Allocation;
 use speedwell_suite::fleet::{EngineKind, FleetFile, MachineEntry};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Who gives machines.
@@ -82,20 +81,6 @@ pub struct Task {
     pub number: u32,
     /// What the worker is told, as one line of JSON. Where a folder is shared it is in `orders/NUMBER.json` there as well.
     pub order: String,
-}
-
-/// What the engine calls work that it accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct JobId(pub String);
-
-impl JobId {
-    /// A name for a worker that this process holds. Whoever had the session before has called none of his workers so: those are
-    /// not to be taken for ours.
-    fn next() -> JobId {
-        static BEGUN: AtomicU32 = AtomicU32::new(0);
-        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
-        JobId(format!("{number}@{}", detached::own_name()))
-    }
 }
 
 /// Work that an engine accepted.

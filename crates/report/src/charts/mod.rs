@@ -25,13 +25,24 @@ pub use trend::{CourseAxis, course};
 use crate::document::Chart;
 use crate::figure::{direction, setting};
 use crate::unit::UnitChoice;
-use crate::{MOST_DRAWN_RUNS, runs_of};
 use anyhow::{anyhow, bail};
 use speedwell_analysis::{CaseComparison, Comparison, Findings, Study};
 use speedwell_model::Verdict;
 use speedwell_plot as plot;
 use std::str::FromStr;
 use std::sync::Arc;
+
+/// Runs up to which each of them is drawn, on pages and in the charts that stand beside tables unasked.
+pub(crate) const MOST_DRAWN_RUNS: usize = 200_000;
+
+/// Runs in the summaries of `findings`.
+pub(crate) fn runs_of(findings: &Findings) -> usize {
+    findings
+        .summaries
+        .iter()
+        .map(|summary| summary.runs.len())
+        .sum()
+}
 
 /// A kind of chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

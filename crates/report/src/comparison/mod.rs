@@ -13,8 +13,8 @@ mod words;
 pub use rows::{emphasis, symbol};
 pub use words::{correction_words, method_words};
 
-use crate::MOST_DRAWN_RUNS;
 use crate::case_labels::{CaseLabels, Line, Line as LabelLine, distinct};
+use crate::charts::MOST_DRAWN_RUNS;
 use crate::charts::band;
 use crate::comparison::rows::Place;
 use crate::document::{Block, Document};

@@ -21,7 +21,6 @@ pub use figures::{Done, Fallible, stage_failure};
 pub use services::{Backing, keep, watch};
 pub use site::{Here, SendsLoads, Site};
 use speedwell_model::assignment::{Assignment, Work};
-use speedwell_model::performed::StageFailure;
 
 /// Performs a run on this machine, whose random choices come from `seed`. A failure is part of what it gives.
 pub fn perform(assignment: &Assignment, seed: u64) -> Done {
@@ -68,14 +67,6 @@ fn beside_services(
     match lost {
         Some(why) => Err(why),
         None => ended.and(stopped),
-    }
-}
-
-/// Says that the failure is that of a service.
-fn of_service(name: &str, why: StageFailure) -> StageFailure {
-    StageFailure {
-        reason: format!("service '{name}': {}", why.reason),
-        ..why
     }
 }
 

@@ -2,7 +2,7 @@
 //! [`Backing::start`]; [`keep`] is the life of services that several runs share.
 
 use super::lifecycle::{listens, port_of_run};
-use super::{Done, Fallible, Site, of_service, stage_failure, target};
+use super::{Done, Fallible, Site, stage_failure, target};
 use crate::load::UNLIMITED;
 use crate::server::{Look, NotReady, TAIL_LINES, wait_until_ready};
 use speedwell_model::assignment::{BackingService, Blank, Keeping, filled};
@@ -105,6 +105,14 @@ impl Backing {
             });
         }
         Ok(())
+    }
+}
+
+/// Says that the failure is that of a service.
+fn of_service(name: &str, why: StageFailure) -> StageFailure {
+    StageFailure {
+        reason: format!("service '{name}': {}", why.reason),
+        ..why
     }
 }
 

@@ -4,9 +4,10 @@
 //! that comes back names the last event it has seen and gets those after it, if they are still kept; else it gets what
 //! everybody gets first. Who is more than 64 events behind is cut off, and comes back in the same way.
 
-// A circle of files: a hub writes into the queues of its viewers, and a viewer turns the hub's events into text.
+mod event;
 mod viewer;
 
+pub use event::Event;
 pub use viewer::Viewer;
 
 use crate::stopper::{EndsAsWell, Stopper};
@@ -15,60 +16,15 @@ use axum::response::Response;
 use hyper::body::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
-use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use viewer::Queue;
+use viewer::{BEHIND, Queue, lock};
 
-/// Events that a viewer may be behind.
-const BEHIND: usize = 64;
 /// Events that are kept for viewers that come back.
 const KEPT: usize = 256;
 /// A line that says nothing, so that proxies and browsers know that the stream is alive.
 const BEAT: Duration = Duration::from_secs(15);
-
-/// One event: a name, and data of any number of lines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    name: String,
-    data: String,
-    id: Option<u64>,
-}
-
-impl Event {
-    /// An event that gets the next id.
-    pub fn new(name: impl Into<String>, data: impl Into<String>) -> Event {
-        Event {
-            name: name.into(),
-            data: data.into(),
-            id: None,
-        }
-    }
-
-    /// With an id of its own: a place in something that is stored, which only grows.
-    #[must_use]
-    pub fn at(mut self, id: u64) -> Event {
-        self.id = Some(id);
-        self
-    }
-
-    /// As it is sent. Whatever ends a line in the data begins another line of data.
-    fn text(&self, id: Option<u64>) -> Bytes {
-        let mut text = String::with_capacity(self.data.len() + 64);
-        let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "event: {name}");
-        if let Some(id) = id {
-            let _ = writeln!(text, "id: {id}");
-        }
-        for line in self.data.replace("\r\n", "\n").split(['\n', '\r']) {
-            let _ = writeln!(text, "data: {line}");
-        }
-        text.push('\n');
-        text.into()
-    }
-}
 
 /// Sends events to all that watch. Clones are the same hub; sending does not wait for anybody.
 ///
@@ -115,10 +71,6 @@ impl EndsAsWell for WeakHub {
             Hub { state }.end();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Hub {

@@ -1,6 +1,6 @@
 //! One who watches: what it has not got yet, and the body of its answer.
 
-use super::{BEHIND, Event, lock};
+use super::event::Event;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
@@ -9,10 +9,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
+
+/// Events that a viewer may be behind.
+pub(super) const BEHIND: usize = 64;
 
 /// What one viewer has not got yet.
 #[derive(Default)]
@@ -28,6 +31,10 @@ impl Queue {
         self.waiting.extend(last.cloned());
         self.is_over = true;
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One who watches; ends when it is dropped.

@@ -7,7 +7,7 @@ pub mod snippets;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
-use super::{Status, run as measuring};
+use super::{Status, conclude, push, run as measuring};
 use anyhow::ensure;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, warn_if_busy};
@@ -62,7 +62,7 @@ fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
         Ended::Failed => Status::COULD_NOT,
         ended => Status::of_end(ended),
     };
-    let reported = measuring::conclude(&session, &task);
-    let pushed = task.owing.settle(&session, &mut store)?;
+    let reported = conclude::conclude(&session, &task);
+    let pushed = push::settle(&task.owing, &session, &mut store)?;
     Ok(own.or(reported?).or(pushed))
 }

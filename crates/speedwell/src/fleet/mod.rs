@@ -14,7 +14,6 @@ use speedwell_fleet::clock::Offset;
 use speedwell_fleet::{Engine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 use speedwell_suite::labels::Labels;
-use std::path::Path;
 
 /// A clock that is further off than this is worth a remark. No figure depends on it.
 const FAR_OFF_NS: u64 = 1_000_000_000;
@@ -204,46 +203,6 @@ fn tell_clones(lines: &mut [FleetLine]) {
             lines[at].remarks.push(format!(
                 "it has the number of {name} (/etc/machine-id): one machine, or a copy, known by its name only"
             ));
-        }
-    }
-}
-
-/// The hidden command that answers on a machine.
-pub mod perform {
-    use super::*;
-    use speedwell_environment::{self as environment, State};
-    use speedwell_fleet::check::MachineCheck;
-    use speedwell_fleet::{Identity, pulse};
-    use std::io::{stdin, stdout};
-
-    /// The name of the command.
-    pub const COMMAND: &str = check::COMMAND;
-
-    /// Answers what is asked.
-    ///
-    /// # Errors
-    /// Nobody asks, or nobody listens.
-    pub fn run() -> Result<Status> {
-        check::answer(&mut stdin().lock(), &mut stdout().lock(), look)?;
-        Ok(Status::DONE)
-    }
-
-    fn look() -> Checked {
-        let root = Path::new("/");
-        let checks = environment::checks(root)
-            .into_iter()
-            .map(|check| MachineCheck {
-                name: check.name.to_string(),
-                is_problem: check.state == State::Bad,
-                is_warning: check.state == State::Warning,
-                found: check.found,
-                remedy: check.remedy.unwrap_or_default(),
-            });
-        Checked {
-            checks: checks.collect(),
-            identity: Identity::of(root, &environment::capture(&[])),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pulse: pulse::take(),
         }
     }
 }

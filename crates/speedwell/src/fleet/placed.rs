@@ -1,8 +1,8 @@
 //! The same commands for experiments whose parts have machines of their own: another process measures them, and has the lines to
 //! their machines.
 
-use super::sessions::{CancelArgs, CollectArgs, StatusArgs};
-use crate::large;
+use crate::conclude::conclude_stored;
+use crate::options::{OutputArgs, Task};
 use crate::{Status, status};
 use anyhow::Result;
 use speedwell_measure::roles::{Measured, PlacedSession};
@@ -10,7 +10,12 @@ use speedwell_report::{self as report, PartRow};
 use speedwell_results::store::Store;
 
 /// Shows which part is where, and who measures.
-pub fn show(store: &Store, number: i64, own: &PlacedSession, args: &StatusArgs) -> Result<Status> {
+pub fn show(
+    store: &Store,
+    number: i64,
+    own: &PlacedSession,
+    output: &OutputArgs,
+) -> Result<Status> {
     let measured = own.measured(store)?;
     let state = match measured {
         Measured::Here(_) | Measured::Elsewhere => "running",
@@ -26,7 +31,7 @@ pub fn show(store: &Store, number: i64, own: &PlacedSession, args: &StatusArgs) 
             said: part.said.unwrap_or_default(),
         })
         .collect();
-    args.output.print(&report::fleet_parts(&rows))?;
+    output.print(&report::fleet_parts(&rows))?;
     let done = store.finished_slots(number)?.len();
     status::note(&format!(
         "session @{number}: {done} of {} runs are done; {}",
@@ -51,12 +56,7 @@ fn follows(number: i64, measured: Measured) -> String {
 }
 
 /// Waits for its end, and reports.
-pub fn collect(
-    store: &Store,
-    number: i64,
-    own: &PlacedSession,
-    args: &CollectArgs,
-) -> Result<Status> {
+pub fn collect(store: &Store, number: i64, own: &PlacedSession, task: &Task) -> Result<Status> {
     let measured = own.wait(store)?;
     let ended = if measured == Measured::Complete {
         Status::DONE
@@ -64,7 +64,7 @@ pub fn collect(
         status::note(&follows(number, measured));
         Status::INTERRUPTED
     };
-    Ok(ended.or(large::conclude((store, number), &args.task())?))
+    Ok(ended.or(conclude_stored((store, number), task)?))
 }
 
 /// Ends it, and says what is kept.
@@ -72,10 +72,10 @@ pub fn cancel(
     store: &Store,
     number: i64,
     own: &PlacedSession,
-    args: &CancelArgs,
+    output: &OutputArgs,
 ) -> Result<Status> {
     own.cancel(store)?;
-    if !args.output.quiet {
+    if !output.quiet {
         status::note(&format!(
             "the machines of session @{number} are free again; {}",
             follows(number, own.measured(store)?)

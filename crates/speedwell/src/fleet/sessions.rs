@@ -1,7 +1,7 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean`: what becomes of sessions whose workers were left to themselves.
 
 use super::placed;
-use crate::large;
+use crate::conclude::conclude_stored;
 use crate::options::{ComparisonArgs, OutputArgs, StoreArgs, Task, fleet_file};
 use crate::progress::Progress;
 use crate::{Status, status};
@@ -22,9 +22,9 @@ pub struct StatusArgs {
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    output: OutputArgs,
     #[command(flatten)]
-    pub(super) store: StoreArgs,
+    store: StoreArgs,
 }
 
 /// A session that is waited for.
@@ -43,7 +43,7 @@ pub struct CollectArgs {
 
 impl CollectArgs {
     /// What is reported of it, and how.
-    pub(super) fn task(&self) -> Task {
+    fn task(&self) -> Task {
         Task {
             settings: self.comparison.settings(&[], None),
             fail_on: self.comparison.fail_on,
@@ -61,9 +61,9 @@ pub struct CancelArgs {
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    output: OutputArgs,
     #[command(flatten)]
-    pub(super) store: StoreArgs,
+    store: StoreArgs,
 }
 
 /// Sessions whose files are removed.
@@ -98,7 +98,7 @@ pub fn left(session: &Session, ended: Status) -> Status {
 /// There is no such session, or its machines cannot be asked.
 pub fn show(args: &StatusArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::show(&store, number, &own, args);
+        return placed::show(&store, number, &own, &args.output);
     }
     let parcels = attended(
         (args.session.as_str(), Attendance::Look),
@@ -117,7 +117,7 @@ pub fn show(args: &StatusArgs) -> Result<Status> {
 /// There is no such session, or its machines cannot be asked.
 pub fn collect(args: &CollectArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::collect(&store, number, &own, args);
+        return placed::collect(&store, number, &own, &args.task());
     }
     let task = args.task();
     let asked = (args.session.as_str(), Attendance::Wait);
@@ -132,7 +132,7 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
     } else {
         Status::DONE
     };
-    Ok(ended.or(large::conclude((&store, number), &task)?))
+    Ok(ended.or(conclude_stored((&store, number), &task)?))
 }
 
 /// Ends a session early.
@@ -141,7 +141,7 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
 /// There is no such session, it has ended, or its machines cannot be asked.
 pub fn cancel(args: &CancelArgs) -> Result<Status> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::cancel(&store, number, &own, args);
+        return placed::cancel(&store, number, &own, &args.output);
     }
     let asked = (args.session.as_str(), Attendance::Cancel);
     let progress = &mut Progress::new(&args.output);

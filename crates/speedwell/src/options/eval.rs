@@ -2,10 +2,10 @@
 
 use super::{
     ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OrderName,
-    OriginArgs, OutputArgs, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    OriginArgs, OutputArgs, Owing, SamplingArgs, SearchArgs, StoreArgs, StudyArgs, VariantArgs,
+    parse,
 };
 use crate::options::Task;
-use crate::push::Owing;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use regex::Regex;

@@ -2,11 +2,10 @@
 //! --calibrate` share.
 
 use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
+    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs, Owing,
     SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
-use crate::push::Owing;
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_compat::erlperf::style::Style;

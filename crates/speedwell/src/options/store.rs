@@ -5,6 +5,7 @@ use speedwell_analysis::Findings;
 use speedwell_environment as environment;
 use speedwell_measure::SessionRequest;
 use speedwell_model::{Calibration, Origin, OriginRequest, OriginSource, Session};
+use speedwell_push::Place;
 use speedwell_report::mark_calibrated;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
@@ -73,6 +74,25 @@ impl OriginArgs {
             revision: self.revision.clone(),
             branch: self.branch.clone(),
         }
+    }
+}
+
+/// That what is measured is pushed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Store")]
+pub struct Owing {
+    /// Send the session to this project on a server when it is over; the token is in SPEEDWELL_TOKEN
+    #[arg(long, value_name = "URL", conflicts_with = "no_save")]
+    push: Option<Place>,
+    /// Exit with status 2 if the session could not be sent
+    #[arg(long, requires = "push")]
+    pub push_required: bool,
+}
+
+impl Owing {
+    /// Where the session is to go.
+    pub fn url(&self) -> Option<String> {
+        self.push.as_ref().map(ToString::to_string)
     }
 }
 

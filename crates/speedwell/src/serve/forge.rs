@@ -5,7 +5,7 @@
 
 use super::backup::of_project;
 use super::lookups::comparison;
-use super::token::{TokenStore, note};
+use super::project::{ServedStore, note};
 use crate::{Status, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
@@ -68,7 +68,7 @@ struct ShowArgs {
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     #[command(flatten)]
-    store: TokenStore,
+    store: ServedStore,
 }
 
 impl ShowArgs {

@@ -1,14 +1,14 @@
 //! `speedwell serve project`: what belongs together on a server.
 
-use super::token::{TokenStore, note};
 use crate::options::OutputArgs;
 use crate::{Status, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use speedwell_process::unix_ms;
 use speedwell_report::{ServedProject, projects_served};
-use speedwell_results::store::{Project, SessionFilter, Store};
+use speedwell_results::store::{AuditLine, Project, SessionFilter, Store};
 use speedwell_web::project_name;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Make projects of a server, and say who may read them
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ struct AddArgs {
     #[arg(long)]
     public: bool,
     #[command(flatten)]
-    store: TokenStore,
+    store: ServedStore,
 }
 
 /// Show the projects
@@ -42,7 +42,31 @@ struct ListArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    store: TokenStore,
+    store: ServedStore,
+}
+
+/// The store of a server.
+#[derive(Debug, Clone, Args)]
+pub struct ServedStore {
+    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SPEEDWELL_DB",
+        hide_env_values = true,
+        help_heading = "Store"
+    )]
+    pub db: Option<PathBuf>,
+}
+
+impl ServedStore {
+    /// Where the database is, or would be.
+    ///
+    /// # Errors
+    /// There is no current folder.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+    }
 }
 
 /// Does what the words ask for.
@@ -101,4 +125,16 @@ fn list(args: &ListArgs) -> anyhow::Result<Status> {
     }
     args.output.print(&projects_served(&projects))?;
     Ok(Status::DONE)
+}
+
+/// Adds to the audit what was done on the machine of the server.
+pub fn note(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
+    store.note_in_audit(&AuditLine {
+        at_unix_ms: unix_ms(),
+        who: "command line".into(),
+        what: what.to_owned(),
+        subject: Some(subject.to_owned()),
+        result: "done".into(),
+        ..AuditLine::default()
+    })
 }

@@ -1,7 +1,7 @@
 //! `speedwell serve prune`: sessions that need not be kept any longer, by the rule of their project.
 
 use super::backup::of_project;
-use super::token::TokenStore;
+use super::project::ServedStore;
 use crate::options::{OutputArgs, parse};
 use crate::{Status, status};
 use anyhow::ensure;
@@ -47,7 +47,7 @@ pub struct PruneArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    store: TokenStore,
+    store: ServedStore,
 }
 
 fn days(text: &str) -> Result<Duration, String> {

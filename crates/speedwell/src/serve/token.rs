@@ -1,15 +1,14 @@
 //! `speedwell serve token`: who may do what on a server.
 
-use super::project::ensure_project;
+use super::project::{ServedStore, ensure_project, note};
 use crate::options::{OutputArgs, parse};
 use crate::{Status, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
 use speedwell_process::unix_ms;
 use speedwell_report as report;
-use speedwell_results::store::{AuditLine, Scope, Store, StoredToken};
+use speedwell_results::store::{Scope, Store, StoredToken};
 use speedwell_serve::token::Token;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Make, list and revoke the tokens of a server
@@ -48,7 +47,7 @@ struct AddArgs {
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires: Option<Duration>,
     #[command(flatten)]
-    store: TokenStore,
+    store: ServedStore,
 }
 
 /// Show the tokens, of which nothing shown is secret
@@ -57,7 +56,7 @@ struct ListArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    store: TokenStore,
+    store: ServedStore,
 }
 
 /// End a token, and all logins with it
@@ -67,31 +66,7 @@ struct RevokeArgs {
     #[arg(value_name = "TOKEN")]
     token: String,
     #[command(flatten)]
-    store: TokenStore,
-}
-
-/// Whose tokens.
-#[derive(Debug, Clone, Args)]
-pub struct TokenStore {
-    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SPEEDWELL_DB",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
-    pub db: Option<PathBuf>,
-}
-
-impl TokenStore {
-    /// Where the database is, or would be.
-    ///
-    /// # Errors
-    /// There is no current folder.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
-        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
-    }
+    store: ServedStore,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -191,18 +166,6 @@ fn revoke(args: &RevokeArgs) -> anyhow::Result<Status> {
         status::note(&format!("the token {id} is revoked"));
     }
     Ok(Status::DONE)
-}
-
-/// Adds to the audit what was done on the machine of the server.
-pub fn note(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
-    store.note_in_audit(&AuditLine {
-        at_unix_ms: unix_ms(),
-        who: "command line".into(),
-        what: what.to_owned(),
-        subject: Some(subject.to_owned()),
-        result: "done".into(),
-        ..AuditLine::default()
-    })
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@
 
 mod autocorrelation;
 mod kept;
+mod known;
 mod level;
 mod scan;
 mod series;

@@ -5,7 +5,7 @@
 //! the same place. Start at [`Walk::go_on`].
 
 use super::autocorrelation::inflation;
-use super::kept::Known;
+use super::known::Known;
 use super::scan::{Best, LONGEST, SIDE, Scan};
 use super::series::Series;
 use super::shape::{Shape, Size, shape, size};

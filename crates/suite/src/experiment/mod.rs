@@ -6,6 +6,8 @@
 //! is in docs/guide/experiments.md. Every table of the file is a type that derives `Deserialize` and `JsonSchema`, named
 //! `...Keys`, whose comments are what editors show. Start at [`FileKeys`] and [`Experiment::parse`];
 //! [`Experiment::assignment`] is in `assignment.rs`.
+//!
+//! A circle of files: `place.rs` reads the services and places of an [`Experiment`], and adds to it what depends on them.
 
 mod assignment;
 mod benchmark;

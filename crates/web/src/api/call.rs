@@ -5,8 +5,9 @@ use super::writers::Writers;
 use crate::access::Caller;
 use crate::query::Query;
 use crate::site::{Site, unix_ms};
-use axum::body::Bytes;
-use axum::http::StatusCode;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::Value;
 use speedwell_model::Session;
 use speedwell_results::store::{Sender, Store};
 
@@ -109,4 +110,13 @@ impl Call<'_> {
     ) -> Result<T, Problem> {
         self.writers.with(self.site, self.project(), work)
     }
+}
+
+/// An answer in JSON.
+pub fn reply(status: StatusCode, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_string() + "\n"));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
 }

@@ -3,9 +3,8 @@
 //!
 //! Everything is asked of the store with a limit, and says whether there is more.
 
-use super::call::Call;
+use super::call::{Call, reply};
 use super::problem::Problem;
-use super::reply;
 use crate::answer;
 use crate::page::MOST_RUNS;
 use axum::body::Body;

@@ -8,6 +8,7 @@ mod check;
 mod data;
 mod openapi;
 mod problem;
+mod route;
 mod routes;
 mod sessions;
 mod writers;
@@ -17,11 +18,10 @@ use crate::site::{PATIENCE, Site};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{Method, Response};
 use axum::routing::any;
 use call::Call;
 use problem::Problem;
-use serde_json::Value;
 use speedwell_serve::Client;
 use speedwell_serve::blocking::{Pool, QUEUE};
 use speedwell_serve::etag::unless_known;
@@ -112,13 +112,4 @@ async fn answered(
         return heavy.run_within(PATIENCE, work).await?;
     }
     api_pool.run(work).await?
-}
-
-/// An answer in JSON.
-fn reply(status: StatusCode, body: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.to_string() + "\n"));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
 }

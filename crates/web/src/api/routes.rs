@@ -2,46 +2,12 @@
 //!
 //! The OpenAPI document is made of it, and the tests ask each of its rows with each kind of token.
 
-use super::call::Call;
+use super::call::reply;
 use super::problem::Problem;
+use super::route::{Answer, Route, Takes};
 use super::{data, openapi, sessions};
 use crate::access::Need;
-use axum::body::Body;
-use axum::http::{Method, Response, StatusCode};
-
-/// An address.
-#[derive(Debug)]
-pub struct Route {
-    /// The method.
-    pub method: &'static str,
-    /// Behind `/api/v1/`; parts in braces are names.
-    pub path: &'static str,
-    /// Who may ask.
-    pub need: Need,
-    /// What for.
-    pub summary: &'static str,
-    /// Keys behind the `?`, with what they mean.
-    pub query: &'static [(&'static str, &'static str)],
-    /// What is sent.
-    pub takes: Takes,
-    /// Whether it takes long, as comparisons do.
-    pub is_heavy: bool,
-    /// The statuses of answers that are no refusals, with their meanings.
-    pub gives: &'static [(u16, &'static str)],
-    /// What answers.
-    pub(super) answer: Answer,
-}
-
-/// What the body of a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// None.
-    Nothing,
-    /// Lines of a session.
-    Lines,
-    /// An object.
-    Json,
-}
+use axum::http::{Method, StatusCode};
 
 /// All addresses.
 pub const ROUTES: &[Route] = &[
@@ -54,7 +20,7 @@ pub const ROUTES: &[Route] = &[
         takes: Takes::Nothing,
         is_heavy: false,
         gives: &[(200, "an OpenAPI document")],
-        answer: |_| Ok(super::reply(StatusCode::OK, &openapi::document())),
+        answer: |_| Ok(reply(StatusCode::OK, &openapi::document(ROUTES))),
     },
     Route {
         method: "PUT",
@@ -259,9 +225,6 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-/// How an address is answered.
-type Answer = fn(&Call<'_>) -> Result<Response<Body>, Problem>;
-
 /// A document that whoever may read asks for.
 const fn document(
     path: &'static str,
@@ -313,7 +276,7 @@ pub(super) fn found(method: &Method, path: &str) -> Result<(&'static Route, Vec<
     };
     let mut methods = Vec::new();
     for route in ROUTES {
-        if let Some(names) = names(route.path, &parts) {
+        if let Some(names) = route.names(&parts) {
             if route.method == method.as_str() {
                 return Ok((route, names));
             }
@@ -326,18 +289,4 @@ pub(super) fn found(method: &Method, path: &str) -> Result<(&'static Route, Vec<
     }
     let words = format!("{method} is not among {}", methods.join(", "));
     Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, words))
-}
-
-/// The names in a path, if it is of that form.
-fn names(form: &str, parts: &[String]) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    let mut forms = form.split('/');
-    for part in parts {
-        match forms.next()? {
-            name if name.starts_with('{') && !part.is_empty() => names.push(part.clone()),
-            fixed if fixed == part => {}
-            _ => return None,
-        }
-    }
-    forms.next().is_none().then_some(names)
 }

@@ -3,9 +3,9 @@
 //! Decides what the answers are. Everything may be asked twice, because an answer may be lost: what is here stays, and the
 //! second answer is 200. What is another session of the same identity is 409, and never replaces the one that is here.
 
-use super::call::Call;
+use super::call::{Call, reply};
+use super::check;
 use super::problem::Problem;
-use super::{check, reply};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
