@@ -1,4 +1,4 @@
-//! The TCP sockets that listen on a port: the kernel is asked for just those (sock_diag(7)).
+//! Asks the kernel which TCP sockets listen on a port (sock_diag(7)).
 //!
 //! Its tables in /proc hold every connection, and the more memory a machine has, the larger they are: reading both
 //! takes milliseconds, in which a server that is just starting may have to wait for a processor.

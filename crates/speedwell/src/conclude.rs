@@ -18,15 +18,14 @@ use speedwell_results::store::Store;
 /// An output that cannot be written.
 pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     let settings = &task.settings;
+    let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(written) = &session.design.experiment
-        && task.study.x_axis.is_none()
-        && settings.metrics.is_empty()
+        && is_whole
     {
         return experiment::conclude(session, written, task);
     }
     if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
-        && task.study.x_axis.is_none()
-        && settings.metrics.is_empty()
+        && is_whole
     {
         return conclude_series(session, rule, task);
     }

@@ -1,7 +1,7 @@
 //! Where the dashboard is served, and of which store.
 
+use super::ServedStore;
 use clap::{Args, ValueEnum};
-use speedwell_results::store::Store;
 use std::path::PathBuf;
 
 /// How requests are logged.
@@ -60,26 +60,11 @@ pub struct DashboardArgs {
     /// One line for each request on stderr [default: text where others come in, else off]
     #[arg(long, value_name = "FORM", help_heading = "For others")]
     pub log: Option<LogName>,
-    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SPEEDWELL_DB",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
-    pub db: Option<PathBuf>,
+    #[command(flatten)]
+    pub store: ServedStore,
 }
 
 impl DashboardArgs {
-    /// Where the database is, or would be.
-    ///
-    /// # Errors
-    /// There is no current folder.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
-        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
-    }
-
     /// The ports that are tried, from the first to the last; 0 is any free one.
     pub fn ports(&self) -> (u16, u16) {
         self.port.map_or((7600, 7609), |port| (port, port))

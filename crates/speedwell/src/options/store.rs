@@ -77,6 +77,30 @@ impl OriginArgs {
     }
 }
 
+/// The store of a server.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServedStore {
+    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SPEEDWELL_DB",
+        hide_env_values = true,
+        help_heading = "Store"
+    )]
+    pub db: Option<PathBuf>,
+}
+
+impl ServedStore {
+    /// Where the database is, or would be.
+    ///
+    /// # Errors
+    /// There is no current folder.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+    }
+}
+
 /// That what is measured is pushed.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]

@@ -1,6 +1,6 @@
 //! `speedwell serve backup` and `restore`: all projects of a server in one file, which either back end reads.
 
-use super::project::ServedStore;
+use crate::options::ServedStore;
 use crate::{Status, status};
 use anyhow::{Context, ensure};
 use clap::Args;

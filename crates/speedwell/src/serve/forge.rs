@@ -5,7 +5,8 @@
 
 use super::backup::of_project;
 use super::lookups::comparison;
-use super::project::{ServedStore, note};
+use super::project::note;
+use crate::options::ServedStore;
 use crate::{Status, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};

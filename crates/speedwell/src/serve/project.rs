@@ -1,6 +1,6 @@
 //! `speedwell serve project`: what belongs together on a server.
 
-use crate::options::OutputArgs;
+use crate::options::{OutputArgs, ServedStore};
 use crate::{Status, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -8,7 +8,7 @@ use speedwell_process::unix_ms;
 use speedwell_report::{ServedProject, projects_served};
 use speedwell_results::store::{AuditLine, Project, SessionFilter, Store};
 use speedwell_web::project_name;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Make projects of a server, and say who may read them
 #[derive(Debug, Args)]
@@ -43,30 +43,6 @@ struct ListArgs {
     output: OutputArgs,
     #[command(flatten)]
     store: ServedStore,
-}
-
-/// The store of a server.
-#[derive(Debug, Clone, Args)]
-pub struct ServedStore {
-    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SPEEDWELL_DB",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
-    pub db: Option<PathBuf>,
-}
-
-impl ServedStore {
-    /// Where the database is, or would be.
-    ///
-    /// # Errors
-    /// There is no current folder.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
-        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
-    }
 }
 
 /// Does what the words ask for.

@@ -1,8 +1,7 @@
 //! `speedwell serve prune`: sessions that need not be kept any longer, by the rule of their project.
 
 use super::backup::of_project;
-use super::project::ServedStore;
-use crate::options::{OutputArgs, parse};
+use crate::options::{OutputArgs, ServedStore, parse};
 use crate::{Status, status};
 use anyhow::ensure;
 use clap::Args;

@@ -62,7 +62,7 @@ impl Ready {
     /// # Errors
     /// As for [`run`].
     pub fn of(args: &DashboardArgs) -> anyhow::Result<Ready> {
-        let path = args.path()?;
+        let path = args.store.path()?;
         if path.is_file() || Store::server(&path).is_some() {
             // What is wrong with it is said now, not on every page; an old one is brought up to date.
             Store::open_to_read(&path)?;

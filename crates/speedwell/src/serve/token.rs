@@ -1,7 +1,7 @@
 //! `speedwell serve token`: who may do what on a server.
 
-use super::project::{ServedStore, ensure_project, note};
-use crate::options::{OutputArgs, parse};
+use super::project::{ensure_project, note};
+use crate::options::{OutputArgs, ServedStore, parse};
 use crate::{Status, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
