@@ -15,7 +15,7 @@ use speedwell_analysis::{Findings, Settings};
 use speedwell_measure::bisect::{self as measure, BisectRequest};
 use speedwell_measure::confirm;
 use speedwell_measure::{PlanRequest, SessionRequest};
-use speedwell_model::{Session, quote};
+use speedwell_model::Session;
 use speedwell_process::CpuSet;
 use speedwell_report::{self as report, Subject};
 use speedwell_results::store::Store;
@@ -140,12 +140,10 @@ fn of_found(found: &Found) -> Status {
 }
 
 fn how_to_resume(session: &Session, store: &StoreArgs) -> String {
-    let db = store.db.as_ref();
-    let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
     format!(
         "what was measured is kept, resume with: speedwell bisect --resume @{}{}",
         session.number.unwrap_or_default(),
-        db.unwrap_or_default()
+        store.database.words()
     )
 }
 

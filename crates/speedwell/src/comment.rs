@@ -248,7 +248,7 @@ fn keep(place: &Place, args: &CommentArgs, answer: &Answer) {
         posted_unix_ms: unix_ms(),
         text: answer.body.clone(),
     };
-    let path = args.store.path().ok();
+    let path = args.store.database.path().ok();
     let path = path.filter(|path| path.is_file() || Store::server(path).is_some());
     let kept =
         path.map(|path| Store::open(&path).and_then(|mut store| store.keep_comment(&comment)));

@@ -93,7 +93,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Status> {
         return builds(&args);
     }
     let mut checks = environment::checks(&args.place.root);
-    let results = args.store.path()?;
+    let results = args.store.database.path()?;
     if Store::server(&results).is_none() {
         checks.push(environment::free_disk(&results));
     }

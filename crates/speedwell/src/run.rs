@@ -8,7 +8,6 @@ use anyhow::ensure;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength, SessionRequest};
-use speedwell_model::quote;
 use speedwell_model::{Session, Stopping};
 use speedwell_report::{ChartKind, Subject};
 use speedwell_results::store::Store;
@@ -30,7 +29,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<Status> {
         }
         None => Plans::read(&args.request()?, &mut task.progress())?,
     };
-    let dashboard = args.dashboard.then(|| task.store.path()).transpose()?;
+    let dashboard = args
+        .dashboard
+        .then(|| task.store.database.path())
+        .transpose()?;
     serve::beside(dashboard.as_deref(), || execute(plans, &mut store, &task))
 }
 
@@ -184,8 +186,6 @@ fn how_to_resume(
     task: &Task,
 ) -> anyhow::Result<String> {
     let number = measured.session.number.unwrap_or_default();
-    let db = task.store.db.as_ref();
-    let db = db.map(|db| format!(" --db {}", quote(&db.to_string_lossy())));
     let why = match status {
         Status::INTERRUPTED => {
             let done = store.finished_slots(number)?.len();
@@ -197,7 +197,7 @@ fn how_to_resume(
     Ok(format!(
         "{why}, resume with: speedwell {} --resume @{number}{}",
         task.resumed_by,
-        db.unwrap_or_default()
+        task.store.database.words()
     ))
 }
 

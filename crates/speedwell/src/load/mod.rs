@@ -42,7 +42,10 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Status> {
     if args.generator.client != Client::Builtin {
         return with_tool(args, &request);
     }
-    let dashboard = args.dashboard.then(|| args.store.path()).transpose()?;
+    let dashboard = args
+        .dashboard
+        .then(|| args.store.database.path())
+        .transpose()?;
     serve::beside(dashboard.as_deref(), || carry_out(args, &request))
 }
 
@@ -162,7 +165,12 @@ struct Teller<'a> {
 impl<'a> Teller<'a> {
     /// One whose loads are seen by those who watch the store, unless nothing of them is kept.
     fn new(args: &'a LoadArgs) -> Teller<'a> {
-        let path = args.store.path().ok().filter(|_| !args.store.no_save);
+        let path = args
+            .store
+            .database
+            .path()
+            .ok()
+            .filter(|_| !args.store.no_save);
         Teller {
             args,
             live: None,

@@ -1,6 +1,6 @@
 //! Where the dashboard is served, and of which store.
 
-use super::ServedStore;
+use super::DatabaseArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ pub struct DashboardArgs {
     #[arg(long, value_name = "FORM", help_heading = "For others")]
     pub log: Option<LogName>,
     #[command(flatten)]
-    pub store: ServedStore,
+    pub store: DatabaseArgs,
 }
 
 impl DashboardArgs {

@@ -4,24 +4,48 @@ use clap::Args;
 use speedwell_analysis::Findings;
 use speedwell_environment as environment;
 use speedwell_measure::SessionRequest;
-use speedwell_model::{Calibration, Origin, OriginRequest, OriginSource, Session};
+use speedwell_model::{Calibration, Origin, OriginRequest, OriginSource, Session, quote};
 use speedwell_push::Place;
 use speedwell_report::mark_calibrated;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
-/// Store options.
+/// Where the database is.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Store")]
-pub struct StoreArgs {
+pub struct DatabaseArgs {
     /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
     #[arg(
         long,
         value_name = "FILE",
         env = "SPEEDWELL_DB",
-        hide_env_values = true
+        hide_env_values = true,
+        help_heading = "Store"
     )]
     pub db: Option<PathBuf>,
+}
+
+impl DatabaseArgs {
+    /// Where the database is, or would be.
+    ///
+    /// # Errors
+    /// There is no current folder.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+    }
+
+    /// What a command line says of it: nothing, or a blank and the option.
+    pub fn words(&self) -> String {
+        let words = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
+        self.db.as_ref().map(words).unwrap_or_default()
+    }
+}
+
+/// Store options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Store")]
+pub struct StoreArgs {
+    #[command(flatten)]
+    pub database: DatabaseArgs,
     /// Name this session, for later use as @NAME (repeatable)
     #[arg(long, value_name = "NAME")]
     pub tag: Vec<String>,
@@ -77,30 +101,6 @@ impl OriginArgs {
     }
 }
 
-/// The store of a server.
-#[derive(Debug, Clone, Default, Args)]
-pub struct ServedStore {
-    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SPEEDWELL_DB",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
-    pub db: Option<PathBuf>,
-}
-
-impl ServedStore {
-    /// Where the database is, or would be.
-    ///
-    /// # Errors
-    /// There is no current folder.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
-        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
-    }
-}
-
 /// That what is measured is pushed.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
@@ -141,7 +141,7 @@ impl StoreArgs {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open(&self.path()?)
+        Store::open(&self.database.path()?)
     }
 
     /// Opens the database to look something up; it need not be writable.
@@ -152,7 +152,7 @@ impl StoreArgs {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open_to_read(&self.path()?)
+        Store::open_to_read(&self.database.path()?)
     }
 
     /// Opens the database to look something up and to keep what follows from it; where it cannot be written, in a copy.
@@ -163,7 +163,7 @@ impl StoreArgs {
         if self.no_save {
             return Store::in_memory();
         }
-        Store::open_to_derive(&self.path()?)
+        Store::open_to_derive(&self.database.path()?)
     }
 
     /// The database if there is one: looking something up leaves no trace.
@@ -171,7 +171,7 @@ impl StoreArgs {
     /// # Errors
     /// It cannot be opened or is not a Speedwell database.
     pub fn existing(&self) -> anyhow::Result<Option<Store>> {
-        let path = self.path()?;
+        let path = self.database.path()?;
         (path.is_file() || Store::server(&path).is_some())
             .then(|| Store::open_to_read(&path))
             .transpose()
@@ -197,13 +197,5 @@ impl StoreArgs {
     pub fn calibration_of_this_machine(&self) -> Option<Calibration> {
         let store = self.existing().ok()??;
         store.calibration_of(&environment::capture(&[])).ok()?
-    }
-
-    /// Where the database is, or would be.
-    ///
-    /// # Errors
-    /// There is no current folder.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
-        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
     }
 }

@@ -1,6 +1,6 @@
 //! `speedwell serve backup` and `restore`: all projects of a server in one file, which either back end reads.
 
-use crate::options::ServedStore;
+use crate::options::DatabaseArgs;
 use crate::{Status, status};
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -22,7 +22,7 @@ pub struct BackupArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 /// Read what 'speedwell serve backup' wrote
@@ -34,7 +34,7 @@ pub struct RestoreArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 /// Writes a backup.

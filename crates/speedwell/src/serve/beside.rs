@@ -1,7 +1,7 @@
 //! The dashboard beside a command that measures (`--dashboard`): it begins with it, and ends when nobody looks any more.
 
 use super::served::Ready;
-use crate::options::{DashboardArgs, ServedStore};
+use crate::options::{DashboardArgs, DatabaseArgs};
 use crate::status;
 use speedwell_process as process;
 use speedwell_web::Site;
@@ -31,7 +31,7 @@ impl Beside {
     /// The store cannot be read, or no port is free.
     pub fn start(path: &Path) -> anyhow::Result<Beside> {
         let args = DashboardArgs {
-            store: ServedStore {
+            store: DatabaseArgs {
                 db: Some(path.to_owned()),
             },
             ..DashboardArgs::default()

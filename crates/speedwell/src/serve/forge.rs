@@ -6,7 +6,7 @@
 use super::backup::of_project;
 use super::lookups::comparison;
 use super::project::note;
-use crate::options::ServedStore;
+use crate::options::DatabaseArgs;
 use crate::{Status, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
@@ -69,7 +69,7 @@ struct ShowArgs {
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 impl ShowArgs {

@@ -1,6 +1,6 @@
 //! `speedwell serve project`: what belongs together on a server.
 
-use crate::options::{OutputArgs, ServedStore};
+use crate::options::{DatabaseArgs, OutputArgs};
 use crate::{Status, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -33,7 +33,7 @@ struct AddArgs {
     #[arg(long)]
     public: bool,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 /// Show the projects
@@ -42,7 +42,7 @@ struct ListArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 /// Does what the words ask for.

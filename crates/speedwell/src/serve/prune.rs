@@ -1,7 +1,7 @@
 //! `speedwell serve prune`: sessions that need not be kept any longer, by the rule of their project.
 
 use super::backup::of_project;
-use crate::options::{OutputArgs, ServedStore, parse};
+use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::{Status, status};
 use anyhow::ensure;
 use clap::Args;
@@ -46,7 +46,7 @@ pub struct PruneArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 fn days(text: &str) -> Result<Duration, String> {

@@ -1,7 +1,7 @@
 //! `speedwell serve token`: who may do what on a server.
 
 use super::project::{ensure_project, note};
-use crate::options::{OutputArgs, ServedStore, parse};
+use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::{Status, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
@@ -47,7 +47,7 @@ struct AddArgs {
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires: Option<Duration>,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 /// Show the tokens, of which nothing shown is secret
@@ -56,7 +56,7 @@ struct ListArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 /// End a token, and all logins with it
@@ -66,7 +66,7 @@ struct RevokeArgs {
     #[arg(value_name = "TOKEN")]
     token: String,
     #[command(flatten)]
-    store: ServedStore,
+    store: DatabaseArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
