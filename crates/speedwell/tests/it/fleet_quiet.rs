@@ -21,7 +21,7 @@ const MOST_MS: f64 = 1.0;
 /// At most by this part differ the quickest milliseconds with and without a fleet.
 const MOST_SLOWER: f64 = 0.01;
 /// So many sessions of each are looked at, and more until the quickest milliseconds of both are seen.
-const FEWEST_PAIRS: u32 = 3;
+const FEWEST_PAIRS: u32 = 2;
 const MOST_PAIRS: u32 = 12;
 /// The kernel counts processor time in hundredths of a second.
 const TICK_S: f64 = 0.01;
