@@ -18,7 +18,7 @@ use speedwell_report::sources::Labelled;
 use speedwell_results::store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
         answer.body.push_str(&line);
     }
     if args.dry_run {
-        std::io::stdout().write_all(answer.body.as_bytes())?;
+        status::say(&answer.body)?;
     } else {
         let place = place.context(
             "which pull request? This is no job of one\nhint: --on github:OWNER/NAME#12 names it, --dry-run needs none",

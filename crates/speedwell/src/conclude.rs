@@ -32,7 +32,9 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
     let mut findings = analysis::analyse(session, settings);
     task.store.mark(&mut findings, [session]);
     if let Some(style) = task.style {
-        style::write(session, style, &mut std::io::stdout().lock())?;
+        let mut text = Vec::new();
+        style::write(session, style, &mut text)?;
+        status::say(text)?;
         return Ok(status::judge(&findings, task.fail_on));
     }
     let output = task.output.settings();

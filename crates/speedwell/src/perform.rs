@@ -3,7 +3,7 @@
 //! `runner/experiment` decides what is done. The order comes over the private line (docs/reference/protocol.md, "Transport"), and so goes the answer;
 //! the other half is `harness/experiment/mod.rs`. Start at [`run`], [`parcel`] and [`check`].
 
-use super::Status;
+use super::status::{self, Status};
 use anyhow::Context;
 use clap::Args;
 use speedwell_environment::{self as environment, State};
@@ -149,10 +149,13 @@ pub fn parcel(args: &ParcelArgs) -> anyhow::Result<Status> {
     let (folder, words) = (&args.folder, args.tasks.as_slice());
     match () {
         () if args.receive => receive(folder)?,
-        () if args.launch => println!("{}", left::launch(folder)?),
+        () if args.launch => status::say(format!("{}\n", left::launch(folder)?))?,
         () if args.named => left::perform_alone(folder, words)?,
         () if args.end => left::end(folder, words)?,
-        () if args.clean => println!("{}", clean_here(folder, words.first().map(String::as_str))?),
+        () if args.clean => {
+            let cleaned = clean_here(folder, words.first().map(String::as_str))?;
+            status::say(format!("{cleaned}\n"))?;
+        }
         () if args.follow || args.read => {
             if !left::follow(folder, words, args.follow)? {
                 return Ok(Status::from_code(STILL_RUNNING));

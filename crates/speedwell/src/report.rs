@@ -83,7 +83,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     for source in &sources {
         let session = &*source.taken_part();
         if let Some(kind) = args.export {
-            quiet_on_closed_pipe(export(session, kind))?;
+            status::heard(export(session, kind))?;
             continue;
         }
         let mark = |findings: &mut Findings| args.store.mark(findings, [session]);
@@ -132,7 +132,7 @@ fn large_session(
     let is_done = match args.export {
         Some(kind) => {
             let done = large::in_parts(of, &wanted, |stored| {
-                quiet_on_closed_pipe(export_in_turn(stored, kind))
+                status::heard(export_in_turn(stored, kind))
             });
             done.with_context(in_source)?.is_some()
         }
@@ -212,21 +212,5 @@ fn layout(session: &Session) -> Layout {
     match session.variants.len() {
         1 => Layout::Run,
         _ => Layout::Compare,
-    }
-}
-
-/// A reader that has seen enough (`| head`) is no error.
-fn quiet_on_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
-    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
-        let io = cause
-            .downcast_ref::<std::io::Error>()
-            .map(std::io::Error::kind);
-        // What writes JSON wraps the error of the pipe.
-        let json = cause.downcast_ref::<serde_json::Error>();
-        io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
-    };
-    match done {
-        Err(error) if error.chain().any(is_closed) => Ok(()),
-        done => done,
     }
 }

@@ -72,7 +72,7 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     let (measured, ended) = measured(plans, store, task)?;
     let mut session = measured.session;
     if task.fleet.detach {
-        return Ok(fleet::left(&session, ended));
+        return fleet::left(&session, ended);
     }
     let reported = if measured.in_parts {
         conclude_stored((&*store, session.number.unwrap_or_default()), task)

@@ -1,10 +1,12 @@
 //! Exit statuses, from findings as well, and the one way of telling an error.
 
 use super::options::FailOn;
+use anyhow::Context as _;
 use speedwell_analysis::{CaseComparison, Findings};
 use speedwell_model::{Failure, Metric};
 use speedwell_report::visible;
 use speedwell_runner::Ended;
+use std::io::Write as _;
 
 /// The exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +56,43 @@ impl Status {
     }
 }
 
+/// Writes to standard output.
+///
+/// # Errors
+/// It cannot be written to.
+pub fn say(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
+    heard(written.context("cannot write to standard output"))
+}
+
+/// What became of writing to standard output: a reader that has seen enough (`| head`) is no error.
+///
+/// # Errors
+/// It failed for another reason.
+pub fn heard(done: anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        // What writes JSON wraps the error of the pipe.
+        let json = cause.downcast_ref::<serde_json::Error>();
+        io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
+    };
+    match done {
+        Err(error) if error.chain().any(is_closed) => Ok(()),
+        done => done,
+    }
+}
+
+/// A line on standard error. Where nobody is left to read it (`2>&1 | head`), the work goes on.
+fn remark(whose: &str, sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "{whose}: {}", visible(sentence));
+}
+
 /// Prints an error: outermost context first, hints on lines of their own.
 pub fn tell(error: &anyhow::Error) {
-    eprintln!("speedwell: {}", visible(&with_hints_last(error)));
+    remark("speedwell", &with_hints_last(error));
 }
 
 /// The message with its hints at the end, wherever in the chain they were given.
@@ -77,17 +113,17 @@ fn with_hints_last(error: &anyhow::Error) -> String {
 
 /// Prints a warning.
 pub fn warn(sentence: &str) {
-    eprintln!("warning: {}", visible(sentence));
+    remark("warning", sentence);
 }
 
 /// Prints a remark that is no warning.
 pub fn note(sentence: &str) {
-    eprintln!("speedwell: {}", visible(sentence));
+    remark("speedwell", sentence);
 }
 
 /// Prints what to try next.
 pub fn hint(sentence: &str) {
-    eprintln!("hint: {}", visible(sentence));
+    remark("hint", sentence);
 }
 
 /// Whether the findings pass the gate, whether the machine was too busy for its rules, and whether anything failed.

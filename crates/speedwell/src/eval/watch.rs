@@ -242,6 +242,7 @@ fn tell(gone: &Gone, job: &Job, variant: &Variant) {
             .map_or(&variant.name, |snippet| &snippet.runner)
     ));
     if !gone.stderr_tail.is_empty() {
-        eprintln!("{}", speedwell_report::visible(gone.stderr_tail.trim_end()));
+        let tail = speedwell_report::visible(gone.stderr_tail.trim_end());
+        let _ = writeln!(std::io::stderr(), "{tail}");
     }
 }

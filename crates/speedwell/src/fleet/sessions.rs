@@ -79,17 +79,20 @@ pub struct CleanArgs {
 }
 
 /// Says which session was handed out, and how it is asked for.
-pub fn left(session: &Session, ended: Status) -> Status {
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn left(session: &Session, ended: Status) -> Result<Status> {
     if ended == Status::COULD_NOT {
-        return ended;
+        return Ok(ended);
     }
     let number = session.number.unwrap_or_default();
-    println!("@{number}");
+    status::say(format!("@{number}\n"))?;
     status::note(&format!(
         "the work is handed out; 'speedwell fleet status @{number}' shows how far it is, 'speedwell fleet collect \
          @{number}' waits for its end and reports"
     ));
-    Status::DONE
+    Ok(Status::DONE)
 }
 
 /// Shows how far a session is.

@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use speedwell_analysis::history::History;
 use speedwell_measure::history::{HistoryRequest, history};
 use speedwell_report::{self as report, CourseAxis, Exported, Subject};
-use std::io::Write;
 
 /// Show the course of cases, revision by revision, with what changed
 #[derive(Debug, Args)]
@@ -63,7 +62,7 @@ pub fn run(args: TrendArgs) -> anyhow::Result<Status> {
         Some(Export::Otava) => return export_table(&history),
         Some(Export::DataJs) => {
             let text = report::data_js(&history);
-            std::io::stdout().lock().write_all(text.as_bytes())?;
+            status::say(text)?;
             return Ok(Status::DONE);
         }
         None => {}
@@ -90,6 +89,6 @@ fn export_table(history: &History) -> anyhow::Result<Status> {
              cases that were measured together."
         ));
     }
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    status::say(text)?;
     Ok(Status::DONE)
 }

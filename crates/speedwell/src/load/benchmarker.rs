@@ -4,8 +4,8 @@
 //! common. It sends no request before the load, because these programs count on none, and keeps
 //! nothing, because whoever started it does. Start at [`run`].
 
-use crate::Status;
 use crate::options::LoadArgs;
+use crate::status::{self, Status};
 use anyhow::{Context, bail};
 use serde_json::{Map, Value as Json, json};
 use speedwell_model::load_spec::LoadSpec;
@@ -32,7 +32,7 @@ pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<Status> {
         return Ok(Status::INTERRUPTED);
     }
     let session = measured::session("load", &[load], &mut Vec::new())?;
-    println!("{}", line(only_run(&session)?));
+    status::say(format!("{}\n", line(only_run(&session)?)))?;
     Ok(Status::DONE)
 }
 

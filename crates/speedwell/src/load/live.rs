@@ -78,7 +78,7 @@ impl LiveView {
 impl Drop for LiveView {
     fn drop(&mut self) {
         if self.drawn.is_some() {
-            eprint!("\r\x1b[K");
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
 }

@@ -44,7 +44,7 @@ enum What {
 /// A file is there already, or cannot be written.
 pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
     let Some(what) = args.what.filter(|_| !args.schema) else {
-        print!("{}", speedwell_suite::experiment::schema());
+        status::say(speedwell_suite::experiment::schema())?;
         return Ok(None);
     };
     let (written, force, looks) = match &what {
@@ -64,7 +64,7 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<Written>> {
     };
     write(&written, force)?;
     for (path, _) in &written.files {
-        println!("{}", path.display());
+        status::say(format!("{}\n", path.display()))?;
     }
     if looks {
         return Ok(Some(written));

@@ -138,7 +138,7 @@ fn show(args: &ShowArgs) -> anyhow::Result<Status> {
         status::note("the server does not comment on pull requests of this project");
         return Ok(Status::NO);
     };
-    println!("{}", serde_json::to_string_pretty(&setting)?);
+    status::say(serde_json::to_string_pretty(&setting)? + "\n")?;
     Ok(Status::DONE)
 }
 

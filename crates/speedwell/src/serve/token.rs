@@ -147,7 +147,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Status> {
         revoked_unix_ms: None,
     })?;
     note(&mut store, "token add", token.id())?;
-    println!("{}", token.expose());
+    status::say(format!("{}\n", token.expose()))?;
     status::note("this is the only time that the token is shown; who has it may do what it allows");
     Ok(Status::DONE)
 }

@@ -19,6 +19,7 @@ mod busy;
 mod by_hand;
 mod calibrate;
 mod ci;
+mod closed_streams;
 mod code_driver;
 mod code_snippets;
 mod code_values;

@@ -1,0 +1,71 @@
+//! Streams that nobody reads, as after `| head`: nothing that was measured is lost, and nothing dies of it.
+
+use super::project::Project;
+use std::io::{Read, pipe};
+use std::process::{Command, Stdio};
+
+/// A stream whose reader has gone.
+fn closed() -> Stdio {
+    let (reader, writer) = pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+fn status(command: &mut Command) -> i32 {
+    command.status().unwrap().code().unwrap()
+}
+
+#[test]
+fn what_is_measured_is_kept_though_nobody_reads_the_report_or_the_warnings() {
+    let project = Project::new();
+    // A single run is warned of.
+    let words = ["eval", "sh", "true", "--runs", "1", "-n", "1", "-i", "1"];
+    let mut command = project.command(&words);
+    command.stdout(closed()).stderr(closed());
+    assert_eq!(status(&mut command), 0);
+    assert_eq!(project.stored_runs(), 1);
+}
+
+#[test]
+fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
+    let project = Project::new();
+    for words in [
+        &["new", "--schema"][..],
+        &["new", "topology", "--no-look"],
+        &["run", "--help"],
+    ] {
+        let (mut told, stderr) = pipe().unwrap();
+        let mut command = project.command(words);
+        command.stdout(closed()).stderr(stderr);
+        assert_eq!(status(&mut command), 0, "{words:?}");
+        drop(command);
+        let mut text = String::new();
+        told.read_to_string(&mut text).unwrap();
+        assert!(
+            !text.contains("cannot") && !text.contains("panicked"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_error_that_nobody_reads_has_its_status() {
+    let project = Project::new();
+    let mut command = project.command(&["report", "there-is-none.json"]);
+    command.stdout(closed()).stderr(closed());
+    assert_eq!(status(&mut command), 2);
+}
+
+#[test]
+fn an_answer_for_which_there_is_no_room_is_an_error() {
+    let project = Project::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    for words in [&["new", "--schema"][..], &["eval", "sh", "true", "-n", "1"]] {
+        let output = project.command(words).stdout(full().unwrap()).output();
+        let output = output.unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("cannot write to standard output"), "{told}");
+    }
+    assert!(project.stored_runs() > 0, "what was measured is kept");
+}
