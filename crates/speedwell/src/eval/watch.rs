@@ -12,6 +12,7 @@ use speedwell_harness::{self as harness, Job, Message};
 use speedwell_measure::Plans;
 use speedwell_measure::eval::{EvalRequest, plans};
 use speedwell_model::{Length, Samples, Variant};
+use speedwell_process as process;
 use speedwell_report::{Format, WatchLine, WatchLines};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -84,7 +85,8 @@ fn snippets(jobs: &[Job], variants: &[Variant]) -> Vec<Watched> {
 /// A snippet with its name and the number of its workers.
 type Watched = (String, speedwell_model::Snippet, u32);
 
-/// Watches; the inner result says whether the process went well, the outer whether lines could be written.
+/// Watches until nobody reads the lines any more; the inner result says whether the process went well, the outer whether
+/// lines could be written.
 fn watch(
     snippets: &[Watched],
     job: &Job,
@@ -113,9 +115,16 @@ fn watch(
     let answer = live.run(&names, samples, true, Some(FOR_EVER / 4), &mut |event| {
         if written.is_ok() {
             written = state.hear(event, &names);
+            if written.is_err() {
+                process::interrupt();
+            }
         }
     });
-    written?;
+    if written.is_err() {
+        let ended = live.end();
+        status::heard(written)?;
+        return Ok(ended.map(drop));
+    }
     let answer = match answer {
         Ok(answer) => answer,
         Err(gone) => return Ok(Err(gone)),

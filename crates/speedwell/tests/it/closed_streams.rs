@@ -49,6 +49,18 @@ fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
 }
 
 #[test]
+fn watching_ends_when_nobody_reads_the_lines_any_more() {
+    let project = Project::new();
+    let words = ["eval", "sh", "true", "--watch", "--time", "50ms"];
+    let mut command = project.command(&words);
+    command.stdout(closed());
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(!told.contains("Broken pipe"), "{told}");
+}
+
+#[test]
 fn an_error_that_nobody_reads_has_its_status() {
     let project = Project::new();
     let mut command = project.command(&["report", "there-is-none.json"]);
