@@ -1,13 +1,53 @@
-//! The moment at which generators begin together, as a time of this machine's clock.
+//! The moment at which generators begin together, how they are told, and how it is waited for. Start at [`Begin`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A sleep may end so much too late; the rest of the way is waited without sleeping.
 const LAST_NS: i64 = 2_000_000;
 
+/// When generators begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// At once.
+    Now,
+    /// When the clock of this machine shows this time, in nanoseconds after 1970.
+    At(i64),
+    /// Not at all.
+    Never,
+}
+
+impl Begin {
+    /// The line that says so to a generator.
+    pub(super) fn line(self) -> Vec<u8> {
+        match self {
+            Begin::Now => b"go\n".to_vec(),
+            Begin::At(ns) => format!("start {ns}\n").into_bytes(),
+            Begin::Never => b"stop\n".to_vec(),
+        }
+    }
+
+    /// What a line says, without its end.
+    pub fn from_line(line: &str) -> Begin {
+        match line.split_once(' ') {
+            None if line == "go" => Begin::Now,
+            Some(("start", ns)) => ns.parse().map_or(Begin::Never, Begin::At),
+            _ => Begin::Never,
+        }
+    }
+
+    /// Waits for the moment, and gives the time at which it has come; nothing if it never will.
+    pub fn wait(self) -> Option<i64> {
+        match self {
+            Begin::Now => Some(now_ns()),
+            Begin::At(ns) => Some(wait_until(ns)),
+            Begin::Never => None,
+        }
+    }
+}
+
 /// Waits until the clock shows `at_ns`, in nanoseconds after 1970, and gives what it shows then. A moment that is over has
 /// come.
-pub fn wait_until(at_ns: i64) -> i64 {
+fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
         let left_ns = at_ns.saturating_sub(now_ns);
@@ -25,7 +65,7 @@ pub fn wait_until(at_ns: i64) -> i64 {
 }
 
 /// Nanoseconds after 1970.
-pub(super) fn now_ns() -> i64 {
+fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

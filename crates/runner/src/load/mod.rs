@@ -12,12 +12,12 @@ mod requests;
 mod target;
 mod tool;
 
-pub use begin::wait_until;
+pub use begin::Begin;
 pub use build::{LoadJob, job, stop, stop_with_warmup};
 pub use carry_out::{Notice, Sender, as_run, carry_out, carry_out_beside, carry_out_by};
 pub use facts::protocol;
 pub use processes::{
-    Begin, Sent, Share, Snapshot, WORKER_COMMAND, WorkerOrder, generate, private_line, run, work,
+    Sent, Share, Snapshot, WORKER_COMMAND, WorkerOrder, generate, private_line, run, work,
 };
 pub use speedwell_model::load_run::{
     KindFacts, LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome,

@@ -4,7 +4,7 @@
 //! says `began NS`, `at SNAPSHOT` now and then, and `measured MEASURED` at the end; `stop` ends it early. A worker that dies
 //! takes its part with it, and what the others measured is kept. Start at [`run`]; [`work`] is the other half.
 
-use super::{LoadJob, LoadPart, UNLIMITED, begin, build, target};
+use super::{Begin, LoadJob, LoadPart, UNLIMITED, build, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
@@ -63,45 +63,6 @@ impl WorkerOrder {
         // What is left out was told by the process that started this one.
         drop(target::keep_reachable(&mut job.load));
         Ok(job)
-    }
-}
-
-/// When generators begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
-    /// At once.
-    Now,
-    /// When the clock of this machine shows this time, in nanoseconds after 1970.
-    At(i64),
-    /// Not at all.
-    Never,
-}
-
-impl Begin {
-    fn line(self) -> Vec<u8> {
-        match self {
-            Begin::Now => b"go\n".to_vec(),
-            Begin::At(ns) => format!("start {ns}\n").into_bytes(),
-            Begin::Never => b"stop\n".to_vec(),
-        }
-    }
-
-    /// What a line says, without its end.
-    pub fn from_line(line: &str) -> Begin {
-        match line.split_once(' ') {
-            None if line == "go" => Begin::Now,
-            Some(("start", ns)) => ns.parse().map_or(Begin::Never, Begin::At),
-            _ => Begin::Never,
-        }
-    }
-
-    /// Waits for the moment, and gives the time at which it has come; nothing if it never will.
-    pub fn wait(self) -> Option<i64> {
-        match self {
-            Begin::Now => Some(begin::now_ns()),
-            Begin::At(ns) => Some(begin::wait_until(ns)),
-            Begin::Never => None,
-        }
     }
 }
 
