@@ -3,8 +3,8 @@
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|own| own == value);
-    // Where it lies is settled before it is started, not by 250,000 relocations at each start: half of the pages that it
-    // touches. What is released lies anywhere, as a program does that strangers may send something.
+    // Without 250,000 relocations at each start, it touches half as many pages. What is released stays independent of its
+    // position, because strangers may send it something.
     if is("PROFILE", "debug")
         && is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ENV", "gnu")

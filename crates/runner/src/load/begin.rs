@@ -1,4 +1,4 @@
-//! The moment at which generators begin together, how they are told, and how it is waited for. Start at [`Begin`].
+//! When generators begin together: how they are told, and how they wait for it. Start at [`Begin`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

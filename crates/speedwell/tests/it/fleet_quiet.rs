@@ -33,7 +33,7 @@ const SLEEPING: &str = "import speedwell, time
 def slow():
     time.sleep(100)
 ";
-/// What keeps a processor busy, with nothing but registers: how quick it is hangs on neither memory nor where its code lies.
+/// What keeps a processor busy, with nothing but registers: its speed depends neither on memory nor on where its code lies.
 const BUSY: &str = r#"import hashlib, speedwell
 
 @speedwell.benchmark
@@ -224,7 +224,7 @@ fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_slurm() {
     }
 }
 
-/// What a session of the busy benchmark gave: iterations in a second, in each of 120 ms.
+/// What a session of the busy benchmark gave: iterations in a second, from 120 samples of a millisecond.
 fn busy_rates(project: &Project, more: &[&str]) -> Vec<f64> {
     let words = [
         "run",
