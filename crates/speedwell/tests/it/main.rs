@@ -101,6 +101,7 @@ mod load_search;
 mod load_server;
 mod load_stopped;
 mod load_words;
+mod lost_work;
 mod many_cases;
 mod new_files;
 mod node_bad_children;
