@@ -130,6 +130,35 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_page_has_every_key_and_an_example_that_is_read() {
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/project-file.md"
+        );
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, example) = page.split_once("```toml\n").unwrap();
+        let (example, _) = example.split_once("```").unwrap();
+        let project = read(example).unwrap().unwrap();
+        let History {
+            branch,
+            build,
+            threshold,
+        } = project.history;
+        for (key, is_set) in [
+            ("branch", branch.is_some()),
+            ("build", build.is_some()),
+            ("threshold", threshold.is_some()),
+        ] {
+            assert!(is_set, "the example lacks '{key}'");
+            assert!(
+                page.contains(&format!("\n| `{key}` |")),
+                "no row for '{key}'"
+            );
+        }
+        assert_eq!(project.suites.len(), 1);
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_place() {
         for (text, expected) in [
             ("[history]\nbild = \"make\"", "did you mean 'build'?"),
