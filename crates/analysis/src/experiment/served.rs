@@ -143,3 +143,42 @@ fn completed(mut curve: Curve, rows: &[Row], session: &Session) -> Curve {
     curve.effective_concurrency = median(&mut under_way);
     curve
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::Story;
+    use speedwell_model::Sample;
+
+    #[test]
+    fn percentiles_that_another_tool_printed_make_a_curve() {
+        let mut session = Story::fixed(&["old", "new"], 1)
+            .case("web connections=7", |_, _| 1.0)
+            .session();
+        for (run, slower) in session.runs.iter_mut().zip([0.0, 1e6, 2e6, 3e6]) {
+            let times = [
+                ("latency_p50", 5e6),
+                ("latency_p98", 9e6),
+                ("latency_max", 2e7),
+            ];
+            run.samples.extend(times.map(|(name, ns)| Sample {
+                metric: Arc::from(name),
+                value: ns + slower,
+                elapsed_ns: None,
+                iterations: None,
+            }));
+        }
+        let found = curves(&session);
+        assert_eq!(found.len(), 2);
+        for curve in &found {
+            let percents: Vec<u32> = curve.points.iter().map(|(percent, _)| *percent).collect();
+            assert_eq!(percents, [50, 98, 100]);
+            assert_eq!((curve.runs, curve.asked_concurrency), (2, Some(7.0)));
+        }
+        for run in &mut session.runs {
+            run.samples
+                .retain(|sample| &*sample.metric != "latency_max");
+        }
+        assert!(curves(&session).is_empty(), "two points are no curve");
+    }
+}

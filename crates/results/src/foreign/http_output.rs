@@ -137,6 +137,18 @@ fn wrk(output: &str) -> Option<HttpOutput> {
     Some(found)
 }
 
+/// Percentiles of autocannon, and what version 2 calls them.
+const AUTOCANNON_PERCENTILES: [(&str, &str); 8] = [
+    ("p50", "p50"),
+    ("p75", "p75"),
+    ("p90", "p90"),
+    ("p97_5", "p97_5"),
+    ("p99", "p99"),
+    ("p99_9", "p999"),
+    ("p99_99", "p9999"),
+    ("max", "max"),
+];
+
 /// autocannon with `-j`.
 pub fn autocannon(result: &Json) -> Option<HttpOutput> {
     let count = |key: &str| result[key].as_f64();
@@ -170,10 +182,9 @@ pub fn autocannon(result: &Json) -> Option<HttpOutput> {
         "min",
         least.filter(|least| mean.is_none_or(|mean| *least <= mean)),
     );
-    for name in [
-        "p50", "p75", "p90", "p97_5", "p99", "p99_9", "p99_99", "max",
-    ] {
-        found.keep_latency(name, latency[name].as_f64());
+    for (name, old_name) in AUTOCANNON_PERCENTILES {
+        let ms = latency[name].as_f64();
+        found.keep_latency(name, ms.or_else(|| latency[old_name].as_f64()));
     }
     let recorded = latency["totalCount"].as_f64();
     if let Some((recorded, requests)) = recorded.zip(requests)

@@ -15,6 +15,14 @@ use speedwell_model::{Better, Case, Environment, Metric, Session};
 /// The first line of a report.
 const BEGINNING: &str = "This is ApacheBench";
 
+/// Fields that only reports have. A report that was pasted may have lost its first line.
+const FIELDS_OF_REPORTS: [&str; 4] = [
+    "Server Software",
+    "Concurrency Level",
+    "Complete requests",
+    "Requests per second",
+];
+
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning(bytes));
@@ -72,11 +80,19 @@ fn reports(text: &str) -> Vec<(usize, Vec<&str>)> {
             lines.push(line);
         }
     }
-    // Text above the first report belongs to none.
-    if reports.len() > 1 && !reports[0].1.iter().any(|line| field(line).is_some()) {
+    // Text above the first report belongs to no report, whatever colons it has.
+    if reports.len() > 1 && !is_report(&reports[0].1) {
         reports.remove(0);
     }
     reports
+}
+
+/// Whether lines are those of a report, rather than text in front of one.
+fn is_report(lines: &[&str]) -> bool {
+    lines.iter().any(|line| {
+        let name = field(line).map(|(name, _)| name);
+        line.starts_with(BEGINNING) || name.is_some_and(|name| FIELDS_OF_REPORTS.contains(&name))
+    })
 }
 
 /// Rows of the table "Connection Times", and what their metrics are called.
@@ -136,7 +152,8 @@ impl Report {
         for line in lines {
             // A line without its end may have lost digits, unless its last words are there.
             if !line.ends_with('\n') && !line.ends_with("(longest request)") {
-                report.is_cut = true;
+                // Behind its last line, the text is no longer that of the report.
+                report.is_cut = !report.has_longest;
                 continue;
             }
             report.line(line.trim());
@@ -467,6 +484,26 @@ fn line_as_text(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_above_the_first_report_is_no_report_whatever_colons_it_has() {
+        let begins = |text: &str| reports(text).iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        let whole = format!("{BEGINNING}\nComplete requests: 1\n");
+        assert_eq!(begins(&format!("Created: 19 March\n{whole}")), [2]);
+        // A report that has lost its first line.
+        let headless = format!("Complete requests: 1\nRequests per second: 5\n{whole}");
+        assert_eq!(begins(&headless), [1, 3]);
+    }
+
+    #[test]
+    fn text_below_a_complete_report_does_not_cut_it_short() {
+        let read = |lines: &[&str]| Report::read(lines).is_cut;
+        assert!(!read(&[
+            "100% 3 (longest request)\n",
+            "Sign up: it is free"
+        ]));
+        assert!(read(&["99% 3\n", "100% 3 (lon"]));
+    }
 
     #[test]
     fn rows_become_lines_and_cells_words() {

@@ -40,7 +40,8 @@ fn tool_of(text: &str) -> Option<&'static str> {
 
 /// Whether bytes are JSON of autocannon.
 pub fn recognises_autocannon(file: &Content<'_>) -> bool {
-    ["connections", "sampleInt", "pipelining"]
+    // `sampleInt` came in 2020.
+    ["connections", "pipelining", "non2xx", "latency", "requests"]
         .iter()
         .all(|key| file.has(1, key))
 }
@@ -156,9 +157,22 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
     }
     load.throughput
         .context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
-    if load.requests.is_none() {
-        load.remarks
-            .push("the text is cut short, so figures at its end are missing".to_owned());
+    let failed = load.errors.unwrap_or(0.0);
+    if load.requests.is_none() && failed > 0.0 {
+        // Where no request was answered, there are no lines of answers.
+        load.requests = Some(0.0);
+    }
+    match load.requests {
+        None => load
+            .remarks
+            .push("the text is cut short, so figures at its end are missing".to_owned()),
+        // hey counts failed requests in its rate.
+        Some(answered) if !is_oha => {
+            load.throughput = load
+                .throughput
+                .map(|rate| rate * answered / (answered + failed));
+        }
+        Some(_) => {}
     }
     load.into_session(label, warnings)
 }
@@ -251,4 +265,56 @@ pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result
     let counts = errors.members().filter_map(|(_, count)| count.as_f64());
     load.errors = Some(counts.fold(0.0, |sum, count| sum + count));
     load.into_session(label, warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEY: &str = "\nSummary:\n  Total:\t0.0491 secs\n  Slowest:\t0.0142 secs\n  Fastest:\t0.0002 secs\n  \
+                       Average:\t0.0023 secs\n  Requests/sec:\t800.0\n\nStatus code distribution:\n";
+
+    #[test]
+    fn the_rate_of_hey_is_that_of_answers() {
+        let text = format!(
+            "{HEY}  [200]\t30 responses\n\nError distribution:\n  [10]\tGet \"http://a/\": EOF\n\n"
+        );
+        let mut warnings = Vec::new();
+        let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
+        let run = &session.runs[0];
+        assert_eq!(run.value_of("requests_per_second"), Some(600.0));
+        assert_eq!(run.value_of("http_errors"), Some(10.0));
+        assert_eq!(run.samples[0].iterations, Some(30.0));
+    }
+
+    #[test]
+    fn a_load_of_which_every_request_failed_is_a_failure_that_counts_them() {
+        let text = format!("{HEY}\nError distribution:\n  [12]\tGet: EOF\n  [8]\tGet: refused\n\n");
+        let mut warnings = Vec::new();
+        let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
+        assert!(session.runs.is_empty());
+        assert_eq!(
+            session.failures[0].cause.to_string(),
+            "none of its requests was answered (20 errors)"
+        );
+        assert_eq!(warnings, [""; 0]);
+    }
+
+    /// What autocannon 2.4 wrote, which names percentiles in another way and says less of itself.
+    const AUTOCANNON_2: &str = r#"{"url":"http://127.0.0.1:18277/","requests":{"average":1476,"total":1476,"sent":1481},
+        "latency":{"average":3.01,"min":0,"max":96.665785,"p50":0,"p75":4,"p90":7,"p99":27,"p999":95,"p9999":96},
+        "throughput":{"average":184320,"total":187452},"errors":0,"timeouts":0,"duration":1,"connections":5,
+        "pipelining":1,"non2xx":0,"2xx":1476}"#;
+
+    #[test]
+    fn json_of_older_versions_of_autocannon_is_read() {
+        let bytes = AUTOCANNON_2.as_bytes();
+        assert!(recognises_autocannon(&Content::new(bytes)));
+        let session = read_autocannon("a", bytes, &mut Vec::new()).unwrap();
+        let value = |metric: &str| session.runs[0].value_of(metric);
+        assert_eq!(value("throughput"), Some(1476.0));
+        assert_eq!(value("latency_p75"), Some(4e6));
+        assert_eq!(value("latency_p99_9"), Some(95e6));
+        assert_eq!(value("latency_p99_99"), Some(96e6));
+    }
 }

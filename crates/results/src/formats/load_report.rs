@@ -7,10 +7,13 @@
 use super::imported::{Imported, Process, sample};
 use crate::foreign::http_output;
 use anyhow::Result;
-use speedwell_model::{Better, Case, Environment, Metric, Run, Sample, Session, Value};
+use speedwell_model::{Better, Case, Cause, Environment, Metric, Run, Sample, Session, Value};
 
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
+
+/// The metric of the least duration.
+const LATENCY_MIN: &str = "latency_min";
 
 /// Nanoseconds in a second.
 pub const NS_PER_SECOND: f64 = 1e9;
@@ -67,6 +70,12 @@ impl LoadReport {
     /// Adds the report as one run: a load test is one process. What the user should know is added to
     /// `remarks`.
     pub fn add(mut self, imported: &mut Imported, remarks: &mut Vec<String>) {
+        if let (Some(0.0), Some(failed @ 1.0..)) = (self.requests, self.errors) {
+            let reason = format!("none of its requests was answered ({failed} errors)");
+            let cause = Cause::Invalid { reason };
+            imported.failure(&self.case(), cause, String::new());
+            return;
+        }
         self.leave_out_zeros();
         self.refuse_impossible();
         let mut samples = Vec::new();
@@ -145,12 +154,23 @@ impl LoadReport {
             .map(|(name, _)| name.as_str())
             .filter(|name| name.starts_with("latency"))
             .collect();
+        // A percentile below the least time that is printed shows that this is not the least one.
+        let is_least = |name: &str| name == LATENCY_MIN;
+        let has_lower = latencies.iter().any(|name| !is_least(name));
+        let before = self.times_ns.len();
+        self.times_ns
+            .retain(|(name, _)| !(has_lower && is_least(name)));
         if !latencies.is_empty() && self.resolution_ns > 0.0 {
             self.remarks.push(format!(
-                "times are whole multiples of {} ms, so {} of 0 ms {} left out",
+                "times are whole multiples of {} ms, so {} of 0 ms {} left out{}",
                 self.resolution_ns / NS_PER_MS,
                 latencies.join(", "),
-                if latencies.len() == 1 { "is" } else { "are" }
+                if latencies.len() == 1 { "is" } else { "are" },
+                if self.times_ns.len() < before {
+                    ", and latency_min with them"
+                } else {
+                    ""
+                }
             ));
         }
     }
@@ -197,4 +217,37 @@ fn sentence(remark: &str) -> String {
 /// The name of a percentile's metric: `latency_p50`, `latency_p99_9`, `latency_max`.
 pub fn percentile(percent: &str) -> String {
     format!("latency_{}", http_output::percentile(percent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_time_is_left_out_where_a_percentile_is_below_it() {
+        let times = |of: &[(&str, f64)]| {
+            let times = of.iter().map(|(name, ns)| ((*name).to_owned(), *ns));
+            let mut report = LoadReport {
+                times_ns: times.collect(),
+                resolution_ns: NS_PER_MS,
+                ..LoadReport::default()
+            };
+            report.leave_out_zeros();
+            let names = report.times_ns.into_iter().map(|(name, _)| name);
+            (names.collect::<Vec<_>>(), report.remarks.concat())
+        };
+        let (kept, told) = times(&[
+            ("latency_min", 1e6),
+            ("latency_p50", 0.0),
+            ("latency_max", 9e6),
+        ]);
+        assert_eq!(kept, ["latency_max"]);
+        assert_eq!(
+            told,
+            "times are whole multiples of 1 ms, so latency_p50 of 0 ms is left out, and latency_min with them"
+        );
+        let (kept, told) = times(&[("latency_min", 0.0), ("latency_p50", 1e6)]);
+        assert_eq!(kept, ["latency_p50"]);
+        assert!(told.ends_with("latency_min of 0 ms is left out"), "{told}");
+    }
 }

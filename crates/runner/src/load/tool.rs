@@ -435,6 +435,13 @@ pub fn load_with_tool_beside(
         // Not every tool prints where it sent its requests.
         run.case = Case::new(url.clone(), run.case.values.clone()).into();
     }
+    for failure in &mut session.failures {
+        let case = failure.case.as_deref().map(Case::parse);
+        if let Some(Ok(case)) = case {
+            failure.case = Some(Case::new(url.clone(), case.values).id());
+        }
+        failure.benchmark.clone_from(&url);
+    }
     Ok(Some(session))
 }
 

@@ -33,6 +33,30 @@ const PUBLISHED: [(&str, f64, f64, u32); 6] = [
     ("cyan", 8.162, 980.10, 124),
 ];
 
+#[test]
+fn text_around_reports_belongs_to_none_of_them() {
+    let report = text("ab_pasted_22.txt");
+    let page = format!(
+        "Skip to content\nCreated: 19 March\n{}\nSign up: it is free",
+        report.trim_end()
+    );
+    let (alone, mut expected) = read(&report);
+    let (around, mut warnings) = read(&page);
+    assert_eq!(around.runs, alone.runs);
+    for told in [&mut expected, &mut warnings] {
+        told.retain(|one| one.contains("cut short") || one.contains("no results"));
+    }
+    assert_eq!(warnings, expected);
+    // A report that ends too soon is still reported.
+    let whole = report.find("100%").unwrap();
+    assert!(
+        read(&report[..whole])
+            .1
+            .iter()
+            .any(|one| one.contains("cut short"))
+    );
+}
+
 fn pasted(seconds: f64, rate: f64, mean_ms: u32) -> String {
     let report = text("ab_pasted_22.txt");
     let lines = report.lines().map(|line| match line.split_once(':') {
