@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 /// Read results of other tools, or exported ones, into the store
 ///
 /// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, autocannon or oha, text of
-/// go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Files with results
-/// of many revisions become one session for each: a folder of results of asv, the data.js of
-/// github-action-benchmark, JSON of bencher, CSV with the columns time and commit. What the store holds
-/// already is not added again. Figures that cannot be what they are said to be are printed; '--set
+/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, pytest-benchmark, vitest,
+/// autocannon or oha, XML of Catch2, text of go test -bench, ab, wrk, h2load, hey or oha, and tables
+/// of figures in Markdown. Files with results of many revisions become one session for each: a folder of
+/// results of asv, the data.js of github-action-benchmark, JSON of bencher, CSV with the columns time
+/// and commit. What the store holds already is not added again. Figures that cannot be what they are said to be are printed; '--set
 /// connections=100 --set pipelining=10' says of all cases what a file does not, '--set better=less' of
 /// metrics which direction is good.
 #[derive(Debug, Args)]
@@ -46,7 +46,8 @@ pub struct ImportArgs {
 /// Imports.
 ///
 /// # Errors
-/// A file that cannot be read or understood; nothing of any file is stored then.
+/// A file that cannot be read or understood; nothing of any file is stored then. One whose results have no figures is stored, and
+/// the status says so.
 pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     let (values, better) = args.values()?;
     let mut files = Vec::new();
@@ -67,6 +68,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
     };
     let mut store = args.store.open()?;
     let mut document = Document::new("validity");
+    let mut status = Status::DONE;
     for (label, sessions) in files {
         let mut taken = Taken::default();
         for mut session in sessions {
@@ -90,13 +92,20 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
             }
         }
         taken.tell(&label, args.output.quiet);
+        if taken.has_nothing() {
+            status::warn(&format!(
+                "'{label}': no result in it has a figure: {} failed, {} skipped.",
+                taken.failed, taken.skipped
+            ));
+            status = Status::COULD_NOT;
+        }
     }
     // Without findings there is nothing to say, unless a form of it was asked for.
     let is_asked_for = args.output.format.is_some() || !args.output.output.is_empty();
     if !document.blocks.is_empty() || is_asked_for {
         args.output.print(&document)?;
     }
-    Ok(Status::DONE)
+    Ok(status)
 }
 
 impl ImportArgs {
@@ -185,6 +194,11 @@ impl Taken {
         }
         self.known += 1;
         Ok(None)
+    }
+
+    /// Whether the file gave no run, now or before.
+    fn has_nothing(&self) -> bool {
+        self.runs == 0 && self.known == 0
     }
 
     fn count(&mut self, number: i64, session: &Session) {

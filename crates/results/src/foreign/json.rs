@@ -63,8 +63,17 @@ impl<'a> Content<'a> {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
+    /// None where the file does not begin as JSON does: there may be JSON below other text, which cannot be read.
     fn keys(&self) -> &[(u32, &'a [u8])] {
-        self.keys.get_or_init(|| keys(self.bytes))
+        let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+        let keys = || {
+            if is_json {
+                keys(self.bytes)
+            } else {
+                Vec::new()
+            }
+        };
+        self.keys.get_or_init(keys)
     }
 }
 
@@ -123,6 +132,11 @@ pub fn with_text<T>(
 fn explained(error: serde_json::Error) -> Error {
     if error.is_eof() {
         anyhow!("{error}\nhint: is the file cut short?")
+    } else if error.to_string().starts_with("trailing characters") {
+        anyhow!(
+            "{error}\nhint: are there several JSON documents in it? save each in a file of its own; several files of one \
+             side are given as A.json,B.json"
+        )
     } else {
         error.into()
     }

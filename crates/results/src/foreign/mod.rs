@@ -9,6 +9,7 @@ pub mod google_benchmark;
 pub mod http_output;
 pub mod json;
 pub mod profile;
+pub mod readable;
 pub mod suites;
 pub mod unit;
 

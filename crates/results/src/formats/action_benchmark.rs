@@ -3,9 +3,10 @@
 //! Decides which direction is good, by the tool that measured, as the action itself does (`src/write.ts`), but for rates in the
 //! output of tools that print either. It must not know where the file lies. Start at [`read`].
 
-use super::imported::{Imported, Process, sample};
+use super::imported::{LeftOut, Process, sample};
 use super::input::{Directions, Input};
 use super::points::{Place, Points, revision, subject};
+use super::same_names::{Listed, tell_apart};
 use crate::foreign::json::{self, Content, Node};
 use crate::foreign::unit::Measure;
 use anyhow::{Context, Result, ensure};
@@ -43,37 +44,110 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// Reads a whole file: each entry of each suite is a session. What the user should know is added to `warnings`.
 ///
 /// # Errors
-/// The content is no JSON, a value is missing or of another type (the message names its place), or a tool is not known.
+/// The content is no JSON, nothing of it can be read (the message names the first place), or a tool is not known.
 pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blanked(file.bytes))?;
-    let suites = Node::root(&parsed).need("entries")?;
-    let mut points = Points::new("github-action-benchmark");
-    let mut rates = BTreeSet::new();
-    for (suite, entries) in suites.members() {
+    let mut reading = Reading {
+        said: file.better,
+        places: Vec::new(),
+        listed: Vec::new(),
+        rates: BTreeSet::new(),
+        left_out: LeftOut::default(),
+    };
+    for (suite, entries) in Node::root(&parsed).need("entries")?.members() {
         let entries = Node::at(format!("entries.{suite}"), entries);
-        for entry in entries.elements()? {
-            let kind = Kind::read(&entry)?;
-            let imported = points.at(place(suite, &entry)?);
-            for bench in entry.need("benches")?.elements()? {
-                let better = add(suite, &bench, &kind, file.better, imported)?;
-                let is_other = kind.is_by_unit && kind.better != Some(better);
-                rates.extend(
-                    is_other
-                        .then(|| entry.text_of("tool"))
-                        .transpose()?
-                        .flatten(),
-                );
-            }
+        let entries = reading.left_out.unless_read(entries.elements());
+        for entry in entries.into_iter().flatten() {
+            reading.entry(suite, &entry)?;
         }
     }
-    let is_own_choice = *file.better == Directions::default();
-    warnings.extend(rates.into_iter().filter(|_| is_own_choice).map(|tool| {
-        format!(
-            "'{}': of a rate that '{tool}' prints, more is better; github-action-benchmark itself takes less",
-            file.label
-        )
-    }));
-    points.into_sessions(file.label)
+    reading.into_sessions(file.label, warnings)
+}
+
+/// What has been read so far.
+struct Reading<'a> {
+    said: &'a Directions,
+    /// Of the entries, in their order.
+    places: Vec<Place>,
+    /// Of all entries.
+    listed: Vec<Listed<Measured>>,
+    /// Tools of whose rates more is better here, unlike for the action.
+    rates: BTreeSet<String>,
+    left_out: LeftOut,
+}
+
+/// A figure whose good direction is known.
+struct Measured {
+    metric: Metric,
+    value: f64,
+    note: Option<String>,
+}
+
+impl Reading<'_> {
+    /// Takes the results of one entry; what cannot be read of it is left out.
+    ///
+    /// # Errors
+    /// The good direction of a metric is not known.
+    fn entry(&mut self, suite: &str, entry: &Node<'_>) -> Result<()> {
+        let read = || {
+            let (kind, place) = (Kind::read(entry)?, place(suite, entry)?);
+            Ok((kind, place, entry.need("benches")?.elements()?))
+        };
+        let Some((kind, place, benches)) = self.left_out.unless_read(read()) else {
+            return Ok(());
+        };
+        let measurement = self.places.len();
+        self.places.push(place);
+        for bench in benches {
+            let Some(figure) = self.left_out.unless_read(Figure::read(&bench)) else {
+                continue;
+            };
+            let better = kind.direction(&figure.measure, self.said);
+            let better = better.with_context(|| format!("'{}'", bench.place()))?;
+            if kind.is_by_unit && kind.better != Some(better) {
+                self.rates.extend(kind.tool.clone());
+            }
+            let metric = Metric {
+                better,
+                ..figure.measure.metric
+            };
+            self.listed.push(Listed {
+                measurement,
+                case: Case::new(format!("{suite}/{}", figure.name), Vec::new()),
+                metric: metric.name.clone(),
+                details: figure.extra,
+                content: Measured {
+                    metric,
+                    value: figure.value,
+                    note: figure.note,
+                },
+            });
+        }
+        Ok(())
+    }
+
+    fn into_sessions(self, label: &str, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+        let mut remarks = Vec::from_iter(self.left_out.into_remark(self.listed.is_empty())?);
+        let mut points = Points::new("github-action-benchmark");
+        for one in tell_apart(self.listed, &mut remarks)? {
+            let imported = points.at(self.places[one.measurement].clone());
+            let name = imported.metric(one.content.metric);
+            let process = Process {
+                samples: vec![sample(&name, one.content.value)],
+                notes: one.content.note.into_iter().collect(),
+                ..Process::default()
+            };
+            imported.run(one.case, process);
+        }
+        let is_own_choice = *self.said == Directions::default();
+        remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
+            format!(
+                "of a rate that '{tool}' prints, more is better; github-action-benchmark itself takes less"
+            )
+        }));
+        warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+        points.into_sessions(label)
+    }
 }
 
 /// The JSON, with blanks for the assignment around it, so that lines and columns stay what they are.
@@ -126,11 +200,14 @@ struct Kind {
     better: Option<Better>,
     /// Whether the unit decides.
     is_by_unit: bool,
+    /// The tool, if the entry names it.
+    tool: Option<String>,
 }
 
 impl Kind {
     fn read(entry: &Node<'_>) -> Result<Kind> {
-        let tool = entry.text_of("tool")?.unwrap_or_default();
+        let named = entry.text_of("tool")?;
+        let tool = named.unwrap_or_default();
         // A descendant of the action has this key instead of a tool.
         let is_more = entry.get("bigger_is_better").map(|more| more.is_true());
         let of_tool = if MORE.contains(&tool) {
@@ -144,6 +221,7 @@ impl Kind {
         Ok(Kind {
             better: of_entry.or(of_tool),
             is_by_unit: BY_UNIT.contains(&tool),
+            tool: named.map(str::to_owned),
         })
     }
 
@@ -163,35 +241,74 @@ impl Kind {
     }
 }
 
-/// Adds one figure and gives its direction. Its suite is the group of its benchmark.
-fn add(
-    suite: &str,
-    bench: &Node<'_>,
-    kind: &Kind,
-    said: &Directions,
-    imported: &mut Imported,
-) -> Result<Better> {
-    let unit = bench.text_of("unit")?.unwrap_or_default();
-    // Of a line of Go with several figures, older versions took the rest of the line for the unit of the first.
-    let unit = unit.split('\t').next().unwrap_or_default();
-    let measure = Measure::of_unit(unit);
-    let better =
-        (kind.direction(&measure, said)).with_context(|| format!("'{}'", bench.place()))?;
-    let value = bench.need("value")?;
-    let scaled = value.number()? * measure.factor;
-    ensure!(scaled.is_finite(), "'{}' is too large", value.place());
-    let case = format!("{suite}/{}", bench.need("name")?.text()?);
-    let metric = imported.metric(Metric {
-        better,
-        ..measure.metric
-    });
-    let process = Process {
-        samples: vec![sample(&metric, scaled)],
-        notes: note(&value, unit, bench).into_iter().collect(),
-        ..Process::default()
+/// One figure. The suite of its entry is the group of its benchmark.
+struct Figure {
+    name: String,
+    measure: Measure,
+    /// In the unit that is stored.
+    value: f64,
+    note: Option<String>,
+    /// What may tell it apart from another one of that name.
+    extra: Vec<(String, String)>,
+}
+
+impl Figure {
+    fn read(bench: &Node<'_>) -> Result<Figure> {
+        let unit = bench.text_of("unit")?.unwrap_or_default();
+        // Of a line of Go with several figures, older versions took the rest of the line for the unit of the first.
+        let unit = unit.split('\t').next().unwrap_or_default();
+        let measure = Measure::of_unit(unit);
+        let node = bench.need("value")?;
+        let value = node.number()? * measure.factor;
+        ensure!(value.is_finite(), "'{}' is too large", node.place());
+        let extra = bench.get("extra").map(|extra| circumstances(&extra));
+        Ok(Figure {
+            name: bench.need("name")?.text()?.to_owned(),
+            note: note(&node, unit, bench),
+            extra: extra
+                .filter(|extra| !extra.is_empty())
+                .map(|extra| ("extra".to_owned(), extra))
+                .into_iter()
+                .collect(),
+            measure,
+            value,
+        })
+    }
+}
+
+/// What the lines of `extra` count that the action itself writes (its `src/extract.ts`): another number every time.
+const COUNTED: [&str; 13] = [
+    "iterations",
+    "cpu",
+    "times",
+    "samples",
+    "runs",
+    "mean",
+    "median",
+    "stddev",
+    "rounds",
+    "gctime",
+    "memory",
+    "allocs",
+    "params",
+];
+
+/// The lines of `extra` that say under which circumstances something was measured: `threads: 4`, `8 procs`, anything of a
+/// user's own tool.
+fn circumstances(extra: &Node<'_>) -> String {
+    let Ok(extra) = extra.text() else {
+        return extra.value().to_string();
     };
-    imported.run(Case::new(case, Vec::new()), process);
-    Ok(better)
+    let is_counted = |line: &str| {
+        let key = line.split([':', '=']).next().unwrap_or_default().trim();
+        let last = line.split_whitespace().last().unwrap_or_default();
+        COUNTED.contains(&key) || COUNTED.contains(&last)
+    };
+    let lines = extra.lines().map(str::trim);
+    let kept: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !is_counted(line))
+        .collect();
+    kept.join(", ")
 }
 
 /// What the file says of the spread of a figure, as a sentence: `± 30`, `±1.12%`, `stddev: 0.0012`.
@@ -280,6 +397,62 @@ mod tests {
         assert_eq!(values, [Some(2e3), Some(3e6)]);
         assert_eq!(session.runs[1].notes, ["Its file gives 3 ms (± 1)."]);
         assert_eq!(session.runs[0].case.id(), "S/a");
+    }
+
+    fn ids_of(tool: &str, benches: &str) -> (Vec<String>, Vec<String>) {
+        let (sessions, warnings) = read_text(&file(tool, benches), &Directions::default());
+        let sessions = sessions.unwrap();
+        let runs = sessions[0].runs.iter();
+        (runs.map(|run| run.case.id()).collect(), warnings)
+    }
+
+    #[test]
+    fn results_of_one_name_are_told_apart_by_what_is_extra() {
+        let bench = |value: u32, extra: &str| {
+            format!(r#"{{"name":"a","value":{value},"unit":"ns","extra":"{extra}"}}"#)
+        };
+        let own = [bench(1, "cold"), bench(2, "warm")].join(",");
+        let (ids, warnings) = ids_of("customSmallerIsBetter", &own);
+        assert_eq!(ids, ["S/a extra=cold", "S/a extra=warm"]);
+        assert_eq!(warnings, [""; 0]);
+        // Numbers that differ in every entry tell nothing apart.
+        let counted = [
+            bench(1, "900 times\\n1 procs"),
+            bench(2, "800 times\\n8 procs"),
+        ];
+        let (ids, _) = ids_of("go", &counted.join(","));
+        assert_eq!(ids, ["S/a extra=\"1 procs\"", "S/a extra=\"8 procs\""]);
+        let other = bench(3, "x").replace("\"a\"", "\"b\"");
+        let alike = [bench(1, "89 samples"), bench(2, "90 samples"), other];
+        let (ids, warnings) = ids_of("cargo", &alike.join(","));
+        assert_eq!(ids, ["S/b"]);
+        assert!(
+            warnings[0].contains("2 results are called 'S/a'"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn one_bad_entry_is_left_out_and_named_while_the_others_are_read() {
+        let good = r#"{"name":"a","value":2,"unit":"ns"}"#;
+        let bad = r#"{"name":"b","value":"fast","unit":"ns"}"#;
+        let text = file("cargo", &format!("{good},{bad}"));
+        let (sessions, warnings) = read_text(&text, &Directions::default());
+        assert_eq!(sessions.unwrap()[0].runs.len(), 1);
+        assert_eq!(
+            warnings,
+            [
+                "'data.js': an entry that cannot be read was left out: 'entries.S[0].benches[1].value' is \"fast\", \
+                 not a number"
+            ]
+        );
+        // An entry without a commit is none, and says nothing of the next one.
+        let text = text.replace("\"S\":[", "\"S\":[{\"tool\":\"cargo\"},7,");
+        let (sessions, warnings) = read_text(&text, &Directions::default());
+        assert_eq!(sessions.unwrap().len(), 1);
+        assert!(
+            warnings[0].contains("3 entries that cannot be read were left out; the first one: ")
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! developer documentation says of "Benchmark suite layout and file formats" (API 1 and 2). It must not know where the files
 //! lie. Start at [`read_file`]; at [`Row`] for the two forms in which results are written.
 
-use super::imported::{Imported, Process, VARIANT, remark_on_guesses, sample};
+use super::imported::{Imported, LeftOut, Process, VARIANT, remark_on_guesses, sample};
 use super::input::{Directions, Input};
 use super::points::{Place, Points, revision};
 use crate::foreign::json::{self, Content, Node};
@@ -97,7 +97,7 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
 /// Reads a file of results.
 ///
 /// # Errors
-/// The file is no JSON, a value is missing or of another type (the message names its place), or it is of another machine.
+/// The file is no JSON, nothing of it can be read (the message names the first place), or it is of another machine.
 pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse_apart_from_null(file.bytes)?;
     let root = Node::root(&parsed);
@@ -107,13 +107,14 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
         commit: root.need("commit_hash")?.text()?,
         guesses: BTreeSet::new(),
         other_versions: 0,
+        left_out: LeftOut::default(),
     };
-    let rows = rows(&root)?;
+    let rows = rows(&root, &mut reading.left_out)?;
     let mut points = Points::new("asv");
     let imported = points.at(place(&root, beside, &rows)?);
     let mut work = BTreeMap::new();
     for row in &rows {
-        if reading.add(row, imported)? {
+        if reading.add(row, imported) {
             // A result without a version is taken for one of today's, as asv does.
             let described = beside.benchmarks.get(row.name);
             let described = described.and_then(|benchmark| benchmark.version.as_ref());
@@ -131,7 +132,8 @@ pub fn read_file(file: &Input<'_>, beside: &Beside, warnings: &mut Vec<String>) 
             "the results of {many} benchmarks were left out, because their texts were other ones"
         )),
     };
-    let remarks = guesses.into_iter().chain(other);
+    let left_out = reading.left_out.into_remark(imported.is_empty())?;
+    let remarks = guesses.into_iter().chain(other).chain(left_out);
     warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
     let mut sessions = points.into_sessions(file.label)?;
     let mut session = sessions.pop().context("there are no results in it")?;
@@ -254,8 +256,8 @@ struct Row<'a> {
     samples: Vec<Node<'a>>,
 }
 
-/// All benchmarks of a file, in its order.
-fn rows<'a>(root: &Node<'a>) -> Result<Vec<Row<'a>>> {
+/// All benchmarks of a file that can be read, in its order.
+fn rows<'a>(root: &Node<'a>, left_out: &mut LeftOut) -> Result<Vec<Row<'a>>> {
     let columns = root.get("result_columns").map(|node| texts(&node));
     let columns = columns.transpose()?;
     let results = root.need("results")?;
@@ -266,7 +268,8 @@ fn rows<'a>(root: &Node<'a>) -> Result<Vec<Row<'a>>> {
             None => Row::of_members(name, &node, root),
         }
     };
-    results.members().map(row).collect()
+    let rows = results.members().map(row);
+    Ok(rows.filter_map(|row| left_out.unless_read(row)).collect())
 }
 
 impl<'a> Row<'a> {
@@ -426,22 +429,24 @@ struct Reading<'a> {
     guesses: BTreeSet<String>,
     /// Benchmarks whose results are of another version.
     other_versions: usize,
+    left_out: LeftOut,
 }
 
 impl Reading<'_> {
     /// Adds the results of a benchmark; false if they are of another version than the one described.
-    fn add(&mut self, row: &Row<'_>, imported: &mut Imported) -> Result<bool> {
+    fn add(&mut self, row: &Row<'_>, imported: &mut Imported) -> bool {
         let benchmark = self.beside.benchmarks.get(row.name);
         // As asv does: results that say no version are of every version.
         if let (Some(benchmark), Some(version)) = (benchmark, &row.version)
             && benchmark.version.as_ref() != Some(version)
         {
             self.other_versions += 1;
-            return Ok(false);
+            return false;
         }
         let names = parameter_names(benchmark, row.parameters.len());
         let measure = self.measure(row.name, benchmark);
-        for (at, values) in row.combinations(&names)?.into_iter().enumerate() {
+        let combinations = self.left_out.unless_read(row.combinations(&names));
+        for (at, values) in combinations.into_iter().flatten().enumerate() {
             let case = Case::new(row.name, values);
             let result = row.results.as_ref().and_then(|results| results.get(at));
             match result.filter(|result| !result.is_null()) {
@@ -454,12 +459,14 @@ impl Reading<'_> {
                     imported.failure(&case, Cause::Skipped { reason }, self.replay(row.name));
                 }
                 Some(result) => {
-                    let process = process(row, at, result, &measure, imported)?;
-                    imported.run(case, process);
+                    let process = process(row, at, result, &measure, imported);
+                    if let Some(process) = self.left_out.unless_read(process) {
+                        imported.run(case, process);
+                    }
                 }
             }
         }
-        Ok(true)
+        true
     }
 
     /// The line that measures it again.

@@ -4,9 +4,10 @@
 //! metric. Which direction of a measure is good is in no answer, so the user says it. It must not know where the answer came
 //! from. Start at [`read`].
 
-use super::imported::{Process, sample};
+use super::imported::{LeftOut, Process, sample};
 use super::input::Input;
 use super::points::{Place, Points, revision};
+use super::same_names::{Listed, tell_apart};
 use crate::foreign::json::{self, Content, Node};
 use crate::foreign::unit::Measure;
 use anyhow::{Result, ensure};
@@ -23,7 +24,7 @@ pub fn recognises(file: &Content<'_>) -> bool {
 /// Reads a whole answer. What the user should know is added to `warnings`.
 ///
 /// # Errors
-/// The content is no JSON, a value is missing or of another type (the message names its place), or the good direction of a
+/// The content is no JSON, nothing of it can be read (the message names the first place), or the good direction of a
 /// measure is not known.
 pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
@@ -34,99 +35,174 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
     for series in root.need("results")?.elements()? {
         reports.add(project, &series, file)?;
     }
+    let mut remarks = Vec::new();
     if reports.unnamed > 0 {
-        warnings.push(format!(
-            "'{}': reports without a commit ({}) are of the revisions 'version 0' and so on, as bencher counts them",
-            file.label, reports.unnamed
+        remarks.push(format!(
+            "reports without a commit ({}) are of the revisions 'version 0' and so on, as bencher counts them",
+            reports.unnamed
         ));
     }
-    reports.into_sessions(file.label)
+    let sessions = reports.into_sessions(file.label, &mut remarks)?;
+    warnings.extend(
+        remarks
+            .iter()
+            .map(|remark| format!("'{}': {remark}", file.label)),
+    );
+    Ok(sessions)
 }
-
-/// A run of a session: the case and the iteration.
-type Key = (String, u64);
 
 /// The reports of an answer: several series hold parts of each.
 #[derive(Default)]
 struct Reports {
-    /// Each with its runs in the order in which they are met.
-    by_id: IndexMap<String, (Place, IndexMap<Key, Process>)>,
+    /// Each with what it is known by.
+    places: IndexMap<String, Place>,
+    points: Vec<Listed<Point>>,
     metrics: HashMap<String, Metric>,
     /// How many name no commit.
     unnamed: usize,
+    left_out: LeftOut,
 }
 
 impl Reports {
-    /// Takes the results of one branch, testbed, benchmark and measure.
+    /// Takes the results of one branch, testbed, benchmark and measure; what cannot be read of them is left out.
+    ///
+    /// # Errors
+    /// The good direction of the measure is not known.
     fn add(&mut self, project: &str, series: &Node<'_>, file: &Input<'_>) -> Result<()> {
-        let name = |key: &str| -> Result<String> {
-            Ok(series.need(key)?.need("name")?.text()?.to_owned())
+        let Some((of, points)) = self.left_out.unless_read(Series::read(series)) else {
+            return Ok(());
         };
-        let (benchmark, testbed) = (name("benchmark")?, name("testbed")?);
-        let branch = series.get("branch").map(|branch| branch.text_of("name"));
-        let branch = branch.transpose()?.flatten();
-        let (metric, factor) = measure(&series.need("measure")?, file)?;
-        for point in series.need("metrics")?.elements()? {
-            let report = point.need("report")?.text()?;
-            let key = serde_json::json!([report, testbed, branch]).to_string();
-            if !self.by_id.contains_key(&key) {
-                let (origin, is_named) = origin(&point, branch)?;
-                self.unnamed += usize::from(!is_named);
-                let place = Place {
-                    suite: project.to_owned(),
-                    key: report.to_owned(),
-                    origin,
-                    environment: Environment {
-                        machine: Some(testbed.clone()),
-                        ..Environment::default()
-                    },
-                    started_unix_ms: moment(&point)?,
-                    ..Place::default()
-                };
-                self.by_id.insert(key.clone(), (place, IndexMap::new()));
-            }
-            let iteration = point.number_of("iteration")?.unwrap_or_default() as u64;
-            let (sample, note) = figure(&point, &metric, factor)?;
-            if let Some((_, runs)) = self.by_id.get_mut(&key) {
-                let run = runs.entry((benchmark.clone(), iteration)).or_default();
-                run.samples.push(sample);
-                run.notes.extend(note);
+        let better = file.better.need(&of.measure)?;
+        let metric = Metric::new(&of.measure, &of.unit.metric.unit, better);
+        for node in points {
+            let point = Point::read(&node, &of, &metric);
+            if let Some(point) = self.left_out.unless_read(point) {
+                self.keep(project, &of, point);
             }
         }
         self.metrics.insert(metric.name.clone(), metric);
         Ok(())
     }
 
-    fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
+    fn keep(&mut self, project: &str, of: &Series, point: Point) {
+        let branch = &point.origin.branch;
+        let key = serde_json::json!([point.report, of.testbed, branch]).to_string();
+        if !self.places.contains_key(&key) {
+            self.unnamed += usize::from(!point.has_commit);
+        }
+        let entry = self.places.entry(key);
+        let measurement = entry.index();
+        entry.or_insert_with(|| Place {
+            suite: project.to_owned(),
+            key: point.report.clone(),
+            origin: point.origin.clone(),
+            environment: Environment {
+                machine: Some(of.testbed.clone()),
+                ..Environment::default()
+            },
+            started_unix_ms: point.started_unix_ms,
+            ..Place::default()
+        });
+        self.points.push(Listed {
+            measurement,
+            case: Case::new(&of.benchmark, Vec::new()),
+            // A benchmark has one result of a measure in each iteration.
+            metric: format!("{} {}", of.measure, point.iteration),
+            details: of.slug.iter().cloned().collect(),
+            content: point,
+        });
+    }
+
+    fn into_sessions(self, label: &str, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+        remarks.extend(self.left_out.into_remark(self.points.is_empty())?);
+        let mut runs: IndexMap<(usize, String, u64), (Case, Process)> = IndexMap::new();
+        for one in tell_apart(self.points, remarks)? {
+            let key = (one.measurement, one.case.id(), one.content.iteration);
+            let (_, process) = runs
+                .entry(key)
+                .or_insert_with(|| (one.case, Process::default()));
+            process.samples.push(one.content.sample);
+            process.notes.extend(one.content.note);
+        }
+        runs.sort_by(|one, _, other, _| one.0.cmp(&other.0));
         let mut points = Points::new("bencher");
-        for (place, runs) in self.by_id.into_values() {
-            let imported = points.at(place);
-            for ((benchmark, _), process) in runs {
-                for sample in &process.samples {
-                    let known = self.metrics.get(&*sample.metric).cloned();
-                    known.map(|metric| imported.metric(metric));
-                }
-                imported.run(Case::new(benchmark, Vec::new()), process);
+        for ((measurement, ..), (case, process)) in runs {
+            let imported = points.at(self.places[measurement].clone());
+            for sample in &process.samples {
+                let known = self.metrics.get(&*sample.metric).cloned();
+                known.map(|metric| imported.metric(metric));
             }
+            imported.run(case, process);
         }
         points.into_sessions(label)
     }
 }
 
-/// The metric of a measure, and what its figures are multiplied by.
-fn measure(measure: &Node<'_>, file: &Input<'_>) -> Result<(Metric, f64)> {
-    let slug = measure.text_of("slug")?;
-    let name = match slug {
-        Some(slug) => slug,
-        None => measure.need("name")?.text()?,
-    };
-    let written = measure.text_of("units")?.unwrap_or_default();
-    let of_unit = Measure::of_unit(written);
-    let better = file.better.need(name)?;
-    Ok((
-        Metric::new(name, of_unit.metric.unit, better),
-        of_unit.factor,
-    ))
+/// What all points of a series are of.
+struct Series {
+    benchmark: String,
+    /// The short name of the benchmark, which is its own even where the name is not.
+    slug: Option<(String, String)>,
+    testbed: String,
+    branch: Option<String>,
+    /// The short name of its measure.
+    measure: String,
+    unit: Measure,
+}
+
+impl Series {
+    /// The series, and its points.
+    fn read<'a>(series: &Node<'a>) -> Result<(Series, Vec<Node<'a>>)> {
+        let name = |key: &str| -> Result<String> {
+            Ok(series.need(key)?.need("name")?.text()?.to_owned())
+        };
+        let branch = series.get("branch").map(|branch| branch.text_of("name"));
+        let measure = series.need("measure")?;
+        let slug = match measure.text_of("slug")? {
+            Some(slug) => slug,
+            None => measure.need("name")?.text()?,
+        };
+        let written = measure.text_of("units")?.unwrap_or_default();
+        let read = Series {
+            benchmark: name("benchmark")?,
+            slug: (series.need("benchmark")?.text_of("slug")?)
+                .map(|slug| ("slug".to_owned(), slug.to_owned())),
+            testbed: name("testbed")?,
+            branch: branch.transpose()?.flatten().map(str::to_owned),
+            measure: slug.to_owned(),
+            unit: Measure::of_unit(written),
+        };
+        Ok((read, series.need("metrics")?.elements()?))
+    }
+}
+
+/// One figure of a report.
+struct Point {
+    report: String,
+    iteration: u64,
+    origin: Origin,
+    /// Whether the answer names a commit.
+    has_commit: bool,
+    started_unix_ms: Option<i64>,
+    sample: Sample,
+    note: Option<String>,
+}
+
+impl Point {
+    fn read(point: &Node<'_>, of: &Series, metric: &Metric) -> Result<Point> {
+        let (origin, has_commit) = origin(point, of.branch.as_deref())?;
+        let started_unix_ms = moment(point)?;
+        let (sample, note) = figure(point, metric, of.unit.factor)?;
+        Ok(Point {
+            report: point.need("report")?.text()?.to_owned(),
+            iteration: point.number_of("iteration")?.unwrap_or_default() as u64,
+            origin,
+            has_commit,
+            started_unix_ms,
+            sample,
+            note,
+        })
+    }
 }
 
 /// The revision of a point, and whether the answer names a commit.

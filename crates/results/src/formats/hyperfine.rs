@@ -6,6 +6,7 @@
 
 use super::imported::{Imported, Process, sample};
 use super::load_report::NS_PER_SECOND;
+use super::same_names::{Listed, tell_apart};
 use crate::foreign::json::{self, Content, Node};
 use anyhow::{Result, ensure};
 use speedwell_model::{Better, Case, Cause, Environment, Metric, Session, Value};
@@ -29,9 +30,26 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let template = template(&results);
     let mut imported = Imported::default();
     imported.metric(Metric::new("time", "ns", Better::Lower));
-    for result in &results {
-        let benchmark = template.as_deref().unwrap_or(&result.command);
-        result.add(Case::new(benchmark, result.values()), &mut imported);
+    let listed = results.iter().map(|result| Listed {
+        measurement: 0,
+        case: Case::new(
+            template.as_deref().unwrap_or(&result.command),
+            result.values(),
+        ),
+        metric: Metric::TIME.to_owned(),
+        details: result.details.clone(),
+        content: result,
+    });
+    let mut remarks = Vec::new();
+    let listed = tell_apart(listed.collect(), &mut remarks)?;
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    for Listed {
+        case,
+        content: result,
+        ..
+    } in listed
+    {
+        result.add(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
             warnings.push(format!(
                 "'{label}': every time of '{}' is 0, as it takes less than the shell that \
@@ -51,6 +69,8 @@ struct Measured {
     /// Seconds, and the exit status. hyperfine writes null for a process that a signal ended, without saying which.
     times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
+    /// What else is said of the command: how it was prepared, and the command itself, which a template may hide.
+    details: Vec<(String, String)>,
     /// Means over all runs, in seconds.
     user: Option<f64>,
     system: Option<f64>,
@@ -78,6 +98,7 @@ impl Measured {
                 .collect(),
             times: times_s.into_iter().zip(endings).collect(),
             memory: numbers("memory_usage_byte")?,
+            details: details(result),
             user: result.number_of("user")?,
             system: result.number_of("system")?,
         })
@@ -133,6 +154,30 @@ impl Measured {
             }
         }
     }
+}
+
+/// Members with figures, and the parameters, which are part of the case anyway.
+const NO_DETAILS: [&str; 11] = [
+    "mean",
+    "stddev",
+    "median",
+    "user",
+    "system",
+    "min",
+    "max",
+    "times",
+    "memory_usage_byte",
+    "exit_codes",
+    "parameters",
+];
+
+fn details(result: &Node<'_>) -> Vec<(String, String)> {
+    let details = result
+        .members()
+        .filter(|(key, value)| !NO_DETAILS.contains(key) && !value.is_null());
+    details
+        .map(|(key, value)| (key.to_owned(), text_of(value)))
+        .collect()
 }
 
 /// How each of the `count` processes ended. Old versions do not tell; they stopped at a failure.
@@ -232,6 +277,47 @@ mod tests {
             ["t1 1 n=1", "t1 2 n=2"]
         );
         assert_eq!(benchmarks(&[("t 1", "1")]), ["t 1 n=1"]);
+    }
+
+    #[test]
+    fn commands_that_differ_by_nothing_but_their_preparation_are_two_cases() {
+        let text = r#"{"results":[{"command":"a","prepare":"sync","times":[1]},
+            {"command":"a","prepare":"drop caches","times":[2]},{"command":"b","times":[3]}]}"#;
+        let session = read_text(text).unwrap();
+        let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+        assert_eq!(ids, ["a prepare=sync", "a prepare=\"drop caches\"", "b"]);
+    }
+
+    #[test]
+    fn a_command_that_is_there_twice_is_left_out_and_named() {
+        let twice = r#"{"command":"a","times":[1]},{"command":"a","times":[2]}"#;
+        let mut warnings = Vec::new();
+        let text = format!(r#"{{"results":[{twice},{{"command":"b","times":[3]}}]}}"#);
+        let session = super::read("hf.json", text.as_bytes(), &mut warnings).unwrap();
+        let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+        assert_eq!(ids, ["b"]);
+        assert!(
+            warnings[0].contains("2 results are called 'a'"),
+            "{warnings:?}"
+        );
+        let alone = read_text(&format!(r#"{{"results":[{twice}]}}"#)).unwrap_err();
+        assert!(
+            alone
+                .to_string()
+                .contains("hint: give each a name of its own")
+        );
+    }
+
+    #[test]
+    fn values_that_are_one_number_in_two_spellings_are_two_cases() {
+        assert_eq!(
+            benchmarks(&[("t 1", "1"), ("t 1.0", "1.0"), ("t 2", "2")]),
+            [
+                "t {n} command=\"t 1\" n=1",
+                "t {n} command=\"t 1.0\" n=1",
+                "t {n} n=2"
+            ]
+        );
     }
 
     #[test]

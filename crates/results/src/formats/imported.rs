@@ -5,7 +5,7 @@
 //! repetitions inside a program, are samples of its run (docs/why/statistics.md, "One value per process"). With a single file there
 //! would be a single run, so there each repetition counts, with a remark.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
     Case, Cause, Design, Environment, Failure, Metric, Order, Run, Sample, Session, State, Step,
     Stopping, Value, Variant,
@@ -377,6 +377,48 @@ impl Skipped {
             "{} {lines} that {is} no result {was} left out; the first is '{first}'",
             self.lines
         ))
+    }
+}
+
+/// Entries of a file that cannot be read, while others of it can.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    count: usize,
+    first: Option<Error>,
+}
+
+impl LeftOut {
+    /// What was read, unless that failed; the failure is counted.
+    pub fn unless_read<T>(&mut self, read: Result<T>) -> Option<T> {
+        match read {
+            Ok(read) => Some(read),
+            Err(error) => {
+                self.count += 1;
+                self.first.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// What to tell the user of the entries that were left out, if there are any.
+    ///
+    /// # Errors
+    /// Nothing else was read: then the first failure is that of the file.
+    pub fn into_remark(self, is_all: bool) -> Result<Option<String>> {
+        let Some(first) = self.first else {
+            return Ok(None);
+        };
+        if is_all {
+            return Err(first);
+        }
+        let first = format!("{first:#}");
+        let first = first.split("\nhint: ").next().unwrap_or_default();
+        Ok(Some(match self.count {
+            1 => format!("an entry that cannot be read was left out: {first}"),
+            count => {
+                format!("{count} entries that cannot be read were left out; the first one: {first}")
+            }
+        }))
     }
 }
 

@@ -24,9 +24,12 @@ pub mod node_csv;
 pub mod point_table;
 mod points;
 pub mod pyperf;
+mod same_names;
+mod suites;
 
 pub use crate::foreign::BEGINNING_BYTES;
 pub use crate::foreign::json::Content;
+use crate::foreign::readable::Unreadable;
 use crate::foreign::{beginning, utf8};
 pub use imported::{Skipped, merge, set};
 pub use input::{Directions, Input};
@@ -57,12 +60,26 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "JSON of pyperf",
         recognises: pyperf::recognises,
-        read: |file, _| sole(pyperf::read(file.label, file.bytes)),
+        read: |file, warnings| sole(pyperf::read(file.label, file.bytes, warnings)),
     },
     Format {
         name: "JSON of Krun",
         recognises: krun::recognises,
         read: |file, _| sole(krun::read(file.label, file.bytes)),
+    },
+    Format {
+        name: "JSON of pytest-benchmark",
+        recognises: suites::recognises_pytest_benchmark,
+        read: |file, warnings| {
+            sole(suites::read_pytest_benchmark(
+                file.label, file.bytes, warnings,
+            ))
+        },
+    },
+    Format {
+        name: "JSON of vitest",
+        recognises: suites::recognises_vitest,
+        read: |file, warnings| sole(suites::read_vitest(file.label, file.bytes, warnings)),
     },
     Format {
         name: "JSON of google/benchmark",
@@ -122,6 +139,11 @@ pub const FORMATS: &[Format] = &[
         name: "CSV of points over time",
         recognises: |file| point_table::recognises(file.bytes),
         read: point_table::read,
+    },
+    Format {
+        name: "XML of Catch2",
+        recognises: |file| suites::recognises_catch2(file.bytes),
+        read: |file, warnings| sole(suites::read_catch2(file.label, file.bytes, warnings)),
     },
     Format {
         name: "text of ab",
@@ -234,8 +256,13 @@ pub fn read_as(
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(format) = format else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        let (found, hint) = what_else(bytes);
-        bail!("'{label}' {found}; expected {}{hint}", names.join(", or "));
+        let told = Unreadable::of_bytes(bytes);
+        bail!(
+            "'{label}' {}; expected {}{}",
+            told.found,
+            names.join(", or "),
+            told.hint_line()
+        );
     };
     (format.read)(&Input { bytes, ..*input }, warnings)
         .and_then(|sessions| check_names(&sessions).map(|()| sessions))
@@ -265,24 +292,6 @@ pub fn format_of(bytes: &[u8]) -> Option<&'static Format> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let content = Content::new(bytes);
     FORMATS.iter().find(|format| (format.recognises)(&content))
-}
-
-/// What bytes of no known kind are, and what may help.
-fn what_else(bytes: &[u8]) -> (&'static str, &'static str) {
-    if bytes.trim_ascii().is_empty() {
-        return (
-            "is empty",
-            "\nhint: did the program that wrote it end well?",
-        );
-    }
-    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        // PowerShell's `>` writes so.
-        return ("is UTF-16 text", "\nhint: save it as UTF-8");
-    }
-    if beginning(bytes).contains(&0) {
-        return ("is a binary file", "");
-    }
-    ("is of no known kind", "")
 }
 
 /// The first line of that format is an object with a key that only we write. Files cut short within

@@ -4,19 +4,33 @@
 //! every other column of numbers is a metric. Which direction of a metric is good is in no such file, so the user says it. It
 //! must not know what is made of the points. Start at [`read`].
 
-use super::imported::{Process, sample};
+use super::imported::{LeftOut, Process, sample};
 use super::input::Input;
 use super::points::{Place, Points, revision};
+use super::same_names::{Listed, name_apart};
 use crate::foreign::utf8;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use speedwell_model::{Case, Environment, Metric, Origin, Session};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Characters that separate cells. The first by which a header has the columns that are needed is taken.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
+
+/// Names of the column with the moment, and of that with the revision, in small letters; the first that a header has is taken.
+const TIMES: [&str; 4] = ["time", "date", "timestamp", "datetime"];
+const COMMITS: [&str; 7] = [
+    "commit",
+    "commit_id",
+    "commit id",
+    "sha",
+    "revision",
+    "hash",
+    "git_commit",
+];
 
 /// Whether bytes are of this kind.
 pub fn recognises(bytes: &[u8]) -> bool {
@@ -27,17 +41,19 @@ pub fn recognises(bytes: &[u8]) -> bool {
     std::str::from_utf8(line).is_ok_and(|line| Columns::parse(line).is_some())
 }
 
-/// Reads a whole table: the rows of one time, commit, branch and machine are a session.
+/// Reads a whole table: the rows of one time, commit, branch and machine are a session. What was left out is added to
+/// `warnings`.
 ///
 /// # Errors
-/// A row is not what the header says, a time or number cannot be read (the message names its line), or the good direction of a
-/// metric is not known.
+/// Nothing of it can be read (the message names the first line), a quote has no end, or the good direction of a metric is not
+/// known.
 pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = utf8(file.bytes)?;
-    let mut warn = |sentence: String| warnings.push(format!("'{}': {sentence}", file.label));
+    let mut remarks = Vec::new();
     let (whole, rest) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
     if !rest.trim().is_empty() {
-        warn("its last line has no end and was left out; it may be cut short".to_owned());
+        let cut = "its last line has no end and was left out; it may be cut short";
+        remarks.push(cut.to_owned());
     }
     let mut columns = whole
         .lines()
@@ -46,33 +62,65 @@ pub fn read(file: &Input<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>
         .context("the header is missing")?;
     let rows = Rows::new(whole, columns.separator).skip(1);
     let rows: Vec<Row> = rows.collect::<Result<_>>()?;
-    for row in &rows {
-        columns.check_length(row)?;
-    }
-    for name in columns.leave_out_text(&rows) {
-        warn(format!(
-            "the column '{}' holds no numbers and was left out",
-            name.escape_debug()
-        ));
-    }
+    let mut left_out = LeftOut::default();
+    let rows = rows.into_iter().filter_map(|row| {
+        let length = columns.check_length(&row);
+        left_out.unless_read(length).map(|()| row)
+    });
+    let rows: Vec<Row> = rows.collect();
+    columns.settle(&rows, &mut remarks);
     let mut table = Table {
         metrics: columns.metrics(file)?,
         benchmark: benchmark(file.label),
-        points: Points::new("points over time"),
+        places: Vec::new(),
+        known: HashMap::new(),
         missing: 0,
+        left_out,
     };
+    let mut points = Vec::new();
     for row in &rows {
-        table.add(row, &columns)?;
+        let point = table.point(row, &columns);
+        points.extend(table.left_out.unless_read(point));
     }
-    match table.missing {
-        0 => {}
-        1 => warn("a cell holds no number and gives no point".to_owned()),
-        many => warn(format!("{many} cells hold no number and give no point")),
+    let (missing, left_out) = (table.missing, table.left_out);
+    let is_all = points.iter().all(|point| point.content.is_empty());
+    remarks.extend(left_out.into_remark(is_all)?);
+    remarks.extend(match missing {
+        0 => None,
+        1 => Some("a cell holds no number and gives no point".to_owned()),
+        many => Some(format!("{many} cells hold no number and give no point")),
+    });
+    warnings.extend(
+        remarks
+            .iter()
+            .map(|remark| format!("'{}': {remark}", file.label)),
+    );
+    sessions(points, &table.places, &table.metrics, file.label)
+}
+
+/// The sessions of all points. Rows that differ in a column of text are of different cases, others of one name are runs.
+fn sessions(
+    mut points: Vec<Listed<Values>>,
+    places: &[Place],
+    metrics: &[Metric],
+    label: &str,
+) -> Result<Vec<Session>> {
+    name_apart(&mut points);
+    let mut found = Points::new("points over time");
+    for point in points.into_iter().filter(|point| !point.content.is_empty()) {
+        let imported = found.at(places[point.measurement].clone());
+        let samples = point.content.into_iter().map(|(metric, value)| {
+            let name = imported.metric(metrics[metric].clone());
+            sample(&name, value)
+        });
+        let process = Process {
+            samples: samples.collect(),
+            ..Process::default()
+        };
+        imported.run(point.case, process);
     }
-    table
-        .points
-        .into_sessions(file.label)
-        .context("has a header but no results")
+    let sessions = found.into_sessions(label);
+    sessions.context("has a header but no results")
 }
 
 /// What was measured, where no column says it: the file's name without its ending.
@@ -102,41 +150,62 @@ struct Columns {
     branch: Option<usize>,
     machine: Option<usize>,
     benchmark: Option<usize>,
-    /// Of metrics: name and place.
-    metrics: Vec<(String, usize)>,
+    metrics: Vec<Column>,
+    /// Columns whose words recur, and so may tell rows of one moment apart.
+    texts: Vec<Column>,
     count: usize,
+}
+
+/// A column that has no meaning of its own.
+#[derive(Debug)]
+struct Column {
+    name: String,
+    at: usize,
+    style: NumberStyle,
 }
 
 impl Columns {
     /// The columns of a header; `None` if it is of another kind of file.
     fn parse(line: &str) -> Option<Columns> {
-        let by = |separator: char| {
-            let header = Rows::new(line, separator).next()?.ok()?;
-            let mut columns = Columns {
-                separator,
-                count: header.cells.len(),
-                ..Columns::default()
-            };
-            let (mut time, mut commit) = (None, None);
-            for (at, name) in header.cells.into_iter().enumerate() {
-                let place = match name.trim().to_ascii_lowercase().as_str() {
-                    "time" => &mut time,
-                    "commit" => &mut commit,
-                    "branch" => &mut columns.branch,
-                    "machine" => &mut columns.machine,
-                    "benchmark" => &mut columns.benchmark,
-                    "" => continue,
-                    _ => {
-                        columns.metrics.push((name.trim().to_owned(), at));
-                        continue;
-                    }
-                };
-                place.get_or_insert(at);
-            }
-            (columns.time, columns.commit) = (time?, commit?);
-            (!columns.metrics.is_empty()).then_some(columns)
+        SEPARATORS
+            .into_iter()
+            .find_map(|separator| Columns::separated(line, separator))
+    }
+
+    fn separated(line: &str, separator: char) -> Option<Columns> {
+        let header = Rows::new(line, separator).next()?.ok()?.cells;
+        let names = header.iter().map(|name| name.trim().to_ascii_lowercase());
+        let names: Vec<String> = names.collect();
+        let find = |known: &[&str]| {
+            let mut places = known
+                .iter()
+                .map(|known| names.iter().position(|name| name == known));
+            places.find_map(|place| place)
         };
-        SEPARATORS.into_iter().find_map(by)
+        let (time, commit) = (find(&TIMES)?, find(&COMMITS)?);
+        let others = ["branch", "machine", "benchmark"].map(|name| find(&[name]));
+        let [branch, machine, benchmark] = others;
+        let is_other = |at: &usize| {
+            let taken = [Some(time), Some(commit), branch, machine, benchmark];
+            !names[*at].is_empty() && !taken.contains(&Some(*at))
+        };
+        let column = |at: usize| Column {
+            name: header[at].trim().to_owned(),
+            at,
+            style: NumberStyle::Point,
+        };
+        let columns = Columns {
+            separator,
+            time,
+            commit,
+            branch,
+            machine,
+            benchmark,
+            metrics: (0..names.len()).filter(is_other).map(column).collect(),
+            texts: Vec::new(),
+            count: names.len(),
+        };
+        (!columns.metrics.is_empty()).then_some(columns)
     }
 
     fn check_length(&self, row: &Row) -> Result<()> {
@@ -150,40 +219,124 @@ impl Columns {
         Ok(())
     }
 
-    /// Forgets columns whose first cell with a content is no number, and gives their names.
-    fn leave_out_text(&mut self, rows: &[Row]) -> Vec<String> {
-        let is_text = |at: usize| {
-            let mut cells = rows.iter().map(|row| row.cells[at].trim());
-            let first = cells.find(|cell| !cell.is_empty());
-            first.is_none_or(|cell| cell.parse::<f64>().is_err())
-        };
-        let (left_out, kept) = std::mem::take(&mut self.metrics)
-            .into_iter()
-            .partition(|(_, at)| is_text(*at));
-        self.metrics = kept;
-        let left_out: Vec<(String, usize)> = left_out;
-        left_out.into_iter().map(|(name, _)| name).collect()
+    /// Finds out how the numbers of each column are written. Columns without numbers, and those that can be read in two ways,
+    /// are no metrics; `remarks` names them.
+    fn settle(&mut self, rows: &[Row], remarks: &mut Vec<String>) {
+        for mut column in std::mem::take(&mut self.metrics) {
+            let cells = || rows.iter().map(|row| row.cells[column.at].trim());
+            let name = column.name.escape_debug().to_string();
+            let Some(style) = NumberStyle::of_cells(cells()) else {
+                remarks.push(format!(
+                    "the column '{name}' was left out: its commas may separate thousands or decimals"
+                ));
+                continue;
+            };
+            if cells().any(|cell| style.number(cell).is_some()) {
+                column.style = style;
+                self.metrics.push(column);
+                continue;
+            }
+            remarks.push(format!(
+                "the column '{name}' holds no numbers and was left out"
+            ));
+            let distinct: HashSet<&str> = cells().collect();
+            if 2 * distinct.len() <= rows.len() {
+                self.texts.push(column);
+            }
+        }
     }
 
     fn metrics(&self, file: &Input<'_>) -> Result<Vec<Metric>> {
         let metrics = self.metrics.iter();
-        let metric =
-            |(name, _): &(String, usize)| Ok(Metric::new(name, "", file.better.need(name)?));
+        let metric = |column: &Column| {
+            Ok(Metric::new(
+                &column.name,
+                "",
+                file.better.need(&column.name)?,
+            ))
+        };
         metrics.map(metric).collect()
     }
 }
+
+/// How the numbers of a column are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum NumberStyle {
+    /// `1234.5`.
+    Point,
+    /// `1,234.5`.
+    Thousands,
+    /// `1.234,5`.
+    DecimalComma,
+}
+
+impl NumberStyle {
+    /// The way in which all numbers among these cells are written; `None` where there are two.
+    fn of_cells<'c>(cells: impl Iterator<Item = &'c str>) -> Option<NumberStyle> {
+        let is_number = |cell: &&str| {
+            let is_part = |letter: char| letter.is_ascii_digit() || "+-.,eE".contains(letter);
+            cell.contains(|letter: char| letter.is_ascii_digit()) && cell.chars().all(is_part)
+        };
+        let written = cells.filter(|cell| is_number(cell) && cell.contains(','));
+        let styles: Vec<Option<NumberStyle>> = written.map(NumberStyle::of_cell).collect();
+        let mut known = styles.iter().flatten();
+        match known.next() {
+            None if styles.is_empty() => Some(NumberStyle::Point),
+            None => None,
+            Some(style) => known.all(|other| other == style).then_some(*style),
+        }
+    }
+
+    /// How a number with a comma is written; `None` where both ways are possible: `1,234`.
+    fn of_cell(cell: &str) -> Option<NumberStyle> {
+        let (before, after) = cell.rsplit_once(',')?;
+        let before = before.trim_start_matches(['+', '-']);
+        if after.contains('.') || before.contains(',') {
+            Some(NumberStyle::Thousands)
+        } else if before.contains('.')
+            || after.len() != 3
+            || before.len() > 3
+            || before.starts_with('0')
+        {
+            Some(NumberStyle::DecimalComma)
+        } else {
+            None
+        }
+    }
+
+    /// The number in a cell, also one that is not finite.
+    fn number(self, cell: &str) -> Option<f64> {
+        match self {
+            NumberStyle::Point => cell.parse().ok(),
+            NumberStyle::Thousands => cell.replace(',', "").parse().ok(),
+            // Without a comma, a point may separate thousands or decimals.
+            NumberStyle::DecimalComma if cell.contains('.') && !cell.contains(',') => None,
+            NumberStyle::DecimalComma => cell.replace('.', "").replace(',', ".").parse().ok(),
+        }
+    }
+}
+
+/// The figures of a row: the place of a metric, and its value.
+type Values = Vec<(usize, f64)>;
 
 /// A table that is being read.
 struct Table {
     metrics: Vec<Metric>,
     benchmark: String,
-    points: Points,
+    places: Vec<Place>,
+    /// The numbers of places by what identifies them.
+    known: HashMap<[String; 5], usize>,
     /// Cells without a number.
     missing: usize,
+    left_out: LeftOut,
 }
 
 impl Table {
-    fn add(&mut self, row: &Row, columns: &Columns) -> Result<()> {
+    /// The figures of a row. Cells that hold something else are left out.
+    ///
+    /// # Errors
+    /// Its time cannot be read, or it names no commit.
+    fn point(&mut self, row: &Row, columns: &Columns) -> Result<Listed<Values>> {
         let cell = |at: usize| row.cells[at].trim();
         let named = |at: Option<usize>| at.map(cell).filter(|cell| !cell.is_empty());
         let written = cell(columns.time);
@@ -215,32 +368,56 @@ impl Table {
             started_unix_ms: Some(started),
             ..Place::default()
         };
-        let imported = self.points.at(place);
-        let mut samples = Vec::new();
-        for ((name, at), metric) in columns.metrics.iter().zip(&self.metrics) {
-            let written = cell(*at);
-            match written.parse::<f64>() {
-                Ok(value) if value.is_finite() => {
-                    samples.push(sample(&imported.metric(metric.clone()), value));
+        let texts = columns.texts.iter();
+        let details = texts.map(|column| (column.name.clone(), cell(column.at).to_owned()));
+        let benchmark = named(columns.benchmark)
+            .unwrap_or(&self.benchmark)
+            .to_owned();
+        Ok(Listed {
+            measurement: self.number_of(place),
+            case: Case::new(benchmark, Vec::new()),
+            metric: String::new(),
+            details: details.filter(|(_, text)| !text.is_empty()).collect(),
+            content: self.values(row, columns),
+        })
+    }
+
+    fn values(&mut self, row: &Row, columns: &Columns) -> Values {
+        let mut values = Vec::new();
+        for (metric, column) in columns.metrics.iter().enumerate() {
+            let written = row.cells[column.at].trim();
+            match column.style.number(written) {
+                Some(value) if value.is_finite() => values.push((metric, value)),
+                None if !written.is_empty() => {
+                    let wrong = anyhow!(
+                        "line {}: '{}' in the column '{}' is not a number",
+                        row.line,
+                        written.escape_debug(),
+                        column.name
+                    );
+                    self.left_out.unless_read::<()>(Err(wrong));
                 }
-                Err(_) if !written.is_empty() => bail!(
-                    "line {}: '{}' in the column '{name}' is not a number",
-                    row.line,
-                    written.escape_debug()
-                ),
                 // Nothing, or not finite: there is no point, and none is made up.
                 _ => self.missing += 1,
             }
         }
-        if !samples.is_empty() {
-            let benchmark = named(columns.benchmark).unwrap_or(&self.benchmark);
-            let process = Process {
-                samples,
-                ..Process::default()
-            };
-            imported.run(Case::new(benchmark, Vec::new()), process);
-        }
-        Ok(())
+        values
+    }
+
+    /// The number of a place, which is the same for all rows of one moment, revision, branch and machine.
+    fn number_of(&mut self, place: Place) -> usize {
+        let machine = place.environment.machine.clone();
+        let key = [
+            place.suite.clone(),
+            place.key.clone(),
+            place.origin.revision.clone(),
+            place.origin.branch.clone().unwrap_or_default(),
+            machine.unwrap_or_default(),
+        ];
+        *self.known.entry(key).or_insert_with(|| {
+            self.places.push(place);
+            self.places.len() - 1
+        })
     }
 }
 
@@ -467,24 +644,93 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_line() {
+    fn a_mistake_is_named_with_its_line_and_the_other_rows_are_read() {
         let table = |row: &str| format!("time,commit,ops\n2026-01-31,c1,5\n{row}\n");
-        assert_eq!(
-            message(&table("2026-01-31,c2")),
-            "line 3 has 2 cells, but the header has 3"
-        );
-        assert_eq!(
-            message(&table("2026-01-31,c2,fast")),
-            "line 3: 'fast' in the column 'ops' is not a number"
-        );
-        assert_eq!(
-            message(&table("2026-01-31,,5")),
-            "line 3: the commit is missing"
-        );
-        assert!(message(&table("soon,c2,5")).starts_with("line 3: 'soon' is no time that"));
+        let told = |row: &str| {
+            let (sessions, warnings) = read_text(&table(row));
+            assert_eq!(sessions.unwrap().len(), 1);
+            warnings.concat()
+        };
+        for (row, mistake) in [
+            ("2026-01-31,c2", "line 3 has 2 cells, but the header has 3"),
+            (
+                "2026-01-31,c2,fast",
+                "line 3: 'fast' in the column 'ops' is not a number",
+            ),
+            ("2026-01-31,,5", "line 3: the commit is missing"),
+            ("soon,c2,5", "line 3: 'soon' is no time that can be read"),
+        ] {
+            let expected =
+                format!("'out/join.csv': an entry that cannot be read was left out: {mistake}");
+            assert_eq!(told(row), expected);
+        }
+        // Where a quote ends is known of no later line.
         assert!(message(&table("2026-01-31,\"c2,5")).starts_with("line 3: a quote has no end"));
         assert!(message(&table("2026-01-31,\"c2\"x,5")).starts_with("line 3: something stands"));
+        assert!(message("time,commit,ops\nsoon,c2,5\n").starts_with("line 2: 'soon' is no time"));
         assert!(message("time,commit,ops\n").starts_with("has a header but no results"));
+    }
+
+    fn values(text: &str) -> (Vec<Option<f64>>, Vec<String>) {
+        let (sessions, warnings) = read_text(text);
+        let sessions = sessions.unwrap();
+        let runs = sessions.iter().flat_map(|session| &session.runs);
+        (runs.map(|run| run.value_of("ops")).collect(), warnings)
+    }
+
+    #[test]
+    fn commas_are_read_as_the_whole_column_has_them() {
+        let table = |cells: [&str; 3]| {
+            let rows = cells.iter().enumerate();
+            let rows = rows.map(|(at, cell)| format!("2026-01-0{};c{at};{cell}\n", at + 1));
+            format!("date;sha;ops\n{}", rows.collect::<String>())
+        };
+        let some = |values: [f64; 3]| values.map(Some).to_vec();
+        assert_eq!(
+            values(&table(["1,5", "12,125", "1.000,25"])).0,
+            some([1.5, 12.125, 1000.25])
+        );
+        assert_eq!(
+            values(&table(["1,234", "1,234,567", "7"])).0,
+            some([1234.0, 1_234_567.0, 7.0])
+        );
+        let unclear = "date;sha;ops;n\n2026-01-01;c;1,234;5\n2026-01-02;d;2,345;6\n";
+        let (found, warnings) = values(unclear);
+        assert_eq!(found, [None, None]);
+        assert_eq!(
+            warnings,
+            [
+                "'out/join.csv': the column 'ops' was left out: its commas may separate thousands or decimals"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_column_of_numbers_may_begin_with_words() {
+        let (found, warnings) = values("time,commit,ops\n2026-01-01,c,n/a\n2026-01-02,d,5\n");
+        assert_eq!(found, [Some(5.0)]);
+        assert!(
+            warnings[0].contains("line 2: 'n/a' in the column 'ops'"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn rows_of_one_moment_are_told_apart_by_a_column_of_text() {
+        let text = "time,commit,mode,ops\n2026-01-01,c,cold,1\n2026-01-01,c,warm,2\n\
+                    2026-01-02,d,cold,3\n2026-01-02,d,warm,4\n";
+        let sessions = read_text(text).0.unwrap();
+        let runs = sessions.iter().flat_map(|session| &session.runs);
+        let ids: Vec<String> = runs.map(|run| run.case.id()).collect();
+        assert_eq!(
+            ids,
+            [
+                "join mode=cold",
+                "join mode=warm",
+                "join mode=cold",
+                "join mode=warm"
+            ]
+        );
     }
 
     #[test]

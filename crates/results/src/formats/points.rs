@@ -13,7 +13,7 @@ use uuid::Uuid;
 const SUBJECT: usize = 200;
 
 /// Where results belong.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Place {
     /// The suite, or whatever the file calls all that is measured together.
     pub suite: String,

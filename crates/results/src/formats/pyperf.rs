@@ -6,6 +6,7 @@
 
 use super::imported::{Imported, Process, VARIANT, sample};
 use super::load_report::NS_PER_SECOND;
+use super::same_names::{Listed, tell_apart};
 use crate::foreign::json::{self, Content, Node};
 use crate::foreign::suites::Reported;
 use anyhow::{Context, Result, bail, ensure};
@@ -25,11 +26,11 @@ pub fn recognises(file: &Content<'_>) -> bool {
     file.has(1, "benchmarks") && file.has(3, "runs")
 }
 
-/// Reads a whole file.
+/// Reads a whole file. What was left out is added to `warnings`.
 ///
 /// # Errors
 /// The file is no JSON, or a value is missing, unknown or of another type; the message names it.
-pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = Node::root(&parsed);
     if let Some(version) = root.get("version") {
@@ -39,9 +40,25 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
             "it is of format version {version}; version 1 is known"
         );
     }
-    let mut imported = Imported::default();
+    let mut listed = Vec::new();
     for benchmark in root.need("benchmarks")?.elements()? {
-        add(&benchmark, root.get("metadata"), &mut imported)?;
+        let inner = [benchmark.get("metadata"), root.get("metadata")];
+        let name = meta(&inner, "name")
+            .with_context(|| format!("the name of '{}' is missing", benchmark.place()))?;
+        listed.push(Listed {
+            measurement: 0,
+            case: Case::new(name.text()?, Vec::new()),
+            metric: String::new(),
+            details: details(benchmark.get("metadata")),
+            content: benchmark,
+        });
+    }
+    let mut remarks = Vec::new();
+    let listed = tell_apart(listed, &mut remarks)?;
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    let mut imported = Imported::default();
+    for one in listed {
+        add(&one.content, &one.case, root.get("metadata"), &mut imported)?;
     }
     imported.into_session(label, environment(root.get("metadata"))?, None)
 }
@@ -51,7 +68,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
 /// # Errors
 /// As for [`read`].
 pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
-    let session = read("pyperf", bytes)?;
+    let session = read("pyperf", bytes, &mut Vec::new())?;
     let one = |run: Run| Reported {
         metrics: (session.metrics.iter())
             .filter(|metric| {
@@ -72,10 +89,13 @@ pub fn reported(bytes: &[u8]) -> Result<Vec<Reported>> {
 }
 
 /// Adds one element of `benchmarks`.
-fn add(benchmark: &Node<'_>, common: Option<Node<'_>>, imported: &mut Imported) -> Result<()> {
+fn add(
+    benchmark: &Node<'_>,
+    case: &Case,
+    common: Option<Node<'_>>,
+    imported: &mut Imported,
+) -> Result<()> {
     let inner = [benchmark.get("metadata"), common];
-    let name = meta(&inner, "name")
-        .with_context(|| format!("the name of '{}' is missing", benchmark.place()))?;
     let (metric, factor) = match meta(&inner, "unit").map(|unit| unit.text()).transpose()? {
         // pyperf's documentation gives the second as the default.
         None | Some("second") => (Metric::new("time", "ns", Better::Lower), NS_PER_SECOND),
@@ -111,9 +131,30 @@ fn add(benchmark: &Node<'_>, common: Option<Node<'_>>, imported: &mut Imported) 
             samples,
             notes: Vec::new(),
         };
-        imported.run(Case::new(name.text()?, Vec::new()), process);
+        imported.run(case.clone(), process);
     }
     Ok(())
+}
+
+/// Metadata that says what was measured, and not how it went.
+const DETAILS: [&str; 8] = [
+    "description",
+    "command",
+    "timeit_stmt",
+    "timeit_setup",
+    "python_implementation",
+    "python_version",
+    "python_executable",
+    "hostname",
+];
+
+/// What may tell a benchmark apart from another one of its name.
+fn details(metadata: Option<Node<'_>>) -> Vec<(String, String)> {
+    let text = |key: &&str| -> Option<(String, String)> {
+        let text = metadata.as_ref()?.text_of(key).ok()??;
+        Some(((*key).to_owned(), text.to_owned()))
+    };
+    DETAILS.iter().filter_map(text).collect()
 }
 
 /// A fact from the innermost metadata that has it.
@@ -165,13 +206,31 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> String {
-        format!("{:#}", read("p.json", text.as_bytes()).unwrap_err())
+        format!("{:#}", read_bytes(text.as_bytes()).unwrap_err())
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<Session> {
+        read("p.json", bytes, &mut Vec::new())
+    }
+
+    #[test]
+    fn benchmarks_of_one_name_are_told_apart_by_their_metadata() {
+        let session = read_bytes(
+            br#"{"benchmarks":[
+                {"metadata":{"name":"a","timeit_stmt":"x"},"runs":[{"values":[1.0]},{"values":[1.5]}]},
+                {"metadata":{"name":"a","timeit_stmt":"y"},"runs":[{"values":[2.0]}]}]}"#,
+        );
+        let runs = session.unwrap().runs;
+        let ids: Vec<String> = runs.iter().map(|run| run.case.id()).collect();
+        assert_eq!(
+            ids,
+            ["a timeit_stmt=x", "a timeit_stmt=x", "a timeit_stmt=y"]
+        );
     }
 
     #[test]
     fn metadata_of_a_run_hides_that_of_the_benchmark_and_of_the_file() {
-        let session = read(
-            "p.json",
+        let session = read_bytes(
             br#"{"version":"1.0","metadata":{"name":"a","loops":4,"unit":"second"},"benchmarks":[
                 {"runs":[{"warmups":[[1,9.0]]},
                          {"values":[0.5],"warmups":[[4,7.0]]},

@@ -10,7 +10,7 @@ use speedwell_results::formats::{self, Content, FORMATS, Format, json_lines};
 use std::collections::HashMap;
 
 /// A recorded file of every format, small ones first.
-const GOLDEN: [(&str, &[&str]); 20] = [
+const GOLDEN: [(&str, &[&str]); 23] = [
     (
         "tables of figures in Markdown",
         &["published/module-overhead.md"],
@@ -24,6 +24,15 @@ const GOLDEN: [(&str, &[&str]); 20] = [
         &["load/small.hlog", "load/recorded.hlog"],
     ),
     ("JSON of pyperf", &["pyperf/timeit.json"]),
+    (
+        "JSON of pytest-benchmark",
+        &["suites/pytest-benchmark.json"],
+    ),
+    ("JSON of vitest", &["suites/vitest.json"]),
+    (
+        "XML of Catch2",
+        &["suites/catch2.xml", "suites/catch2-failed.xml"],
+    ),
     ("JSON of Krun", &["krun/times.json"]),
     (
         "JSON of hyperfine",

@@ -5,12 +5,12 @@ use crate::Observation;
 use crate::attempt::invalid;
 use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
-use speedwell_model::{Better, Case, Cause};
+use speedwell_model::{Better, Case, Cause, Metric};
 use speedwell_results::foreign::suites::{
     Reported, catch2, criterion, described, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
-use speedwell_results::foreign::utf8;
+use speedwell_results::foreign::{readable, utf8};
 use speedwell_results::formats::pyperf;
 use speedwell_suite::adapter::{Adapter, Direction, Read};
 
@@ -34,9 +34,8 @@ pub fn last_lines(stdout: &str) -> String {
 /// # Errors
 /// The output is not what the adapter says; the message names the first place.
 pub fn results(adapter: &Adapter, bytes: &[u8]) -> Result<Vec<Reported>> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
-    ensure!(!is_utf16, "it is UTF-16 text, not UTF-8");
+    ensure!(!readable::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
+    let bytes = readable::plain(bytes)?;
     let keys = &adapter.keys;
     let unit = keys.unit.as_deref().unwrap_or("ns");
     let better = keys.better.map(|direction| match direction {
@@ -146,6 +145,12 @@ pub fn observation(
     if own.iter().any(|reported| is_case(reported, case)) {
         own.retain(|reported| is_case(reported, case));
     }
+    if let Some(count) = namesakes(adapter.keys.read, &own) {
+        return wrong(format!(
+            "wrote results of {count} benchmarks that are all called '{name}', and nothing tells them apart; give each a \
+             name of its own"
+        ));
+    }
     let mut observation = Observation::new(case.clone(), Vec::new());
     let mut cause = None;
     for reported in own {
@@ -166,6 +171,16 @@ pub fn observation(
         return wrong(format!("wrote no samples of '{name}'"));
     }
     (Some(observation), cause)
+}
+
+/// How many benchmarks of one name wrote results of the same metric, if there are several. A reader either puts repetitions
+/// together, or its suite writes one result for each; a described one may do as it likes.
+fn namesakes(read: Read, own: &[Reported]) -> Option<usize> {
+    let may_repeat = matches!(read, Read::Json | Read::Lines | Read::Pyperf);
+    let primary = || own.iter().filter_map(|reported| reported.metrics.first());
+    let of_first = |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
+    let most = primary().map(of_first).max()?;
+    (most > 1 && !may_repeat).then_some(most)
 }
 
 /// The most letters of a reason: libraries may repeat what they could not read.

@@ -46,12 +46,20 @@ pub struct Row {
     pub fit: Vec<(Metric, f64)>,
     /// How the time of a family grows: `NlgN`.
     pub big_o: Option<String>,
+    /// The places of its family in the program and of the benchmark in its family, if the file says them. Repetitions share
+    /// both; two benchmarks of one name do not.
+    pub place: Option<(u64, u64)>,
     error: Option<String>,
     skipped: Option<String>,
     label: Option<String>,
 }
 
 impl Row {
+    /// What the program says of it.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
     /// Whether it is said to be a figure over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         matches!(self.kind, Kind::Aggregate(_)) || !self.fit.is_empty()
@@ -146,13 +154,7 @@ impl Row {
 }
 
 /// Members that are known and of no use here.
-const UNUSED: [&str; 5] = [
-    "family_index",
-    "per_family_instance_index",
-    "repetitions",
-    "repetition_index",
-    "aggregate_unit",
-];
+const UNUSED: [&str; 3] = ["repetitions", "repetition_index", "aggregate_unit"];
 
 impl<'de> Deserialize<'de> for Row {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Row, D::Error> {
@@ -200,6 +202,8 @@ struct Members<'de> {
     skipped: bool,
     skip_message: Option<Text<'de>>,
     label: Option<Text<'de>>,
+    family_index: Option<f64>,
+    per_family_instance_index: Option<f64>,
     counters: Vec<(String, f64)>,
 }
 
@@ -224,6 +228,10 @@ impl<'de> Members<'de> {
             "skipped" => self.skipped = member(key, map)?.unwrap_or_default(),
             "skip_message" => self.skip_message = member(key, map)?,
             "label" => self.label = member(key, map)?,
+            "family_index" => self.family_index = member(key, map)?,
+            "per_family_instance_index" => {
+                self.per_family_instance_index = member(key, map)?;
+            }
             _ if UNUSED.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
             _ => {
                 // A number, or anything else, which is passed over.
@@ -280,6 +288,8 @@ impl<'de> Members<'de> {
             counters: self.counters,
             fit,
             big_o: owned(self.big_o),
+            place: (self.family_index.zip(self.per_family_instance_index))
+                .map(|(family, instance)| (family as u64, instance as u64)),
             error: reason(self.error_occurred, self.error_message),
             skipped: reason(self.skipped, self.skip_message),
             label: owned(self.label).filter(|label| !label.is_empty()),

@@ -4,7 +4,7 @@
 
 use super::{Reported, first_line, nanoseconds};
 use crate::foreign::utf8;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
 use speedwell_model::{Case, Cause};
 
@@ -18,7 +18,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         let first = first_line(text);
         format!("it is no XML of Catch2; the first line is '{first}'")
     })?;
-    let document = Document::parse(&text[begin..]).context("it is not well-formed XML")?;
+    let document = Document::parse(&text[begin..]).map_err(|error| {
+        anyhow!("it is not well-formed XML: {error}\nhint: is the file cut short?")
+    })?;
     let mut found = Vec::new();
     for test in document
         .descendants()

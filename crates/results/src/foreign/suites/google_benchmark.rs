@@ -12,6 +12,9 @@ use std::sync::Arc;
 const NOTE_ON_WAITING: &str = "Wall time was more than a tenth above CPU time: the machine was busy, \
      or the code waits; --metric cpu_time shows CPU time.";
 
+/// Why two benchmarks of one name have no result.
+const SAME_NAME: &str = "several benchmarks of the program have this name, and nothing tells them apart; give each its own";
+
 /// Reads what a program wrote.
 ///
 /// # Errors
@@ -46,6 +49,12 @@ fn of_name(name: &str, file: &File) -> Option<Reported> {
         cause: rows.iter().find_map(|row| row.cause()),
         ..Reported::new(Some(name.to_owned()))
     };
+    if rows.iter().any(|row| row.place != rows[0].place) {
+        reported.cause = Some(Cause::Invalid {
+            reason: SAME_NAME.to_owned(),
+        });
+        return Some(reported);
+    }
     if rows.iter().filter(|row| row.waits() == Some(true)).count() > rows.len() / 2 {
         reported.notes.push(NOTE_ON_WAITING.to_owned());
     }

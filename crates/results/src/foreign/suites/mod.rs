@@ -37,6 +37,8 @@ pub struct Reported {
     pub notes: Vec<String>,
     /// What the suite says went wrong, or why it skipped the case.
     pub cause: Option<Cause>,
+    /// What else the suite says of the case, that may tell it apart from another one of its name.
+    pub details: Vec<(String, String)>,
 }
 
 impl Reported {
@@ -49,6 +51,7 @@ impl Reported {
             samples: Vec::new(),
             notes: Vec::new(),
             cause: None,
+            details: Vec::new(),
         }
     }
 

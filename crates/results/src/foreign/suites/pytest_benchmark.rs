@@ -10,18 +10,21 @@ use anyhow::{Result, ensure};
 /// It is not JSON, or something is missing or of another type; the message names the place.
 pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     let parsed = json::parse(bytes)?;
-    Node::root(&parsed)
-        .need("benchmarks")?
-        .elements()?
-        .iter()
-        .map(benchmark)
-        .collect()
+    let all = Node::root(&parsed).need("benchmarks")?.elements()?;
+    all.iter().map(benchmark).collect()
 }
 
-fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
+/// Reads one element of `benchmarks`.
+///
+/// # Errors
+/// As for [`read`].
+pub fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
     let node = benchmark.need("fullname")?.text()?;
-    let name = node.split_once("::").map_or(node, |(_, name)| name);
-    let mut reported = Reported::new(Some(name.to_owned()));
+    let (file, name) = node.split_once("::").unwrap_or(("", node));
+    let mut reported = Reported {
+        details: details(file, benchmark),
+        ..Reported::new(Some(name.to_owned()))
+    };
     let stats = benchmark.need("stats")?;
     let iterations = stats.need("iterations")?;
     let count = iterations.number()?;
@@ -30,10 +33,37 @@ fn benchmark(benchmark: &Node<'_>) -> Result<Reported> {
         "'{}' is {count}, not a number of iterations",
         iterations.place()
     );
-    for round in stats.need("data")?.elements()? {
-        reported.add_node(&seconds(), &round, Some(count))?;
+    // Files that pytest-benchmark keeps itself (--benchmark-save) have no rounds unless these are asked for.
+    match (stats.get("data"), stats.get("median")) {
+        (None, Some(median)) => {
+            reported.add_node(&seconds(), &median, None)?;
+            let rounds = stats.number_of("rounds")?.unwrap_or_default();
+            reported.notes.push(format!(
+                "This is the median of {rounds} rounds, which are not in the file (--benchmark-save-data keeps them)."
+            ));
+        }
+        _ => {
+            for round in stats.need("data")?.elements()? {
+                reported.add_node(&seconds(), &round, Some(count))?;
+            }
+        }
     }
     Ok(reported)
+}
+
+/// The file of a test, its group, and what the test itself adds (`benchmark.extra_info`).
+fn details(file: &str, benchmark: &Node<'_>) -> Vec<(String, String)> {
+    let group = benchmark.text_of("group").ok().flatten();
+    let mut details = vec![("file".to_owned(), file.to_owned())];
+    details.extend(group.map(|group| ("group".to_owned(), group.to_owned())));
+    let extra = benchmark.get("extra_info");
+    for (key, value) in extra.iter().flat_map(Node::members) {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        details.push((key.to_owned(), text));
+    }
+    details
 }
 
 #[cfg(test)]
@@ -55,6 +85,14 @@ mod tests {
                 (2000.0, Some(10.0), Some(20_000))
             ]
         );
+    }
+
+    #[test]
+    fn without_its_rounds_a_test_has_their_median() {
+        let text = r#"{"benchmarks":[{"fullname":"a.py::b","stats":{"iterations":1,"rounds":7,"median":3e-6}}]}"#;
+        let read = read(text.as_bytes()).unwrap().remove(0);
+        assert_eq!((read.samples.len(), read.samples[0].value), (1, 3000.0));
+        assert!(read.notes[0].starts_with("This is the median of 7 rounds"));
     }
 
     #[test]

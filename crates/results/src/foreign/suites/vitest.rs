@@ -32,6 +32,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
 
 fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
     let mut reported = named(place, benchmark.need("name")?.text()?);
+    let file = place.split(" > ").next().unwrap_or_default();
+    reported.details = vec![("file".to_owned(), file.to_owned())];
     let milliseconds = Measure::of_unit("ms");
     let samples = match benchmark.get("samples") {
         Some(samples) => samples.elements()?,

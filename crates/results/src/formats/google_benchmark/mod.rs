@@ -10,6 +10,7 @@ use crate::formats::imported::{
     Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, remark_on_guesses,
     sample,
 };
+use crate::formats::same_names::{Listed, tell_apart};
 use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_model::{Case, Sample, Session, Value};
@@ -20,8 +21,20 @@ const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.
 
 /// Whether bytes are of this kind.
 pub fn recognises(file: &Content<'_>) -> bool {
-    file.has(1, "benchmarks") || file.begins_with("context")
+    // Other tools have a list of that name, too.
+    let has_row = || ROW_KEYS.iter().any(|key| file.has(3, key));
+    file.begins_with("context") || (file.has(1, "benchmarks") && has_row())
 }
+
+/// Members that rows of this library have, each of them some version's.
+const ROW_KEYS: [&str; 6] = [
+    "real_time",
+    "cpu_time",
+    "time_unit",
+    "run_name",
+    "run_type",
+    "error_occurred",
+];
 
 /// Reads a whole file. What the user should know is added to `warnings`.
 ///
@@ -40,10 +53,19 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
         reading.imported.metric(google_benchmark::metric(time).0);
     }
-    for (name, rows) in by_benchmark(&file.rows) {
-        reading.benchmark(name, &rows);
+    let listed = by_benchmark(&file.rows).into_iter();
+    let listed = listed.map(|((name, _), rows)| Listed {
+        measurement: 0,
+        case: Case::new(name, Vec::new()),
+        metric: String::new(),
+        details: shared_label(&rows).into_iter().collect(),
+        content: rows,
+    });
+    let mut remarks = Vec::new();
+    for one in tell_apart(listed.collect(), &mut remarks)? {
+        reading.benchmark(one.case, &one.content);
     }
-    let mut remarks = reading.remarks();
+    remarks.extend(reading.remarks());
     remarks.extend(context.as_ref().map_or_else(Vec::new, context::remarks));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let environment = context
@@ -56,19 +78,29 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         .into_session(label, environment.unwrap_or_default(), started)
 }
 
+/// The name of a benchmark, and its place in the program if the file says it.
+type Identity<'a> = (&'a str, Option<(u64, u64)>);
+
 /// The rows of each benchmark, in order of first appearance. An old file does not tell repetitions
 /// from aggregates but by the ends of names.
-fn by_benchmark(rows: &[Row]) -> IndexMap<&str, Vec<&Row>> {
+fn by_benchmark(rows: &[Row]) -> IndexMap<Identity<'_>, Vec<&Row>> {
     let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    let mut found: IndexMap<&str, Vec<&Row>> = IndexMap::new();
+    let mut found: IndexMap<Identity<'_>, Vec<&Row>> = IndexMap::new();
     for row in rows {
         let is_old_aggregate =
             row.kind == Kind::Unsaid && row.base().is_some_and(|base| names.contains(base));
         if !is_old_aggregate {
-            found.entry(&row.name).or_default().push(row);
+            found.entry((&row.name, row.place)).or_default().push(row);
         }
     }
     found
+}
+
+/// The label of a benchmark, where all its rows have the same.
+fn shared_label(rows: &[&Row]) -> Option<(String, String)> {
+    let label = rows.first()?.label()?;
+    let is_shared = rows.iter().all(|row| row.label() == Some(label));
+    is_shared.then(|| ("label".to_owned(), label.to_owned()))
 }
 
 /// What has been read so far.
@@ -86,7 +118,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn benchmark(&mut self, name: &str, rows: &[&Row]) {
+    fn benchmark(&mut self, case: Case, rows: &[&Row]) {
         let repetitions: Vec<&Row> = rows
             .iter()
             .copied()
@@ -99,7 +131,6 @@ impl Reading<'_> {
         let waiting = judged.iter().filter(|waits| **waits).count();
         self.waiting.0 += usize::from(waiting > judged.len() / 2);
         self.waiting.1 += usize::from(!judged.is_empty());
-        let case = Case::new(name, Vec::new());
         for row in &repetitions {
             let mut notes = row.notes();
             if repetitions.len() > 1 {
@@ -107,22 +138,23 @@ impl Reading<'_> {
                 notes.push(NOTE_ON_REPETITIONS.to_owned());
             }
             match row.cause() {
-                Some(cause) => self
-                    .imported
-                    .failure(&case, cause, replay(self.executable, name)),
+                Some(cause) => {
+                    self.imported
+                        .failure(&case, cause, replay(self.executable, &case.benchmark))
+                }
                 None => self.run(case.clone(), row, notes),
             }
         }
         if let Some(row) = centre.filter(|_| repetitions.is_empty()) {
             self.has_only_aggregates = true;
-            self.run(case, row, row.notes());
+            self.run(case.clone(), row, row.notes());
         }
-        self.fit(name, rows);
+        self.fit(case, rows);
     }
 
     /// The fit over all arguments of a family stands in two rows. Its coefficient means something
     /// for one kind of growth only, so that is part of the case.
-    fn fit(&mut self, name: &str, rows: &[&Row]) {
+    fn fit(&mut self, mut case: Case, rows: &[&Row]) {
         let figures = rows.iter().flat_map(|row| &row.fit);
         let samples: Vec<Sample> = figures
             .map(|(metric, value)| sample(&self.imported.metric(metric.clone()), *value))
@@ -131,13 +163,13 @@ impl Reading<'_> {
             return;
         }
         let big_o = rows.iter().find_map(|row| row.big_o.clone());
-        let values = big_o.map(|big_o| ("big_o".to_owned(), Value::Text(big_o)));
+        let big_o = big_o.map(|big_o| ("big_o".to_owned(), Value::Text(big_o)));
+        case.values.extend(big_o);
         let process = Process {
             samples,
             notes: vec![NOTE_ON_FIT.to_owned()],
             ..Process::default()
         };
-        let case = Case::new(name, values.into_iter().collect());
         self.has_fits = true;
         self.imported.run(case, process);
     }

@@ -148,3 +148,39 @@ fn what_is_wrong_is_named() {
         "in 'benchmarks[0]': number out of range"
     );
 }
+
+#[test]
+fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
+    let row = |family: u32, label: &str| {
+        format!(
+            r#"{{"name":"a","family_index":{family},"per_family_instance_index":0,"run_type":"iteration",
+                "real_time":{family},"time_unit":"ns","label":"{label}"}}"#
+        )
+    };
+    let (session, warnings) = rows(&[row(1, "x"), row(2, "y"), row(2, "y")].join(","));
+    let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+    assert_eq!(names, ["a label=x", "a label=y", "a label=y"]);
+    assert!(
+        warnings[0].contains("repetitions of one process"),
+        "{warnings:?}"
+    );
+    let other = row(3, "").replace("\"a\"", "\"b\"");
+    let (session, warnings) = rows(&[row(1, ""), row(2, ""), other].join(","));
+    let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
+    assert_eq!(names, ["b"]);
+    assert!(
+        warnings[0].contains("2 results are called 'a'"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn json_of_another_tool_is_not_taken_for_that_of_the_library() {
+    let recognised = |text: &str| recognises(&Content::new(text.as_bytes()));
+    assert!(recognised(r#"{"benchmarks":[{"name":"a","real_time":1}]}"#));
+    assert!(recognised(r#"{"context":{},"benchmarks":[]}"#));
+    assert!(!recognised(
+        r#"{"benchmarks":[{"name":"a","stats":{"mean":1}}]}"#
+    ));
+    assert!(!recognised(r#"{"benchmarks":[]}"#));
+}

@@ -8,6 +8,7 @@
 use crate::foreign::beginning;
 use crate::foreign::unit::{Quantity, Unit, unit_at_end};
 use crate::formats::imported::{VARIANT, empty_session, sample};
+use crate::formats::load_report::percentile;
 use crate::formats::markdown_tables::layout::{Number, Table};
 use anyhow::{Result, ensure};
 use speedwell_model::{Better, Case, Metric, Run, Session, Variant};
@@ -159,7 +160,8 @@ pub struct Cell {
 enum Named {
     Requests,
     Throughput,
-    Latency(&'static str),
+    /// The name of the metric.
+    Latency(String),
 }
 
 /// All tables of figures.
@@ -188,25 +190,54 @@ fn section_of(table: &Table) -> Vec<String> {
 
 fn named(words: &str) -> Option<Named> {
     let words = words.to_lowercase();
-    let percentiles = [
-        ("p50", "latency_p50"),
-        ("median", "latency_p50"),
-        ("p90", "latency_p90"),
-        ("p95", "latency_p95"),
-        ("p99", "latency_p99"),
-        ("max", "latency_max"),
-    ];
+    let mut parts: Vec<&str> = words
+        .split(SEPARATORS)
+        .filter(|part| !part.is_empty())
+        .collect();
     if words.contains("latency") {
-        let found = percentiles.iter().find(|(word, _)| words.contains(word));
-        return Some(Named::Latency(
-            found.map_or("latency_mean", |(_, name)| name),
-        ));
+        let found = parts.iter().find_map(|part| statistic(part));
+        return Some(Named::Latency(found.unwrap_or("latency_mean".to_owned())));
     }
     if words.contains("throughput") {
         return Some(Named::Throughput);
     }
-    let is_rate = words.starts_with("request") || words == "rps" || words.starts_with("req/s");
-    is_rate.then_some(Named::Requests)
+    if words.starts_with("request") || words == "rps" || words.starts_with("req/s") {
+        return Some(Named::Requests);
+    }
+    // By itself, a statistic is one of latencies.
+    parts.retain(|part| *part != "percentile");
+    match parts[..] {
+        [only] => statistic(only).map(Named::Latency),
+        _ => None,
+    }
+}
+
+/// What stands between the words of a heading. An underscore does, too, but not in `p99_9`.
+const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
+
+/// The metric of a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
+fn statistic(word: &str) -> Option<String> {
+    let word = word.strip_prefix("latency_").unwrap_or(word);
+    let name = match word {
+        "min" | "minimum" | "least" | "fastest" | "shortest" => "latency_min",
+        "max" | "maximum" | "slowest" | "longest" | "worst" => "latency_max",
+        "mean" | "avg" | "average" => "latency_mean",
+        "median" => "latency_p50",
+        "sd" | "+/-sd" | "stdev" | "stddev" | "std" | "±" => "latency_sd",
+        _ => return percentile_of(word),
+    };
+    Some(name.to_owned())
+}
+
+fn percentile_of(word: &str) -> Option<String> {
+    let bare = word
+        .strip_prefix('p')
+        .or_else(|| word.strip_suffix('%'))
+        .or_else(|| word.strip_suffix("th"))?;
+    let percent = bare.replace('_', ".");
+    let is_number = percent.starts_with(|first: char| first.is_ascii_digit());
+    let is_percent = percent.parse::<f64>().is_ok_and(|percent| percent <= 100.0);
+    (is_number && is_percent).then(|| percentile(&percent))
 }
 
 /// The figures of a table; `None` if it holds none, or something else.
@@ -217,8 +248,14 @@ fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
     }
     let heading = table.headings.last().map_or("", String::as_str);
     let (_, unit_of_heading) = unit_at_end(heading);
-    let others = || table.columns.iter().skip(1).map(|name| unit_at_end(name));
-    let by_column: Option<Vec<Named>> = others().map(|(name, _)| named(name)).collect();
+    let others: Vec<(&str, Option<Unit>)> = table
+        .columns
+        .iter()
+        .skip(1)
+        .map(|name| unit_at_end(name))
+        .collect();
+    let by_column: Vec<Option<Named>> = others.iter().map(|(name, _)| named(name)).collect();
+    let are_metrics = are_metrics(&by_column);
     let mut figures = Figures {
         section: section_of(table),
         columns: Vec::new(),
@@ -226,18 +263,34 @@ fn figures(table: &Table, is_beside_requests: bool) -> Option<Figures> {
         is_vague: false,
         remarks: Vec::new(),
     };
-    for (at, (name, unit)) in others().enumerate() {
-        let is_metric = by_column.as_ref();
+    for (at, ((name, unit), words)) in others.into_iter().zip(by_column).enumerate() {
+        if are_metrics && words.is_none() {
+            // What is computed from other figures is left out anyway.
+            let is_derived = unit.is_some_and(|unit| unit.quantity == Quantity::Derived);
+            if !is_derived {
+                figures.remark(format!(
+                    "it is not known what the column '{name}' holds; it is left out"
+                ));
+            }
+            continue;
+        }
         let column = Column {
             at: at + 1,
-            variant: is_metric.map_or(name, |_| VARIANT),
-            words: is_metric.map_or_else(|| named(heading), |names| Some(names[at].clone())),
+            variant: if are_metrics { VARIANT } else { name },
+            words: words.or_else(|| named(heading)),
             unit: unit.or(unit_of_heading),
             is_beside_requests,
         };
         figures.add(table, &column)?;
     }
     (!figures.cells.is_empty()).then_some(figures)
+}
+
+/// Whether the columns of a table are metrics: all of them, or several beside others. Columns of the same metric are variants.
+fn are_metrics(columns: &[Option<Named>]) -> bool {
+    let known: Vec<&Named> = columns.iter().flatten().collect();
+    let is_repeated = (1..known.len()).any(|at| known[..at].contains(&known[at]));
+    !is_repeated && !known.is_empty() && (known.len() > 1 || known.len() == columns.len())
 }
 
 /// A column behind the names.
@@ -263,6 +316,12 @@ impl Figures {
         for row in &table.rows {
             let occurrence = counts.entry(&row[0]).or_default();
             *occurrence += 1;
+            if *occurrence == 2 {
+                self.remark(format!(
+                    "'{}' is in several rows of one table; they count as runs of it",
+                    row[0]
+                ));
+            }
             if MISSING.contains(&row[column.at].to_lowercase().as_str()) {
                 missing += 1;
                 continue;
@@ -325,7 +384,7 @@ fn meaning(words: Option<&Named>, unit: Option<Unit>, is_beside_requests: bool) 
         (Some(Named::Requests | Named::Throughput), None | Some(Quantity::Rate))
         | (None, Some(Quantity::Rate)) => (Metric::throughput(), unit.or(Some(Unit::PER_SECOND))),
         (Some(Named::Latency(name)), None | Some(Quantity::Time)) => {
-            (time(name), unit.or(Some(Unit::MS)))
+            (time(name.as_str()), unit.or(Some(Unit::MS)))
         }
         (None, Some(Quantity::Time)) => (time("time"), unit),
         (None, Some(Quantity::Size)) => (Metric::new("size", "B", Better::Lower), unit),
@@ -394,4 +453,96 @@ fn misfits(group: &[Figures], bytes: &Figures, unit: Unit) -> usize {
         low.ceil() > high
     };
     bytes.cells.iter().filter(misfits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> (Session, Vec<String>) {
+        let mut warnings = Vec::new();
+        let mut sessions = read("f", text.as_bytes(), &mut warnings).unwrap();
+        (sessions.remove(0), warnings)
+    }
+
+    fn table(heading: &str, columns: &str, row: &str) -> String {
+        let rule = "---|".repeat(columns.matches('|').count() + 2);
+        format!("{heading}\n\n| server | {columns} |\n|{rule}\n| one | {row} |\n")
+    }
+
+    #[test]
+    fn each_percentile_is_a_metric_of_its_own() {
+        for (heading, columns) in [
+            (
+                "## Load",
+                "Requests/s | min | Latency (mean) | p50 | p75 | p99.9 | max",
+            ),
+            (
+                "## Load",
+                "rps | Latency min | latency_mean | median | 75% | Latency p99.9 | slowest",
+            ),
+            (
+                "## Latency",
+                "req/s | fastest | average | 50th | 75th percentile | p99_9 | 100%",
+            ),
+        ] {
+            let (session, warnings) =
+                read_text(&table(heading, columns, "900 | 1 | 5 | 2 | 3 | 80 | 90"));
+            let run = &session.runs[0];
+            assert_eq!(session.runs.len(), 1, "{columns}");
+            for (metric, value) in [
+                ("throughput", 900.0),
+                ("latency_min", 1e6),
+                ("latency_mean", 5e6),
+                ("latency_p50", 2e6),
+                ("latency_p75", 3e6),
+                ("latency_p99_9", 80e6),
+                ("latency_max", 90e6),
+            ] {
+                assert_eq!(run.value_of(metric), Some(value), "{columns}: {metric}");
+            }
+            assert_eq!(warnings, ["'f': latency has no unit and is read as ms"]);
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_not_known_beside_metrics_is_named() {
+        let (session, warnings) =
+            read_text(&table("# A", "Requests/s | p75 (ms) | errors", "9 | 2 | 0"));
+        assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
+        assert_eq!(
+            warnings,
+            ["'f': it is not known what the column 'errors' holds; it is left out"]
+        );
+    }
+
+    #[test]
+    fn columns_of_one_metric_are_variants() {
+        let (session, _) = read_text(&table(
+            "# A",
+            "Requests/s (old) | Requests/s (new)",
+            "9 | 8",
+        ));
+        let found: Vec<_> = (session.runs.iter())
+            .map(|run| (run.variant.to_string(), run.value_of("throughput")))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("Requests/s (old)".to_owned(), Some(9.0)),
+                ("Requests/s (new)".to_owned(), Some(8.0))
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_of_one_name_count_as_runs_which_is_said() {
+        let text = table("# A", "Requests/s", "9") + "| one | 8 |\n";
+        let (session, warnings) = read_text(&text);
+        assert_eq!(session.runs.len(), 2);
+        assert_eq!(
+            warnings,
+            ["'f': 'one' is in several rows of one table; they count as runs of it"]
+        );
+    }
 }

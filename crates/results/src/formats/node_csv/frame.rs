@@ -4,6 +4,7 @@
 //! text means. Start at [`Frame::read`].
 
 use super::reader::{Reader, Row};
+use crate::foreign::readable::plain_source;
 use crate::formats::Skipped;
 use crate::formats::node_csv::Layout;
 use anyhow::{Result, bail};
@@ -62,7 +63,7 @@ impl Frame {
     /// The source cannot be read, is empty, of another kind, without results, or a second header
     /// announces other columns.
     pub fn read(source: impl Read) -> Result<Frame> {
-        let mut reader = Reader::new(source);
+        let mut reader = Reader::new(plain_source(source)?);
         let mut frame = Frame::default();
         while let Some(row) = reader.next_row()? {
             frame.add(&row)?;

@@ -5,6 +5,7 @@
 //! table compares texts and not cases. Start at [`Groups::read`].
 
 use super::reader::Reader;
+use crate::foreign::readable::plain_source;
 use crate::formats::Skipped;
 use crate::formats::node_csv::Layout;
 use anyhow::{Result, bail};
@@ -49,7 +50,7 @@ impl Groups {
     /// # Errors
     /// The source cannot be read, is empty, of another kind, or without results.
     pub fn read(source: impl Read) -> Result<Groups> {
-        let mut reader = Reader::new(source);
+        let mut reader = Reader::new(plain_source(source)?);
         let mut groups = Groups::default();
         let mut name = Vec::new();
         while let Some(row) = reader.next_row()? {

@@ -1,0 +1,211 @@
+//! Files that cannot be read as they are: in another encoding, without results, or printed for people.
+//!
+//! Decides what is said of them and how to get a file that can be read. It must not know what the results are for: imports and
+//! drop-ins ask alike. Start at [`plain`] for bytes that should be text, at [`Unreadable::of_bytes`] for bytes of no known kind.
+
+use super::beginning;
+use anyhow::{Result, bail};
+use std::io::{Cursor, Read};
+
+/// The bytes without a mark of the byte order, which editors and shells of Windows put in front.
+///
+/// # Errors
+/// They are not UTF-8 but UTF-16; the message does not name the file.
+pub fn plain(bytes: &[u8]) -> Result<&[u8]> {
+    if is_utf16(bytes) {
+        bail!("it {UTF16}\nhint: {SAVE_AS_UTF8}");
+    }
+    Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
+}
+
+const UTF16: &str = "is UTF-16 text";
+const SAVE_AS_UTF8: &str = "save it as UTF-8";
+
+/// Bytes that are looked at where no mark says what they are.
+const LOOKED_AT: usize = 64;
+
+/// Whether bytes are UTF-16: marked as such, or with a zero in every second byte, as text in most languages has.
+pub fn is_utf16(bytes: &[u8]) -> bool {
+    let begins = |mark: &[u8]| bytes.starts_with(mark);
+    let first = &bytes[..bytes.len().min(LOOKED_AT) & !1];
+    let zeros = |at: usize| {
+        let mut every_second = first.iter().skip(at).step_by(2);
+        first.len() >= 4 && every_second.all(|&byte| byte == 0)
+    };
+    let is_marked = begins(b"\xff\xfe") || begins(b"\xfe\xff");
+    is_marked || (zeros(0) != zeros(1))
+}
+
+/// A source that is read as it comes, without a mark of the byte order.
+///
+/// # Errors
+/// As for [`plain`], or it cannot be read.
+pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
+    let mut first = Vec::with_capacity(LOOKED_AT);
+    source
+        .by_ref()
+        .take(LOOKED_AT as u64)
+        .read_to_end(&mut first)?;
+    let first = plain(&first)?.to_vec();
+    Ok(Cursor::new(first).chain(source))
+}
+
+/// What bytes are, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Behind the name of the file: `is empty`.
+    pub found: String,
+    /// How to get a file that can be read; empty if nobody knows.
+    pub hint: &'static str,
+}
+
+/// What programs print for people: whether a line is of it, the program, and how it writes a file.
+type Printed = (fn(&str) -> bool, &'static str, &'static str);
+
+const PRINTED: [Printed; 7] = [
+    (
+        |line| has_all(line, &["Benchmark", "Time", "CPU", "Iterations"]),
+        "google/benchmark",
+        "have the program write a file: --benchmark_out=FILE --benchmark_out_format=json",
+    ),
+    (
+        |line| line.trim_start().starts_with("Time (mean ±"),
+        "hyperfine",
+        "have it write a file: hyperfine --export-json FILE",
+    ),
+    (
+        |line| line.starts_with("Name (time in "),
+        "pytest-benchmark",
+        "have it write a file: pytest --benchmark-json=FILE",
+    ),
+    (
+        |line| has_all(line, &["Benchmark", "Mode", "Score", "Units"]),
+        "JMH",
+        "'speedwell run FILE.jar' measures the benchmarks of a jar",
+    ),
+    (
+        |line| has_all(line, &["time:", "[", "]"]) && line.trim_end().ends_with(']'),
+        "criterion",
+        "'speedwell run FOLDER' measures the benchmarks of a crate",
+    ),
+    (
+        |line| line.contains('│') && line.contains("Stat"),
+        "autocannon",
+        "have it write JSON: autocannon -j",
+    ),
+    (
+        |line| has_all(line, &["benchmark name", "samples", "iterations"]),
+        "Catch2",
+        "have the program write XML: --reporter xml --out FILE",
+    ),
+];
+
+fn has_all(line: &str, words: &[&str]) -> bool {
+    words.iter().all(|word| line.contains(word))
+}
+
+impl Unreadable {
+    /// What bytes are that no reader knows.
+    pub fn of_bytes(bytes: &[u8]) -> Unreadable {
+        let said = |found: &str, hint| Unreadable {
+            found: found.to_owned(),
+            hint,
+        };
+        if bytes.trim_ascii().is_empty() {
+            return said("is empty", "did the program that wrote it end well?");
+        }
+        if is_utf16(bytes) {
+            // PowerShell's `>` writes so.
+            return said(UTF16, SAVE_AS_UTF8);
+        }
+        let bytes = beginning(bytes);
+        if bytes.contains(&0) {
+            return said("is a binary file", "");
+        }
+        let text = String::from_utf8_lossy(bytes);
+        if let Some(line) = json_below(&text) {
+            let found = format!("has other text above its JSON, which begins at line {line}");
+            let hint = "write standard output alone into the file (no '2>&1'); google/benchmark has --benchmark_out=FILE";
+            return said(&found, hint);
+        }
+        let printed = PRINTED
+            .iter()
+            .find(|(is_line, ..)| text.lines().any(is_line));
+        match printed {
+            Some((_, program, hint)) => said(&format!("is what {program} prints for people"), hint),
+            None => said("is of no known kind", ""),
+        }
+    }
+
+    /// The hint as the end of a message.
+    pub fn hint_line(&self) -> String {
+        match self.hint {
+            "" => String::new(),
+            hint => format!("\nhint: {hint}"),
+        }
+    }
+}
+
+/// The line at which JSON begins below other text.
+fn json_below(text: &str) -> Option<usize> {
+    let begins = |line: &str| {
+        let line = line.trim_end();
+        matches!(line, "{" | "[") || line.starts_with("{\"") || line.starts_with("[{")
+    };
+    let first = text.trim_start();
+    if first.starts_with('{') || begins(first.lines().next()?) {
+        return None;
+    }
+    let found = text.lines().position(begins)?;
+    Some(found + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utf16(text: &str, mark: bool) -> Vec<u8> {
+        let mark = mark.then_some(0xfeff);
+        let units = mark.into_iter().chain(text.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn utf16_is_known_with_and_without_its_mark() {
+        for bytes in [utf16("goos: linux\n", true), utf16("goos: linux\n", false)] {
+            let error = plain(&bytes).unwrap_err().to_string();
+            assert_eq!(error, "it is UTF-16 text\nhint: save it as UTF-8");
+            assert_eq!(Unreadable::of_bytes(&bytes).found, "is UTF-16 text");
+        }
+        assert_eq!(plain(b"\xef\xbb\xbfgoos").unwrap(), b"goos");
+        assert_eq!(plain(b"\0\0\0\0").unwrap(), b"\0\0\0\0");
+        assert_eq!(plain(b"").unwrap(), b"");
+    }
+
+    #[test]
+    fn what_is_printed_for_people_is_answered_with_how_to_write_a_file() {
+        for (text, found, hint) in [
+            (
+                "-----\nBenchmark        Time             CPU   Iterations\n-----\nBM_x  1 ns  1 ns  7\n",
+                "is what google/benchmark prints for people",
+                "--benchmark_out=",
+            ),
+            (
+                "Benchmark 1: sleep 1\n  Time (mean ± σ):     1.0 s ±  0.1 s\n",
+                "is what hyperfine prints for people",
+                "--export-json",
+            ),
+            (
+                "Run on (2 X 2400 MHz CPU s)\n***WARNING*** CPU scaling\n{\n  \"context\": {\n",
+                "has other text above its JSON, which begins at line 3",
+                "2>&1",
+            ),
+            (" \n", "is empty", "end well"),
+            ("hello\n", "is of no known kind", ""),
+        ] {
+            let told = Unreadable::of_bytes(text.as_bytes());
+            assert_eq!(told.found, found);
+            assert!(told.hint.contains(hint), "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Files that suites wrote of one process: JSON of pytest-benchmark and vitest, XML of Catch2.
+//!
+//! Decides that each benchmark in such a file is one run, because one process executed it. What the files mean is decided by
+//! `foreign::suites`, which reads what suites write while they are measured, too. Start at [`read`].
+
+use super::imported::{Imported, LeftOut, Process};
+use super::same_names::{Listed, tell_apart};
+use crate::foreign::json::{self, Content, Node};
+use crate::foreign::suites::{Reported, catch2, pytest_benchmark, vitest};
+use anyhow::Result;
+use speedwell_model::{Case, Cause, Environment, Program, Session};
+
+/// Whether bytes are JSON of pytest-benchmark.
+pub fn recognises_pytest_benchmark(file: &Content<'_>) -> bool {
+    file.has(1, "benchmarks") && (file.has(1, "commit_info") || file.has(3, "fullname"))
+}
+
+/// Whether bytes are JSON of vitest.
+pub fn recognises_vitest(file: &Content<'_>) -> bool {
+    file.begins_with("files") && file.has(3, "groups")
+}
+
+/// Whether bytes are XML of Catch2.
+pub fn recognises_catch2(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(crate::foreign::beginning(bytes));
+    text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
+}
+
+/// Reads JSON of pytest-benchmark. A test is called by its file and its name; what the user should know is added to `warnings`.
+///
+/// # Errors
+/// The file is no JSON, or nothing of it can be read; the message names the first place.
+pub fn read_pytest_benchmark(
+    label: &str,
+    bytes: &[u8],
+    warnings: &mut Vec<String>,
+) -> Result<Session> {
+    let parsed = json::parse(bytes)?;
+    let root = Node::root(&parsed);
+    let mut left_out = LeftOut::default();
+    let mut found = Vec::new();
+    for node in root.need("benchmarks")?.elements()? {
+        let read = pytest_benchmark::benchmark(&node);
+        let Some(reported) = left_out.unless_read(read) else {
+            continue;
+        };
+        let name = node.text_of("fullname")?.unwrap_or_default();
+        found.push(Reported {
+            case: Some(Case::new(name, Vec::new())),
+            ..reported
+        });
+    }
+    let remark = left_out.into_remark(found.is_empty())?;
+    warnings.extend(remark.map(|remark| format!("'{label}': {remark}")));
+    let machine = root.get("machine_info");
+    let text =
+        |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
+    let version = text("python_version");
+    let environment = Environment {
+        host: text("node"),
+        programs: version
+            .map(|version| Program {
+                variant: super::imported::VARIANT.to_owned(),
+                path: "python".into(),
+                version: Some(version),
+                ..Program::default()
+            })
+            .into_iter()
+            .collect(),
+        ..Environment::default()
+    };
+    let began = root
+        .text_of("datetime")?
+        .and_then(super::point_table::moment);
+    session(label, found, environment, began, warnings)
+}
+
+/// Reads JSON of vitest. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// The file is not JSON of vitest; the message names the place.
+pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let reported = vitest::read(bytes)?;
+    session(label, reported, Environment::default(), None, warnings)
+}
+
+/// Reads XML of Catch2. What the user should know is added to `warnings`.
+///
+/// # Errors
+/// The file is not well-formed, or a figure in it is none.
+pub fn read_catch2(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let reported = catch2::read(bytes)?;
+    session(label, reported, Environment::default(), None, warnings)
+}
+
+/// The results as a session: of each benchmark the run of the one process.
+fn session(
+    label: &str,
+    reported: Vec<Reported>,
+    environment: Environment,
+    started_unix_ms: Option<i64>,
+    warnings: &mut Vec<String>,
+) -> Result<Session> {
+    let listed = reported.into_iter().map(|mut one| Listed {
+        measurement: 0,
+        case: (one.case.take())
+            .unwrap_or_else(|| Case::new(one.name.take().unwrap_or_default(), Vec::new())),
+        metric: String::new(),
+        details: std::mem::take(&mut one.details),
+        content: one,
+    });
+    let mut remarks = Vec::new();
+    let listed = tell_apart(listed.collect(), &mut remarks)?;
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    let mut imported = Imported::default();
+    for Listed { case, content, .. } in listed {
+        if let Some(cause) = content.cause {
+            imported.failure(&case, cause, String::new());
+            continue;
+        }
+        if content.samples.is_empty() {
+            let reason = "there are no figures of it".to_owned();
+            imported.failure(&case, Cause::Invalid { reason }, String::new());
+            continue;
+        }
+        for metric in content.metrics {
+            imported.metric(metric);
+        }
+        let elapsed = content
+            .samples
+            .iter()
+            .filter_map(|sample| sample.elapsed_ns);
+        let process = Process {
+            wall_ns: elapsed.map(|ns| ns as f64).sum(),
+            samples: content.samples,
+            notes: content.notes,
+        };
+        imported.run(case, process);
+    }
+    imported.into_session(label, environment, started_unix_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::formats;
+
+    fn ids(text: &str) -> (Vec<String>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let sessions = formats::read_noting("f", text.as_bytes(), &mut warnings).unwrap();
+        let runs = sessions[0].runs.iter();
+        (runs.map(|run| run.case.id()).collect(), warnings)
+    }
+
+    #[test]
+    fn tests_of_pytest_benchmark_are_read_as_what_they_are() {
+        let test = |name: &str, extra: &str| {
+            format!(
+                r#"{{"fullname":"{name}","group":null,"extra_info":{extra},"stats":{{"iterations":2,"data":[1e-6,3e-6]}}}}"#
+            )
+        };
+        let of = |tests: &[String]| {
+            format!(
+                r#"{{"commit_info":{{}},"benchmarks":[{}]}}"#,
+                tests.join(",")
+            )
+        };
+        let text = of(&[test("a.py::test_x", "{}"), test("b.py::test_x", "{}")]);
+        let sessions = formats::read("f", text.as_bytes()).unwrap();
+        assert_eq!(sessions[0].runs.len(), 2);
+        assert_eq!(sessions[0].runs[0].case.id(), "a.py::test_x");
+        assert_eq!(sessions[0].runs[0].value_of("time"), Some(2000.0));
+        let text = of(&[
+            test("a::b", r#"{"n":1}"#),
+            test("a::b", r#"{"n":2}"#),
+            test("c", "{}"),
+        ]);
+        assert_eq!(ids(&text).0, ["a::b n=1", "a::b n=2", "c"]);
+        let text = of(&[test("a::b", "{}"), "{\"fullname\":\"c\"}".to_owned()]);
+        let (found, warnings) = ids(&text);
+        assert_eq!(found, ["a::b"]);
+        assert!(
+            warnings[0].contains("'stats' is missing in 'benchmarks[1]'"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn benchmarks_of_vitest_of_one_name_in_two_files_have_the_file_as_a_parameter() {
+        let group = |file: &str, benches: &str| {
+            format!(
+                r#"{{"filepath":"/{file}","groups":[{{"fullName":"{file} > g","benchmarks":[{benches}]}}]}}"#
+            )
+        };
+        let bench = r#"{"name":"x","mean":0.5}"#;
+        let text = format!(
+            r#"{{"files":[{},{}]}}"#,
+            group("a.ts", bench),
+            group("b.ts", bench)
+        );
+        assert_eq!(ids(&text).0, ["g/x file=a.ts", "g/x file=b.ts"]);
+        let benches = format!(r#"{bench},{bench},{{"name":"y","mean":1}}"#);
+        let (found, warnings) = ids(&format!(r#"{{"files":[{}]}}"#, group("a.ts", &benches)));
+        assert_eq!(found, ["g/y"]);
+        assert!(
+            warnings[0].contains("2 results are called 'g/x'"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn a_benchmark_of_catch2_that_a_generator_repeats_is_left_out_and_named() {
+        let bench = |name: &str| {
+            format!(
+                r#"<BenchmarkResults name="{name}" samples="5"><mean value="7"/></BenchmarkResults>"#
+            )
+        };
+        let text = format!(
+            r#"<?xml version="1.0"?><Catch2TestRun><TestCase name="t">{}{}{}</TestCase></Catch2TestRun>"#,
+            bench("sum"),
+            bench("sum"),
+            bench("once")
+        );
+        let (found, warnings) = ids(&text);
+        assert_eq!(found, ["t/once"]);
+        assert!(
+            warnings[0].contains("2 results are called 't/sum'"),
+            "{warnings:?}"
+        );
+    }
+}
