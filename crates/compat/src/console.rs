@@ -1,12 +1,13 @@
 //! The world outside a drop-in, handed over so that tests can stand in for it.
 //!
 //! Decides how a drop-in speaks to its user: results on standard output as the original prints
-//! them, everything else on standard error, each line beginning with the tool's name. It must not
-//! know any tool.
+//! them, everything else on standard error, each line beginning with the tool's name, without anything that would
+//! steer a terminal. It must not know any tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::Observer;
+use speedwell_report::visible;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ impl Console<'_> {
     /// # Errors
     /// Standard error is closed.
     pub fn warn(&mut self, tool: &str, sentence: &str) -> io::Result<()> {
-        writeln!(self.stderr, "{tool}: warning: {sentence}")
+        writeln!(self.stderr, "{tool}: warning: {}", visible(sentence))
     }
 
     /// Answers a request for help.
@@ -71,7 +72,7 @@ impl Console<'_> {
     /// Standard error is closed.
     pub fn refuse(&mut self, tool: &str, reason: &str, usage: &str) -> io::Result<i32> {
         if !reason.is_empty() {
-            writeln!(self.stderr, "{tool}: {reason}")?;
+            writeln!(self.stderr, "{tool}: {}", visible(reason))?;
         }
         self.stderr.write_all(usage.as_bytes())?;
         Ok(REFUSED)
@@ -83,7 +84,7 @@ impl Console<'_> {
     /// # Errors
     /// Standard error is closed.
     pub fn refuse_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
-        writeln!(self.stderr, "{tool}: {reason}")?;
+        writeln!(self.stderr, "{tool}: {}", visible(reason))?;
         if !reason.contains("\nhint: ") {
             let hint = format!("hint: 'speedwell as {tool} {help}' shows the usage");
             writeln!(self.stderr, "{hint}")?;
@@ -100,7 +101,7 @@ impl Console<'_> {
         match done {
             Err(error) if !is_broken_pipe(&error) => {
                 self.stdout.flush()?;
-                writeln!(self.stderr, "{tool}: {error:#}")?;
+                writeln!(self.stderr, "{tool}: {}", visible(&format!("{error:#}")))?;
                 Ok(COULD_NOT)
             }
             done => done,
@@ -118,7 +119,8 @@ impl Console<'_> {
             Err(error) if is_broken_pipe(&error) => READER_GONE,
             Err(error) => {
                 // Nobody is left to hear that standard error is closed.
-                let _ = writeln!(self.stderr, "{tool}: {error:#}");
+                let error = format!("{error:#}");
+                let _ = writeln!(self.stderr, "{tool}: {}", visible(&error));
                 REFUSED
             }
         }

@@ -271,6 +271,8 @@ fn escape(text: &str, out: &mut String) {
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(' '),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            // Letters that turn the direction of writing would show another text than is there.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }
@@ -327,7 +329,7 @@ mod tests {
     #[test]
     fn what_xml_reserves_or_forbids_is_replaced() {
         let mut out = String::new();
-        escape("a<b> & \"c\"\u{1b}[1m", &mut out);
+        escape("a<b> & \"c\"\u{1b}[1m\u{202e}", &mut out);
         assert_eq!(out, "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}[1m");
     }
 

@@ -76,7 +76,9 @@ pub use figure::{
 pub use files::{Written, check_writable};
 pub use fleet::{FleetFacts, FleetLine, fleet_machines};
 pub use format::html;
-pub use format::{Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible};
+pub use format::{
+    Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible, visible_line,
+};
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use live::{LiveCase, LiveState, live, live_loads};
 pub use outbox::{outbox, outbox_check};

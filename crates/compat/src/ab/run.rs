@@ -16,6 +16,7 @@ use speedwell_load::load::Load;
 use speedwell_load::measured::{Measured, RequestRecord, Timeline, Totals};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_process as process;
+use speedwell_report::visible_line;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,7 +44,9 @@ impl Tested {
         Report {
             request,
             url,
-            server: probe.and_then(|probe| probe.server.clone()),
+            server: probe
+                .and_then(|probe| probe.server.as_deref())
+                .map(|server| visible_line(server).into_owned()),
             tls: probe.and_then(|probe| probe.tls.clone()),
             figures: Figures::from_measured(request, &self.measured, self.request_bytes),
             cut_short: self.cut_short,

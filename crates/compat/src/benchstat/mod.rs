@@ -1,7 +1,7 @@
 //! Drop-in for benchstat: results of Go's benchmarks, summarised and compared in tables.
 //!
-//! Decides the flags, which files are read, and the exit status: 0 when tables were written, 1 when something could not be read, 2 when
-//! the command line makes no sense. What differs from the original, and why, is in `docs/reference/benchstat.md`. Start at [`run`].
+//! Decides the flags, which files are read, and the exit status: 0 when tables were written, 1 when something could not be read or
+//! has no results, 2 when the command line makes no sense. What differs from the original, and why, is in `docs/reference/benchstat.md`. Start at [`run`].
 
 mod keys;
 mod layout;
@@ -15,8 +15,10 @@ mod written;
 use self::keys::{Taken, check, keep};
 use self::records::{Record, Records};
 use self::tables::{Rules, Tables};
-use crate::console::Console;
+use crate::console::{Console, REFUSED};
 use anyhow::{Context, Result, anyhow};
+use speedwell_report::visible;
+use speedwell_results::foreign::readable::{self, Unreadable};
 use std::collections::HashMap;
 use std::fs;
 
@@ -66,7 +68,7 @@ impl<'a> Request<'a> {
 pub fn run(arguments: &[String], console: &mut Console<'_>) -> Result<i32> {
     match parse(arguments) {
         Ok(None) => Ok(console.help(USAGE)?),
-        Ok(Some(request)) => compare(&request, console).map(|()| 0),
+        Ok(Some(request)) => compare(&request, console),
         Err(reason) => Ok(console.refuse_with_hint(TOOL, &reason, "-h")?),
     }
 }
@@ -125,7 +127,7 @@ fn parse(arguments: &[String]) -> Result<Option<Request<'_>>, String> {
     Ok(Some(request))
 }
 
-fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<()> {
+fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<i32> {
     let filter = query::filter(request.filter);
     let filter = filter.and_then(|filter| check(&filter).map(|()| filter));
     let filter = filter.map_err(|error| anyhow!(error).context("cannot read -filter"))?;
@@ -139,18 +141,9 @@ fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<()> {
     let row = project("-row", request.row, false)?;
     let column = project("-col", request.column, false)?;
     let ignored = project("-ignore", request.ignore, false)?;
-    let mut records = Records::default();
-    for (path, label) in labelled(request.files) {
-        let mut bytes = Vec::new();
-        match path.as_str() {
-            "-" => console.stdin.read_to_end(&mut bytes).map(drop),
-            path => fs::read(path).map(|read| bytes = read),
-        }
-        .with_context(|| format!("cannot read '{path}'"))?;
-        records.read(&path, &label, &String::from_utf8_lossy(&bytes));
-    }
+    let (mut records, missing) = read_files(request, console)?;
     for complaint in &records.complaints {
-        writeln!(console.stderr, "{complaint}")?;
+        writeln!(console.stderr, "{}", visible(complaint))?;
     }
     let all = [&table, &row, &column, &ignored];
     let is_admitted = |record: &Record| all.iter().all(|projection| projection.admits(record));
@@ -176,7 +169,38 @@ fn compare(request: &Request<'_>, console: &mut Console<'_>) -> Result<()> {
             .stdout
             .write_all(written::text(&tables).as_bytes())?;
     }
-    Ok(())
+    console.stdout.flush()?;
+    for sentence in &missing {
+        writeln!(console.stderr, "{TOOL}: {}", visible(sentence))?;
+    }
+    Ok(if missing.is_empty() { 0 } else { REFUSED })
+}
+
+/// The results of all files, and sentences on the files without any. The original says nothing of these.
+fn read_files(request: &Request<'_>, console: &mut Console<'_>) -> Result<(Records, Vec<String>)> {
+    let mut records = Records::default();
+    let mut missing = Vec::new();
+    for (path, label) in labelled(request.files) {
+        let mut bytes = Vec::new();
+        match path.as_str() {
+            "-" => console.stdin.read_to_end(&mut bytes).map(drop),
+            path => fs::read(path).map(|read| bytes = read),
+        }
+        .with_context(|| format!("cannot read '{path}'"))?;
+        let plain = readable::plain(&bytes).with_context(|| format!("cannot read '{path}'"))?;
+        let before = records.results.len();
+        records.read(&path, &label, &String::from_utf8_lossy(plain));
+        if records.results.len() == before {
+            let told = Unreadable::of_bytes(plain);
+            missing.push(match told.hint {
+                "" => format!(
+                    "'{path}' has no results\nhint: 'go test -bench . -count 10 > FILE' writes some"
+                ),
+                _ => format!("'{path}' {}{}", told.found, told.hint_line()),
+            });
+        }
+    }
+    Ok((records, missing))
 }
 
 /// Paths with what their columns are called: `LABEL=PATH`, or the path; one that is given several times has a number.

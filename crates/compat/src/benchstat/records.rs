@@ -5,6 +5,7 @@
 
 use crate::benchstat::samples::Assumption;
 use crate::benchstat::units::tidy;
+use speedwell_report::visible;
 use std::collections::HashMap;
 
 /// One key of the configuration.
@@ -100,6 +101,7 @@ impl Records {
             });
         }
         for (at, line) in text.lines().enumerate() {
+            let line = &*visible(line);
             let complain = |why: String| format!("{path}:{}: {why}", at + 1);
             if let Some(rest) = line.strip_prefix("Benchmark") {
                 match result(rest) {

@@ -19,6 +19,7 @@ use self::sources::{FILTER, Sources};
 use self::table::Table;
 use crate::console::{COULD_NOT, Console};
 use anyhow::{Context, Result};
+use speedwell_report::{visible, visible_line};
 use speedwell_results::foreign::google_benchmark::Results;
 use std::fs::File;
 use std::io::BufWriter;
@@ -129,6 +130,7 @@ impl<'q> Comparison<'q> {
         }
         let reason = self.why_nothing(&figures, &sides, sources);
         console.stdout.flush()?;
+        let reason = visible(&reason);
         writeln!(console.stderr, "{TOOL}: nothing compared: {reason}")?;
         Ok(COULD_NOT)
     }
@@ -157,7 +159,7 @@ impl<'q> Comparison<'q> {
             Some([old, new]) if self.request.is_one_input => format!("{old} to {new} (from {one})"),
             Some([old, new]) => format!("{old} (from {one}) to {new} (from {other})"),
         };
-        writeln!(console.stdout, "Comparing {what}")?;
+        writeln!(console.stdout, "Comparing {}", visible_line(&what))?;
         let table = Table {
             figures,
             aggregates_only: self.request.aggregates_only,

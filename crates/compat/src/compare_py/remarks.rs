@@ -7,6 +7,7 @@ use super::side::Side;
 use crate::compare_py::figures::UTestTable;
 use indexmap::IndexMap;
 use serde_json::Value;
+use speedwell_report::visible_line;
 use speedwell_results::foreign::google_benchmark::Entry;
 use std::borrow::Cow;
 
@@ -76,7 +77,8 @@ impl Remarks<'_> {
                     .map(|(label, count)| format!("{} in '{label}'", counted(*count, "time")))
                     .collect()
             };
-            format!("not compared: {name} {reason} ({})", sides.join(", "))
+            let line = format!("not compared: {name} {reason} ({})", sides.join(", "));
+            visible_line(&line).into_owned()
         });
         lines.collect()
     }
@@ -86,8 +88,9 @@ impl Remarks<'_> {
 pub fn on_merging(side: &Side<'_>, filter: &str) -> Option<String> {
     let (count, name) = side.merged.as_ref()?;
     Some(format!(
-        "the filter '{filter}' makes {count} names equal ('{name}'), so that different benchmarks \
-         and figures count as repetitions of one; let it match less"
+        "the filter '{filter}' makes {count} names equal ('{}'), so that different benchmarks \
+         and figures count as repetitions of one; let it match less",
+        visible_line(name)
     ))
 }
 
@@ -129,9 +132,11 @@ fn reason(entry: &Entry<'_>) -> String {
 
 fn list(names: &[&str]) -> String {
     let (shown, rest) = names.split_at(names.len().min(NAMES_LISTED));
+    let shown = shown.join(", ");
+    let shown = visible_line(&shown);
     match rest.len() {
-        0 => shown.join(", "),
-        more => format!("{} and {}", shown.join(", "), counted(more, "more name")),
+        0 => shown.into_owned(),
+        more => format!("{shown} and {}", counted(more, "more name")),
     }
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use speedwell_process as process;
 use speedwell_process::{Ended, Scratch};
 use speedwell_results::foreign::google_benchmark::ResultFile;
+use speedwell_results::foreign::readable::{self, Unreadable};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -233,8 +234,14 @@ impl Input {
         if bytes.trim_ascii().is_empty() {
             bail!("'{label}' is empty");
         }
+        readable::plain(&bytes).with_context(|| format!("cannot read '{label}'"))?;
         if !ResultFile::recognises(&bytes) {
-            bail!("'{label}' is neither a result file in JSON nor a program that may be executed");
+            let told = Unreadable::of_bytes(&bytes);
+            let neither = "neither a result file in JSON nor a program that may be executed";
+            match told.hint {
+                "" => bail!("'{label}' is {neither}"),
+                hint => bail!("'{label}' {}, {neither}\nhint: {hint}", told.found),
+            }
         }
         let file = ResultFile::new(bytes).with_context(|| format!("cannot read '{label}'"))?;
         Ok(Input {

@@ -7,6 +7,7 @@ use crate::compare_py::figures::{ENOUGH_FOR_TEST, Pair, Row, Rules, Times, UTest
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::value::RawValue;
+use speedwell_report::visible_line;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -63,7 +64,7 @@ impl Table<'_> {
         writeln!(out, "{heading}\n{}", "-".repeat(heading.len()))?;
         let mut count = 0;
         for row in &self.figures.rows {
-            let name = &row.first.name;
+            let name = &visible_line(&row.first.name);
             if !self.aggregates_only || row.first.is_aggregate() {
                 for pair in &row.pairs {
                     self.pair(name, width, pair, out)?;
@@ -91,6 +92,7 @@ impl Table<'_> {
 
     /// The original counts characters, however wide they are.
     fn width_of(&self, name: &str) -> usize {
+        let name = &*visible_line(name);
         match self.rules {
             Rules::Sound => name.width(),
             Rules::Original => name.chars().count(),

@@ -7,6 +7,7 @@
 //! about. Start at [`data_frame`].
 
 use crate::r::collation::Collation;
+use speedwell_report::visible;
 use speedwell_results::formats::node_csv::javascript;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -153,7 +154,8 @@ fn display_width(text: &str) -> usize {
 /// R's `print` doubles backslashes and shows control characters, even without quotes.
 fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c == '\\' || c.is_control()) {
-        return Cow::Borrowed(text);
+        // R leaves letters that turn the direction of writing as they are.
+        return visible(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -168,7 +170,7 @@ fn escaped(text: &str) -> Cow<'_, str> {
             '\r' => out.push_str("\\r"),
             '\0'..='\u{7f}' if c.is_control() => out.push_str(&format!("\\{:03o}", c as u32)),
             _ if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            _ => out.push(c),
+            _ => out.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
         }
     }
     Cow::Owned(out)

@@ -2,10 +2,10 @@
 //!
 //! The main table is the first one together with all later tables of the same name: every metric
 //! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
-//! unknown ones are empty. Columns are the same whatever the data, but for what the kernel said of runs; lists (values of single runs) are
+//! unknown ones are empty, and a name with control characters has them shown as `\x0a`. Columns are the same whatever the data, but for what the kernel said of runs; lists (values of single runs) are
 //! only in JSON. A spreadsheet executes nothing of it: see [`inert`].
 
-use super::Render;
+use super::{Render, visible_line};
 use crate::datum::Datum;
 use crate::document::Document;
 use crate::table::{Cell, Table};
@@ -53,10 +53,11 @@ fn columns(tables: &[&Table]) -> Vec<usize> {
 fn field(cell: &Cell) -> String {
     match &cell.value {
         None => String::new(),
-        Some(Datum::Text(text)) => quoted(&inert(text)),
+        // Tools that read line by line, and terminals, see each name on its line.
+        Some(Datum::Text(text)) => quoted(&inert(&visible_line(text))),
         Some(Datum::Number(number)) => quoted(&number.to_string()),
         Some(Datum::Other(value)) if value.is_null() => String::new(),
-        Some(Datum::Other(value)) => quoted(&value.to_string()),
+        Some(Datum::Other(value)) => quoted(&visible_line(&value.to_string())),
     }
 }
 
@@ -138,6 +139,8 @@ mod tests {
         ] {
             assert_eq!(inert(text), written);
         }
+        let cell = Cell::words("a\nb\u{1b}[2J\u{202e}");
+        assert_eq!(field(&cell), "a\\x0ab\\x1b[2J\\u{202e}");
         let cell = Cell::words("=HYPERLINK(\"http://a\",1)");
         assert_eq!(field(&cell), "\"'=HYPERLINK(\"\"http://a\"\",1)\"");
         assert_eq!(field(&Cell::figure(Some(-2.5))), "-2.5");

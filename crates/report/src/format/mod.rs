@@ -13,7 +13,8 @@ pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use markup::{AsciiDoc, Org};
-pub use text::{Text, visible};
+pub(crate) use text::turns;
+pub use text::{Text, visible, visible_line};
 
 use crate::document::Document;
 use std::io::{self, Write};

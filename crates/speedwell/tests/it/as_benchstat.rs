@@ -62,6 +62,40 @@ fn tables_are_those_of_the_original() {
 }
 
 #[test]
+fn a_file_without_results_has_a_line_and_a_status_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let old = std::fs::read_to_string(golden().join("old.txt")).unwrap();
+    let marked = format!("\u{feff}{old}");
+    let files: [(&str, Vec<u8>); 5] = [
+        ("empty.txt", Vec::new()),
+        ("utf16.txt", utf16(&marked)),
+        ("unmarked.txt", utf16(&old)),
+        ("none.txt", b"goos: linux\nPASS\nok  \tx\t1s\n".to_vec()),
+        ("marked.txt", marked.into_bytes()),
+    ];
+    for (name, bytes) in &files {
+        std::fs::write(path(name), bytes).unwrap();
+    }
+    for (name, part) in [
+        ("empty.txt", "empty.txt' is empty\nhint: "),
+        ("utf16.txt", "it is UTF-16 text\nhint: save it as UTF-8"),
+        ("unmarked.txt", "it is UTF-16 text\nhint: save it as UTF-8"),
+        ("none.txt", "none.txt' has no results\nhint: "),
+    ] {
+        let output = benchstat(&["old.txt".to_owned(), path(name)]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        assert!(text(&output.stderr).contains(part), "{name}: {output:?}");
+    }
+    // A mark of the byte order is nothing of the first line.
+    let output = benchstat(&[format!("a={}", path("marked.txt"))]);
+    let expected = benchstat(&["a=old.txt".to_owned()]);
+    assert_eq!(text(&output.stdout), text(&expected.stdout));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
 fn what_cannot_be_read_has_a_status_that_says_so() {
     for (line, status, part) in [
         ("nothing.txt", 1, "cannot read 'nothing.txt'"),

@@ -64,6 +64,93 @@ fn repetitions_of_google_benchmark_are_runs_and_aggregates_are_left_out() {
 }
 
 #[test]
+fn a_file_of_pytest_benchmark_is_read_as_what_it_is() {
+    let project = project(&[("p.json", "suites/pytest-benchmark.json")]);
+    let stored = project.run(&["import", "p.json"]).expect_status(0);
+    stored.expect_stderr(&["@1: ", " runs of 1 variants"]);
+    project
+        .run(&["report", "@1"])
+        .expect_status(0)
+        .expect_stdout(&["test_perf.py::test_total[1000]"]);
+}
+
+#[test]
+fn an_import_of_nothing_is_not_done() {
+    let failed = r#"{"benchmarks":[{"name":"a","run_type":"iteration","error_occurred":true,"error_message":"no disk"}]}"#;
+    let project = project(&[("hey.txt", "http-tools/hey_refused.out")])
+        .with("failed.json", failed)
+        .with("other.json", r#"{"benchmarks":[{"title":"a","hz":5}]}"#);
+    let import = |file: &str| project.run(&["import", file]).expect_status(2);
+    import("failed.json").expect_stderr(&["'failed.json': no result in it has a figure: 1 failed"]);
+    import("hey.txt").expect_stderr(&["no result in it has a figure: 1 failed"]);
+    project
+        .run(&["report", "@2"])
+        .expect_stdout(&["none of its requests was answered (20 errors)"]);
+    import("other.json").expect_stderr(&["'other.json' is of no known kind"]);
+}
+
+#[test]
+fn recorded_loads_of_older_tools_and_of_servers_that_fail_have_the_right_figures() {
+    let old = read("http-tools/autocannon_2019.json");
+    let value = |metric: &str| old.runs[0].value_of(metric);
+    assert_eq!(
+        old.runs[0].case.id(),
+        "http://127.0.0.1:18277/ concurrency=5"
+    );
+    assert_eq!(value("throughput"), Some(1476.0));
+    assert_eq!(value("latency_p99"), Some(27e6));
+    assert_eq!(value("latency_p99_9"), Some(96e6));
+    // 27 answers and 13 failures in 815.4767 requests per second.
+    let half = read("http-tools/hey_some_failed.out");
+    let value = |metric: &str| half.runs[0].value_of(metric).unwrap();
+    assert_near(value("requests_per_second"), 815.4767 * 27.0 / 40.0);
+    assert_near(value("http_errors"), 13.0);
+}
+
+#[test]
+fn names_and_messages_of_files_steer_neither_terminals_nor_tables() {
+    let row = |name: &str, time: u32| {
+        format!(
+            r#"{{"name":"{name}","run_type":"iteration","real_time":{time},"cpu_time":{time},"time_unit":"ns"}}"#
+        )
+    };
+    let file = |time: u32| {
+        let names = ["a\\u001b[2Jb", "c\\nd", "e\\u202ef"];
+        let rows: Vec<String> = names.iter().map(|name| row(name, time)).collect();
+        let failed = r#"{"name":"g","run_type":"iteration","error_occurred":true,"error_message":"x\\u001b]0;y\\u0007"}"#;
+        format!(r#"{{"benchmarks":[{},{failed}]}}"#, rows.join(","))
+    };
+    let project = Project::new()
+        .with("a.json", &file(10))
+        .with("b.json", &file(20));
+    for words in [
+        &[
+            "as",
+            "compare.py",
+            "--no-color",
+            "benchmarks",
+            "a.json",
+            "b.json",
+        ][..],
+        &["compare", "a.json", "b.json", "--format", "csv"],
+        &["compare", "a.json", "b.json", "--format", "md"],
+        &["compare", "a.json", "b.json", "--format", "html"],
+        &["compare", "a.json", "b.json"],
+    ] {
+        let answer = project.run(words);
+        for text in [&answer.stdout, &answer.stderr] {
+            let steers = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+            assert!(
+                !text.contains(steers) && !text.contains('\u{202e}'),
+                "{words:?}: {text}"
+            );
+        }
+        let is_broken = answer.stdout.lines().any(|line| line.starts_with("d "));
+        assert!(!is_broken, "{words:?}: {}", answer.stdout);
+    }
+}
+
+#[test]
 fn everything_that_google_benchmark_can_write_finds_its_place() {
     let project = project(&[("k.json", "google-benchmark/in_kitchen_a.json")]);
     project
@@ -257,10 +344,7 @@ fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
         ("bad.txt", "is of no known kind; expected"),
         ("list.json", "is of no known kind; expected"),
         ("empty.json", "is empty"),
-        (
-            "nobench.json",
-            "as JSON of google/benchmark: there are no results in it",
-        ),
+        ("nobench.json", "is of no known kind; expected"),
         ("nokey.json", "is of no known kind; expected"),
     ] {
         project(&[(file, &format!("google-benchmark/{file}"))])

@@ -2,6 +2,7 @@
 
 use super::apart::Charts;
 use super::frame::Choice;
+use crate::format::turns;
 use crate::table::Emphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -105,6 +106,8 @@ pub fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(letter),
             _ if letter.is_control() => out.push('\u{fffd}'),
+            // Text in the other direction would show something else than is there.
+            _ if turns(letter) => out.extend(letter.escape_unicode()),
             other => out.push(other),
         }
     }
@@ -114,7 +117,18 @@ pub fn escaped(text: &str) -> String {
 /// JSON for the content of a script element. A less-than sign occurs in strings only, where its escaped
 /// means the same, and without one nothing can end the element or begin a comment.
 pub fn escape_json(json: &str) -> String {
-    json.replace('<', "\\u003c")
+    let mut out = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '<' => out.push_str("\\u003c"),
+            // The same text, without turning the source of the page.
+            _ if turns(letter) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -127,13 +141,14 @@ mod tests {
             escaped("</script>&\"'\u{1b}[1m\u{0}é\n"),
             "&lt;/script&gt;&amp;&quot;&#39;\u{fffd}[1m\u{fffd}é\n"
         );
+        assert_eq!(escaped("a\u{202e}b\u{2066}"), "a\\u{202e}b\\u{2066}");
     }
 
     #[test]
     fn json_means_the_same_and_cannot_end_its_element() {
-        let json = r#"{"case":"</script><!--"}"#;
+        let json = "{\"case\":\"</script><!-- \u{202e}\"}";
         let escaped = escape_json(json);
-        assert!(!escaped.contains('<'));
+        assert!(!escaped.contains(['<', '\u{202e}']));
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&escaped), value(json));
     }

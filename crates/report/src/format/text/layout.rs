@@ -108,9 +108,9 @@ impl<'a> Page<'a> {
                     }
                 }
                 Row::Cells(cells) if self.is_first(at) => {
-                    widest = widest.max(indent + width(self.text(&cells[at])));
+                    widest = widest.max(indent + width(&self.text(&cells[at])));
                 }
-                Row::Cells(cells) => widest = widest.max(width(self.text(&cells[at]))),
+                Row::Cells(cells) => widest = widest.max(width(&self.text(&cells[at]))),
                 Row::Remark(_) => {}
             }
         }
@@ -121,12 +121,13 @@ impl<'a> Page<'a> {
         self.people.first() == Some(&at)
     }
 
-    fn name<'n>(&self, name: &'n Name) -> &'n str {
-        if self.short { &name.short } else { &name.full }
+    /// A name, which is on one line whatever is in it.
+    fn name<'n>(&self, name: &'n Name) -> Cow<'n, str> {
+        visible_line(if self.short { &name.short } else { &name.full })
     }
 
-    fn text<'c>(&self, cell: &'c Cell) -> &'c str {
-        cell.short().filter(|_| self.short).unwrap_or(&cell.text)
+    fn text<'c>(&self, cell: &'c Cell) -> Cow<'c, str> {
+        visible_line(cell.short().filter(|_| self.short).unwrap_or(&cell.text))
     }
 
     fn width(&self) -> usize {
@@ -153,7 +154,7 @@ impl<'a> Page<'a> {
         if name.is_empty() {
             return 0;
         }
-        self.line(&shorten(name, self.room), Emphasis::Strong, out);
+        self.line(&shorten(&name, self.room), Emphasis::Strong, out);
         INDENT
     }
 
@@ -162,7 +163,7 @@ impl<'a> Page<'a> {
         let mut owed = 0;
         for (position, &(at, room)) in self.layout.iter().enumerate() {
             let indent = if position == 0 { indent } else { 0 };
-            let mut text = self.text(&cells[at]).to_owned();
+            let mut text = self.text(&cells[at]).into_owned();
             if is_name(self.table, at) {
                 text = shorten(&text, room.saturating_sub(indent));
             }
@@ -317,13 +318,22 @@ pub fn paint(text: &str, emphasis: Emphasis, color: bool) -> String {
 /// `text` with control characters other than line feed and tab shown as `\x1b`, and those that turn the direction
 /// of writing as `\u{202e}` (ECMA-48; Unicode Standard Annex 9, section 2).
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
+    shown_where(text, steers)
+}
+
+/// Like [`visible`], with line feeds shown as well: for names, each of which is on one line.
+pub fn visible_line(text: &str) -> Cow<'_, str> {
+    shown_where(text, |letter| steers(letter) || letter == '\n')
+}
+
+fn shown_where(text: &str, is_shown: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(is_shown) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
         match letter {
-            _ if !steers(letter) => shown.push(letter),
+            _ if !is_shown(letter) => shown.push(letter),
             '\0'..='\u{ff}' => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
             _ => shown.push_str(&letter.escape_unicode().to_string()),
         }
@@ -332,8 +342,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 }
 
 fn steers(letter: char) -> bool {
-    let turns = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || letter.is_control() && letter != '\n' && letter != '\t'
+    turns(letter) || letter.is_control() && letter != '\n' && letter != '\t'
+}
+
+/// Whether a letter turns the direction of writing, or begins a line where no other program sees one.
+pub fn turns(letter: char) -> bool {
+    matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -474,5 +488,25 @@ mod tests {
         ] {
             assert_eq!(visible(text), shown);
         }
+        assert_eq!(visible_line("a\nb\tc\u{202e}"), "a\\x0ab\tc\\u{202e}");
+    }
+
+    #[test]
+    fn a_name_with_a_line_feed_is_on_one_line_and_as_wide_as_it_is_shown() {
+        let columns = vec![
+            Column::new("c", "case", Kind::Label),
+            Column::new("x", "x", Kind::Figure),
+        ];
+        let rows = ["a\n\u{1b}b", "abcdefghij"]
+            .map(|name| Row::Cells(vec![Cell::words(name), Cell::words("1")]));
+        let named = Table {
+            columns,
+            rows: rows.to_vec(),
+            ..Table::new("t")
+        };
+        let mut out = String::new();
+        table(&named, None, false, &mut out);
+        let lines: Vec<&str> = out.lines().skip(2).collect();
+        assert_eq!(lines, ["a\\x0a\\x1bb  1", "abcdefghij  1"]);
     }
 }

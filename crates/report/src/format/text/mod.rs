@@ -6,8 +6,9 @@ mod layout;
 
 use crate::document::{Block, Document, Fact};
 use crate::format::Render;
-pub use crate::format::text::layout::visible;
+pub(crate) use crate::format::text::layout::turns;
 use crate::format::text::layout::{paint, wrap};
+pub use crate::format::text::layout::{visible, visible_line};
 use crate::table::{Emphasis, Table, mark};
 use std::io::{self, Write};
 
