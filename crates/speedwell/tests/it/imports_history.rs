@@ -450,8 +450,8 @@ fn broken_files() -> Vec<(String, &'static str)> {
             "'entries.S' is 5, not an array",
         ),
         (
-            "time,commit,m\n2026-01-31,c,5\nsoon,d,6\n".to_owned(),
-            "line 3: 'soon' is no time that can be read",
+            "time,commit,m\nsoon,d,6\n".to_owned(),
+            "line 2: 'soon' is no time that can be read",
         ),
         (
             "time,commit,m\n2026-01-31,c\n".to_owned(),
