@@ -88,8 +88,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     let sides: Vec<Option<Side>> = operands
         .iter()
         .map(|operand| source::program_side(operand, &args.arguments, &tell))
-        .collect::<anyhow::Result<_>>()
-        .map_err(|error| mistaken_sources::explain(error, &operands))?;
+        .collect::<anyhow::Result<_>>()?;
     let word = operand::common_word(&operands);
     let measured: Vec<Side> = sides.iter().flatten().cloned().collect();
     if measured.len() == operands.len() {

@@ -29,19 +29,12 @@ pub fn explain(error: anyhow::Error, operands: &[Operand]) -> anyhow::Error {
              --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all}"
         );
     }
-    // One that is not there is named by its own error.
-    let is_there = |place: &str| here.join(place).exists();
-    if let Some(command) = places.iter().find(|place| is_command(place))
-        && places
-            .iter()
-            .all(|place| is_there(place) || is_command(place))
+    if let Some(command) = places.first()
+        && places.iter().all(|place| is_command(place))
     {
-        let hint = format!("hint: to compare commands: speedwell eval sh {all}");
-        return if is_there(command) {
-            error.context(format!("'{command}' cannot be compared as it is\n{hint}"))
-        } else {
-            anyhow!("'{command}' is a command, not a result\n{hint}")
-        };
+        return anyhow!(
+            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all}"
+        );
     }
     error
 }
