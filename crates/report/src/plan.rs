@@ -131,7 +131,7 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(&format!("{id}  1,060\n")), "{text}");
         assert!(
-            text.ends_with("\n1 case, up to 1,060 runs, up to 1 min 30 s of measuring\n"),
+            text.ends_with("\n1 case, up to 1,060 runs, up\nto 1 min 30 s of measuring\n"),
             "{text}"
         );
     }
