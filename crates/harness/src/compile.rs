@@ -8,7 +8,7 @@
 use crate::cache::{self, cache_folder};
 use crate::sources::Sources;
 use speedwell_model::Cause;
-use speedwell_process::{Ended, Spec, replay, run};
+use speedwell_process::{Ended, Spec, begin_activity, replay, run};
 use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
@@ -194,6 +194,7 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
         replay: replay(shown),
         interrupted,
     };
+    let _activity = begin_activity(compiling(spec));
     let outcome = run(spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", spec.program.display());
         failed(Cause::Start { reason }, String::new(), false)
@@ -211,6 +212,22 @@ pub(super) fn call(spec: &Spec, shown: &Spec) -> Result<(), Failed> {
     };
     let interrupted = outcome.ended == Ended::Interrupted;
     Err(failed(cause, first.join("\n"), interrupted))
+}
+
+/// What a compiler does, in a few words: `compiling copy.cpp with c++`.
+fn compiling(spec: &Spec) -> String {
+    let folder = spec.directory.clone().unwrap_or_default();
+    let files = spec.arguments.iter().map(|argument| folder.join(argument));
+    let source = files.into_iter().find(|path| path.is_file());
+    let name = |path: &Path| {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    format!(
+        "compiling {} with {}",
+        name(&source.unwrap_or(folder)),
+        name(&spec.program)
+    )
 }
 
 /// The first line that tells an error, from the error on.
@@ -515,6 +532,18 @@ mod tests {
             complaint(go),
             "x_test.go:11:9: expected type, found newline"
         );
+    }
+
+    #[test]
+    fn a_compilation_is_announced_by_its_first_file_or_else_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("copy.cpp"), "").unwrap();
+        let mut spec = Spec::new("/usr/bin/c++").args(["-O2", "copy.cpp", "-o", "copy"]);
+        spec.directory = Some(folder.path().to_owned());
+        assert_eq!(compiling(&spec), "compiling copy.cpp with c++");
+        let mut spec = Spec::new("go").args(["test", "-c"]);
+        spec.directory = Some("/work/buffer".into());
+        assert_eq!(compiling(&spec), "compiling buffer with go");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::protocol::draft;
 use super::report::{Rate, observe};
 use super::{Attempt, Harness, Observation};
 use serde_json::json;
-use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Surroundings, Usage};
+use speedwell_model::{Better, Case, Cause, Length, Metric, Sample, Surroundings, Usage, Value};
 use speedwell_process::{Spec, interrupted};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -41,11 +41,17 @@ impl Harness for Fake {
                 Ok(case) => case,
                 Err(error) => return fault(source, error.to_string()),
             };
-            let set = |(name, value): &(String, String)| {
-                case.value(name).is_none_or(|known| known.plain() == *value)
+            // Several values of one name are all measured.
+            let is_wanted = |(name, known): &(String, Value)| {
+                let mut values = request
+                    .sets
+                    .iter()
+                    .filter(|(set, _)| set == name)
+                    .peekable();
+                values.peek().is_none() || values.any(|(_, value)| known.plain() == *value)
             };
             note_parameters(&mut description.parameters, &case);
-            if request.sets.iter().all(set) {
+            if case.values.iter().all(is_wanted) {
                 description.jobs.push(Job {
                     label: case.id(),
                     case: Some(case),

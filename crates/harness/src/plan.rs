@@ -139,6 +139,12 @@ impl Plan {
         self.design.most_runs()
     }
 
+    /// Whether fewer runs may do: cases are decided before they had all of them, or time runs out.
+    pub fn may_need_fewer_runs(&self) -> bool {
+        let is_sequential = matches!(self.design.stopping, Stopping::Sequential { .. });
+        is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
+    }
+
     /// How the program of a slot is laid out.
     pub fn layout(&self, slot: &Slot) -> RunLayout {
         let Design { layout, seed, .. } = self.design;

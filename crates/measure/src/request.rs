@@ -168,6 +168,8 @@ pub struct SessionRequest {
     pub machine: Option<String>,
     /// The project on a server that it is pushed to once it is over.
     pub push: Option<String>,
+    /// The order of runs is given, as that of a calibration is: nothing is advised about it.
+    pub has_given_order: bool,
     /// End at the first failure.
     pub fail_fast: bool,
     /// Whether the division of runs into samples was asked for.

@@ -3,16 +3,32 @@
 use super::{Listener, Plans, Resumed, revisions};
 use crate::reference;
 use crate::session::looks_back;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_harness::discover::Suite;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
-use speedwell_model::{DefinitionFile, milliseconds};
+use speedwell_model::{DefinitionFile, State, milliseconds, quote};
 use speedwell_process as process;
 use speedwell_results::store::{LARGE_SESSION, Store};
 use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Why a session without a plan cannot be resumed.
+fn why_unplanned(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
+    let session = store.session_without_runs(number)?;
+    if session.state == State::Imported {
+        return Ok(anyhow!(
+            "session @{number} was imported: there is nothing to resume"
+        ));
+    }
+    let words: Vec<String> = session.command.iter().map(|word| quote(word)).collect();
+    Ok(anyhow!(
+        "session @{number} was not measured in runs that could be continued later, as a load is sent in one go: it \
+         cannot be resumed\nhint: measure it again: {}",
+        words.join(" ")
+    ))
+}
 
 /// The plan of the session that `reference` names. What is left of it may take the time of `budget`, or else its own anew.
 ///
@@ -28,7 +44,7 @@ pub fn resumed(
     process::on_interrupt()?;
     let number = reference::find(store, reference)?.number;
     let Some(text) = store.plan(number)? else {
-        bail!("session @{number} was imported: there is nothing to resume");
+        return Err(why_unplanned(store, number)?);
     };
     let mut plan: Plan = serde_json::from_str(&text)
         .with_context(|| format!("the plan of session @{number} cannot be read"))?;

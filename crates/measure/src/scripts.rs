@@ -91,6 +91,7 @@ fn follow(plans: &[(Description, Plan)], observer: &mut dyn Observer) -> anyhow:
     let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
     observer.observe(&Event::Started {
         runs,
+        is_upper_bound: false,
         cases,
         done: 0,
     })?;

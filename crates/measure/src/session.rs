@@ -207,7 +207,7 @@ fn warn_before(
         return Ok(());
     }
     // What confirms something has its order.
-    let may_be_paired = plans.plan.design.purpose == Purpose::Measured;
+    let may_be_paired = plans.plan.design.purpose == Purpose::Measured && !request.has_given_order;
     let advice = pairs::advice(&plans.plan).filter(|_| may_be_paired);
     match (environment::busy_machine(), advice) {
         (Some(busy), Some(advice)) => listener.observe(&Event::Busy(&format!("{busy}\n{advice}"))),

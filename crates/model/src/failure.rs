@@ -172,10 +172,12 @@ pub enum Event<'a> {
     Note(&'a str),
     /// What is waited for, and may be for minutes.
     Waiting(&'a str),
-    /// Measuring begins; `runs` is the largest number of runs the plan may need.
+    /// Measuring begins.
     Started {
-        /// Upper bound of the number of runs.
+        /// Number of runs, or its upper bound.
         runs: usize,
+        /// Whether fewer runs may do.
+        is_upper_bound: bool,
         /// Number of cases.
         cases: usize,
         /// How many of the runs an earlier, interrupted session has done already.

@@ -4,6 +4,7 @@
 //! its time is up, and leaves no process behind. Start with [`run`]; [`Spec`] says what to start
 //! and [`Outcome`] the outcome of it.
 
+mod activity;
 mod attached;
 mod channel;
 mod interrupt;
@@ -18,6 +19,7 @@ mod sock_diag;
 mod spec;
 mod stopwatch;
 
+pub use activity::{Activity, activity, begin as begin_activity};
 pub use attached::{run_attached, spawn_detached};
 pub use channel::{Channel, Conversation, Next, Stream};
 pub use interrupt::{forget_interrupt, interrupt, interrupt_flag, interrupted, on_interrupt};

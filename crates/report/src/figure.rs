@@ -9,6 +9,7 @@
 use crate::unit::{Dimension, Scale, dimension_of};
 use jiff::Timestamp;
 use speedwell_model::{Better, Estimate, Metric};
+use std::time::Duration;
 
 /// The 95 % quantile of the normal distribution, two-sided, by which a standard error becomes half
 /// the width of an interval.
@@ -330,6 +331,29 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
+/// A length of time that is only roughly known: `30 s`, `3 min 20 s`, `12 min`, `2 h 10 min`.
+pub fn about(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round().max(1.0) as u64;
+    let with_rest = |whole: String, rest: u64, unit: &str| match rest {
+        0 => whole,
+        rest => format!("{whole} {rest} {unit}"),
+    };
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..600 => {
+            let tens = (seconds + 5) / 10;
+            with_rest(format!("{} min", tens / 6), tens % 6 * 10, "s")
+        }
+        _ => {
+            let minutes = (seconds + 30) / 60;
+            match minutes / 60 {
+                0 => format!("{minutes} min"),
+                hours => with_rest(format!("{hours} h"), minutes % 60, "min"),
+            }
+        }
+    }
+}
+
 /// A point of time in UTC, to the minute: `2026-01-31 14:05`. Empty for times no calendar has.
 pub fn moment(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms)
@@ -353,6 +377,20 @@ pub fn time_of(text: &str, is_end: bool) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_roughly_known_has_few_digits() {
+        let of = |seconds: f64| about(Duration::from_secs_f64(seconds));
+        assert_eq!([of(0.2), of(19.2), of(59.7)], ["1 s", "19 s", "1 min"]);
+        assert_eq!(
+            [of(64.0), of(200.0), of(597.0)],
+            ["1 min", "3 min 20 s", "10 min"]
+        );
+        assert_eq!(
+            [of(704.0), of(3590.0), of(7800.0)],
+            ["12 min", "1 h", "2 h 10 min"]
+        );
+    }
 
     #[test]
     fn a_day_goes_from_its_beginning_to_its_end() {

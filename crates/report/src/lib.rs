@@ -70,8 +70,8 @@ pub use experiment::experiment;
 pub use exported::{Exported, data_js, otava};
 pub use failures::failures;
 pub use figure::{
-    Uncertainty, change, change_interval, change_with_interval, count, duration, moment, quantity,
-    share, time_of,
+    Uncertainty, about, change, change_interval, change_with_interval, count, duration, moment,
+    quantity, share, time_of,
 };
 pub use files::{Written, check_writable};
 pub use fleet::{FleetFacts, FleetLine, fleet_machines};

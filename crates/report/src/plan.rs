@@ -4,10 +4,11 @@
 
 use crate::case_labels::parameters;
 use crate::document::{Block, Document};
-use crate::figure::{count, spell};
+use crate::figure::{about, count, spell};
 use crate::table::{Cell, Column, Columns, Kind};
 use crate::{Output, failures};
 use speedwell_model::{Case, Failure};
+use std::time::Duration;
 
 /// A case of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,15 +20,23 @@ pub struct CaseLine {
     pub runs: u64,
 }
 
-/// The list, with its sums.
-pub fn cases(cases: &[CaseLine]) -> Document {
+/// The list, with its sums: the number of runs, which may be an upper bound, and how long they measure where that is
+/// known.
+pub fn cases(cases: &[CaseLine], is_upper_bound: bool, time: Option<Duration>) -> Document {
     let mut document = Document::new("cases");
     document.push(Block::Table(case_columns().table("cases", cases)));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
     let runs = count(runs as usize, "run", "runs");
+    let (up_to, precision) = if is_upper_bound {
+        ("up to ", "up to")
+    } else {
+        ("", "about")
+    };
+    let time = time.map(|time| format!(", {precision} {} of measuring", about(time)));
     document.push(Block::Note(format!(
-        "{}, {runs}",
-        count(cases.len(), "case", "cases")
+        "{}, {up_to}{runs}{}",
+        count(cases.len(), "case", "cases"),
+        time.unwrap_or_default()
     )));
     document
 }
@@ -117,9 +126,13 @@ mod tests {
             ..Output::default()
         };
         let mut out = Vec::new();
-        print(&cases(&[line]), &output, &mut out).unwrap();
+        let list = cases(&[line], true, Some(Duration::from_secs(90)));
+        print(&list, &output, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(&format!("{id}  1,060\n")), "{text}");
-        assert!(text.ends_with("\n1 case, 1,060 runs\n"), "{text}");
+        assert!(
+            text.ends_with("\n1 case, up to 1,060 runs, up\nto 1 min 30 s of measuring\n"),
+            "{text}"
+        );
     }
 }

@@ -75,6 +75,7 @@ pub fn execute(
     let mut execution = Execution::new(plan, experiment.as_ref(), judge, observers);
     let started = Event::Started {
         runs: slots.len(),
+        is_upper_bound: plan.may_need_fewer_runs(),
         cases: plan.jobs.len(),
         done: orders.done.len(),
     };

@@ -38,6 +38,7 @@ pub fn try_all(
     let count = plan.jobs.len() * variants;
     tell(&Event::Started {
         runs: count,
+        is_upper_bound: false,
         cases: count,
         done: 0,
     })?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use speedwell_environment::{Git, GitError, VARIABLES_OF_A_REPOSITORY};
 use speedwell_harness::cache_folder;
 use speedwell_model::{Build, Worktree, nearest, quote};
-use speedwell_process::{Ended, Spec, interrupted, run};
+use speedwell_process::{Ended, Spec, begin_activity, interrupted, run};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -329,6 +329,7 @@ impl Entry {
         submodules(&worktree.checkout, &worktree.folder).with_context(cannot)?;
         if let Some(build) = &worktree.build {
             note(&format!("building {named}: {}", build.command))?;
+            let _activity = begin_activity(format!("building {named}"));
             self.build(build, worktree)
                 .with_context(|| format!("cannot build {named}"))?;
         }

@@ -1,31 +1,32 @@
 //! `speedwell as TOOL`: the command line and output of another tool.
 
 use super::Status;
-use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueHint};
 use speedwell_compat::{self as compat, Console};
 use speedwell_measure::execute_scripts;
 use std::io::{BufWriter, IsTerminal, Write};
 
-/// Stand in for another tool: ab erlperf hyperfine benchstat compare.py run.js compare.js scatter.js calibrate-n.js compare.R scatter.R bar.R
+/// Stand in for another tool, with its arguments and its output
 ///
-/// Arguments and output are those of the original.
+/// Scripts that call the tool keep working. docs/reference has a page for each tool that says what differs.
 #[derive(Debug, Args)]
-#[command(
-    disable_help_flag = true,
-    after_help = "Examples:
+#[command(after_help = "Examples:
   speedwell as compare.js --old ./node-18 --new ./node-22 string_decoder > results.csv
   cat results.csv | speedwell as compare.R --plot box.png
-  speedwell as compare.py benchmarks old.json new.json"
-)]
+  speedwell as compare.py benchmarks old.json new.json")]
 pub struct AsArgs {
-    /// Name of the tool, then its own arguments
+    /// The tool
+    #[arg(value_name = "TOOL", value_parser = PossibleValuesParser::new(compat::names()))]
+    tool: String,
+    /// Its own arguments; 'speedwell as TOOL --help' lists them
     #[arg(
-        required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "TOOL"
+        value_name = "ARG",
+        value_hint = ValueHint::AnyPath
     )]
-    words: Vec<String>,
+    arguments: Vec<String>,
 }
 
 /// Hands over to the drop-in.
@@ -33,9 +34,6 @@ pub struct AsArgs {
 /// # Errors
 /// None: drop-ins tell their own.
 pub fn run(args: AsArgs) -> anyhow::Result<Status> {
-    let Some((tool, words)) = args.words.split_first() else {
-        return Ok(Status::COULD_NOT);
-    };
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Rewritten lines are for people: not when the rows themselves appear on the terminal.
     let shown = stderr.is_terminal() && !stdout.is_terminal();
@@ -49,5 +47,6 @@ pub fn run(args: AsArgs) -> anyhow::Result<Status> {
         variable: &|name| std::env::var(name).ok(),
         measure: &execute_scripts,
     };
-    Ok(Status::from_code(compat::main(tool, words, &mut console)))
+    let code = compat::main(&args.tool, &args.arguments, &mut console);
+    Ok(Status::from_code(code))
 }

@@ -3,8 +3,8 @@
 //! Decides on the options; `measure::backfill` measures. Start at [`run`].
 
 use super::options::{
-    BuildArgs, ExecutionArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    VariantArgs, parse,
+    BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
+    StoreArgs, VariantArgs, parse,
 };
 use super::progress::Progress;
 use super::{Status, status};
@@ -41,15 +41,19 @@ pub struct BackfillArgs {
     /// After '--': arguments for every measured program
     #[arg(index = 3, last = true, value_name = "ARG")]
     arguments: Vec<String>,
-    /// How many revisions are to have a point, those that have one already included; no change is found below 21
+    /// Number of revisions that are to have a point
+    ///
+    /// Those that have one already count. No change is found in fewer than 21 points.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
     points: usize,
-    /// The program that is built from each revision and performs the targets, from the current folder
+    /// The program that is built from each revision, for the targets
+    ///
+    /// Its path begins at the current folder.
     #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
     program: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Search")]
     build: BuildArgs,
-    /// The time that everything may take, builds included; no revision is begun after it
+    /// Begin no revision after this time, builds included
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
@@ -66,15 +70,8 @@ pub struct BackfillArgs {
     /// The branch that the revisions belong to [default: none]
     #[arg(long, value_name = "NAME", help_heading = "Store")]
     branch: Option<String>,
-    /// What the machine is called; sessions under one name are of one machine [default: its host name and processors]
-    #[arg(
-        long,
-        env = "SPEEDWELL_MACHINE",
-        value_name = "NAME",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
-    machine: Option<String>,
+    #[command(flatten)]
+    machine: MachineArgs,
 }
 
 fn parse_points(text: &str) -> Result<usize, String> {

@@ -3,8 +3,8 @@
 //! Decides on the options; `measure::bisect` measures what `analysis::bisect` says. Start at [`run`].
 
 use super::options::{
-    BuildArgs, ExecutionArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs,
-    parse,
+    BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
+    VariantArgs, parse,
 };
 use super::progress::Progress;
 use super::{Status, status};
@@ -38,14 +38,16 @@ use std::time::Duration;
   speedwell bisect --change 7 --build 'make -j4 bench'
   speedwell bisect --resume @latest")]
 pub struct BisectArgs {
-    /// The line of revisions: a good one, which does not have the change, and one that has it
+    /// A revision without the change, and a later one with it
     #[arg(
         index = 1,
         value_name = "GOOD..BAD",
         required_unless_present_any = ["resume", "change"]
     )]
     range: Option<String>,
-    /// The benchmark: a file or program with one case; and NAME=VALUE to set a parameter
+    /// The benchmark, of one case; NAME=VALUE sets a parameter
+    ///
+    /// A file or a program. Where it has several cases, --filter and NAME=VALUE leave one.
     #[arg(
         index = 2,
         value_name = "TARGET|NAME=VALUE",
@@ -55,18 +57,26 @@ pub struct BisectArgs {
     /// After '--': arguments for every measured program
     #[arg(index = 3, last = true, value_name = "ARG")]
     arguments: Vec<String>,
-    /// Take range, case and target from this change of 'speedwell history changes'
+    /// Take range, case and target from this change
+    ///
+    /// CHANGE is a number of 'speedwell history changes'.
     #[arg(long, value_name = "CHANGE", conflicts_with_all = ["range", "resume"], help_heading = "Search")]
     change: Option<i64>,
-    /// Follow all parents of merges, along the longest way, and not only the first ones
+    /// Follow all parents of merges, not only the first ones
+    ///
+    /// The line is then the longest way from GOOD to BAD.
     #[arg(long, help_heading = "Search")]
     all_parents: bool,
-    /// The program that is built from each revision and performs the targets, from the current folder
+    /// The program that is built from each revision, for the targets
+    ///
+    /// Its path begins at the current folder.
     #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
     program: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Search")]
     build: BuildArgs,
-    /// The smallest change that matters: ends that differ by less are not searched
+    /// The smallest change that matters
+    ///
+    /// Ends that differ by less are not searched.
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
     threshold: f64,
     /// Stop after the first complete block of runs after this time
@@ -89,15 +99,8 @@ pub struct BisectArgs {
     output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
-    /// What the machine is called; sessions under one name are of one machine [default: its host name and processors]
-    #[arg(
-        long,
-        env = "SPEEDWELL_MACHINE",
-        value_name = "NAME",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
-    machine: Option<String>,
+    #[command(flatten)]
+    machine: MachineArgs,
 }
 
 /// Searches, and reports what was found.
@@ -203,7 +206,7 @@ impl BisectArgs {
             settings: Settings::default(),
             tags: self.store.tag.clone(),
             command: std::env::args().collect(),
-            machine: self.machine.clone(),
+            machine: self.machine.name(),
             divides_runs: self.sampling.request().divides_runs(),
             ..SessionRequest::default()
         }

@@ -3,7 +3,7 @@
 //! Decides what is said where. That a forge refuses is a warning and never a failure, since the results are kept; how a
 //! comment is found again is decided in `speedwell_forge`. Start at [`run`].
 
-use super::options::{ComparisonArgs, SelectionArgs, StoreArgs};
+use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, variable};
 use super::pull_answer::{self, Answer};
 use super::source::Source;
 use super::{Status, operand, source, status};
@@ -39,23 +39,27 @@ const LIMIT: Duration = Duration::from_secs(2);
   speedwell comment --text report.md
   speedwell comment --on github:owner/name#12 --dry-run")]
 pub struct CommentArgs {
-    /// What to compare, as for 'compare' [default: @latest, with @base if it has a single variant]
+    /// What to compare, as for 'compare' [default: @latest]
+    ///
+    /// A session of a single variant is compared with @base by default.
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
     /// Say this Markdown instead; '-' is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sources", "status"])]
     text: Option<PathBuf>,
-    /// The pull request: github:OWNER/NAME#12, gitlab:GROUP/NAME!12, gitea:https://HOST/OWNER/NAME#12; a server of
-    /// one's own is named as for Gitea [default: that of the job]
+    /// The pull request, e.g. github:OWNER/NAME#12 [default: the job's]
+    ///
+    /// gitlab:GROUP/NAME!12 and gitea:https://HOST/OWNER/NAME#12 are the others; a server of your own is named as for
+    /// Gitea.
     #[arg(long, value_name = "REQUEST")]
     on: Option<Place>,
     /// What the comment is about, where a pull request has several
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// Set the status of the commit as well: failure for what --fail-on refuses
+    /// Set the commit's status, too: failure where --fail-on fails
     #[arg(long)]
     status: bool,
-    /// The commit that gets the status [default: the newest of the pull request]
+    /// The commit that gets the status [default: the newest]
     #[arg(long, value_name = "ID")]
     commit: Option<String>,
     /// A page that says more [default: that of the job]
@@ -117,11 +121,6 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
         Some(failure) => Err(failure),
         None => Ok(Status::DONE),
     }
-}
-
-/// A variable of the environment that is not empty.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn token(args: &CommentArgs, place: &Place) -> anyhow::Result<Token> {

@@ -6,7 +6,7 @@ use super::options::Task;
 use super::progress::Progress;
 use super::run;
 use super::source::{self, Source};
-use super::{Status, profiles, status};
+use super::{Status, mistaken_sources, profiles, status};
 use anyhow::{bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, Findings, Settings};
@@ -35,7 +35,7 @@ use std::path::Path;
 #[derive(Debug, Args)]
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
-        "Results or programs to compare; with --old/--new or --variant, what to measure")),
+        "Results or programs to compare; with --old, what to measure")),
     // An argument that is changed goes to the end of the list, where what follows '--' must be.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
@@ -96,7 +96,8 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     }
     if measured.is_empty() {
         let selection = args.selection.selection(&[], Trial::No)?;
-        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
+        let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())
+            .map_err(|error| mistaken_sources::explain(error, &operands))?;
         return of_results(&sources, &args);
     }
     mixed(&operands, &measured, word.as_deref(), &args)

@@ -48,16 +48,18 @@ use speedwell_results::store::Store;
   speedwell doctor --builds memory/copy.cpp"
 )]
 pub struct DoctorArgs {
-    /// With --calibrate or --builds: files, folders, group names; and NAME=VALUE to set a parameter
+    /// With --calibrate, --builds: what to measure, as for 'run'
+    ///
+    /// Files, folders, group names; NAME=VALUE sets a parameter.
     #[arg(index = 1, value_name = "TARGET|NAME=VALUE", requires = "measures")]
     targets: Vec<String>,
     /// After '--': arguments for every measured program
     #[arg(index = 2, last = true, value_name = "ARG", requires = "measures")]
     arguments: Vec<String>,
-    /// Measure the targets against themselves, and count the false alarms
+    /// Measure the targets against themselves, count false alarms
     #[arg(long)]
     calibrate: bool,
-    /// Measure builds of the targets in 8 layouts, and say whether they differ
+    /// Measure builds of the targets in 8 layouts: do they differ?
     #[arg(long, conflicts_with = "resume")]
     builds: bool,
     /// Comparisons in all, spread evenly over the cases
@@ -260,6 +262,7 @@ impl DoctorArgs {
             execution: self.execution.clone(),
             output: self.output.clone(),
             store,
+            has_given_order: true,
             resumed_by: "doctor --calibrate",
             ..Task::default()
         }

@@ -29,10 +29,14 @@ pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Set a parameter to these values instead of the declared ones (repeatable)
+    /// Set a parameter to this value (repeatable)
+    ///
+    /// The value is that of all cases.
     #[arg(short = 's', long = "set", value_name = "NAME=V")]
     set: Vec<String>,
-    /// A variant that does more work than the baseline, so that it cannot be better (repeatable)
+    /// A variant that does more work than the baseline (repeatable)
+    ///
+    /// It cannot be better, so figures that say so are pointed out.
     #[arg(long, value_name = "VARIANT")]
     never_better: Vec<String>,
     #[command(flatten)]
@@ -101,7 +105,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<Status> {
         }
     }
     // Without findings there is nothing to say, unless a form of it was asked for.
-    let is_asked_for = args.output.format.is_some() || !args.output.output.is_empty();
+    let is_asked_for = args.output.format().is_some() || !args.output.output.is_empty();
     if !document.blocks.is_empty() || is_asked_for {
         args.output.print(&document)?;
     }

@@ -32,7 +32,9 @@ pub struct IterationsArgs {
     /// Files, folders, group names; and NAME=VALUE to set a parameter
     #[arg(index = 1, value_name = "TARGET|NAME=VALUE", required = true)]
     targets: Vec<String>,
-    /// After '--': arguments for every measured program, before those of a variant's own
+    /// After '--': arguments for every measured program
+    ///
+    /// They stand before those of a variant's own.
     #[arg(index = 2, last = true, value_name = "ARG")]
     arguments: Vec<String>,
     /// The parameter that counts the iterations
@@ -52,16 +54,20 @@ pub struct IterationsArgs {
     /// The largest number tried
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
     most: u32,
-    /// Numbers that are measured for a file, once its samples are long enough, before the search gives up
+    /// Numbers tried, once samples are long enough, before giving up
     #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
     tries: u32,
-    /// Coefficient of variation below which a file is steady, in the mean over its cases; no case may have twice as much
+    /// Coefficient of variation below which a file is steady
+    ///
+    /// It is the mean over the file's cases. No case may have twice as much.
     #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percent, help_heading = "Search")]
     cv: f64,
     /// How long a sample of every case has to take
     #[arg(short = 't', long, value_name = "DUR", default_value = "50ms", value_parser = parse::duration, help_heading = "Search")]
     time: Duration,
-    /// Runs of every case and variant with each number, from which the variation is computed
+    /// Runs of every case and variant with each number
+    ///
+    /// The variation is computed from them.
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
     runs: u32,
     /// Time limit of a run

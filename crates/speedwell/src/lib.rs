@@ -1,13 +1,15 @@
-//! Words typed: one file per command, options declared once in `options/`.
+//! The command line: one file per command, options declared once in `options/`, parsed in `arguments.rs`.
 //!
 //! stdout is data; progress, warnings and hints go to stderr. Exit status: 0 done, 1 the answer is
 //! no, 2 could not do it, 130 interrupted with what was measured saved.
 
+mod arguments;
 mod as_tool;
 mod backfill;
 mod bisect;
 mod comment;
 mod compare;
+mod completions;
 mod conclude;
 mod confirm;
 mod doctor;
@@ -19,6 +21,8 @@ mod import;
 mod iterations;
 mod large;
 mod load;
+mod man;
+mod mistaken_sources;
 mod new;
 mod operand;
 mod options;
@@ -32,8 +36,10 @@ mod results_file;
 mod results_folder;
 mod run;
 mod serve;
+mod short_help;
 mod source;
 mod status;
+mod status_line;
 mod trial;
 mod tune;
 mod warmup;
@@ -56,7 +62,9 @@ use std::path::PathBuf;
     version,
     about,
     max_term_width = 100,
-    propagate_version = true
+    propagate_version = true,
+    // The last value of an option counts, so that an alias of the shell may have defaults.
+    args_override_self = true
 )]
 struct CommandLine {
     #[command(subcommand)]
@@ -85,29 +93,42 @@ enum Command {
     New(Typed<new::NewArgs>),
     Serve(Typed<serve::ServeArgs>),
     As(Typed<as_tool::AsArgs>),
+    Completions(Typed<completions::CompletionsArgs>),
+    Man(Typed<man::ManArgs>),
+}
+
+/// The processes of its own that Speedwell starts. No list, suggestion, completion or manual page has them.
+#[derive(Debug, Parser)]
+struct InternalCommandLine {
+    #[command(subcommand)]
+    command: InternalCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InternalCommand {
     /// Generates one part of a load.
-    #[command(name = WORKER_COMMAND, hide = true)]
+    #[command(name = WORKER_COMMAND)]
     LoadWorker,
     /// Sends one machine's share of a load.
-    #[command(name = PERFORM_LOAD, hide = true)]
+    #[command(name = PERFORM_LOAD)]
     PerformLoad,
     /// Performs one run of an experiment.
-    #[command(name = perform::COMMAND, hide = true)]
+    #[command(name = perform::COMMAND)]
     PerformRun,
     /// Has services live that several runs of an experiment share.
-    #[command(name = perform::KEEPING_COMMAND, hide = true)]
+    #[command(name = perform::KEEPING_COMMAND)]
     KeepServices,
     /// Has one part of an experiment live on the machine that it is started on.
-    #[command(name = PERFORM_ROLE, hide = true)]
+    #[command(name = PERFORM_ROLE)]
     PerformRole,
     /// Says what this machine is like, and what the time is.
-    #[command(name = perform::CHECK, hide = true)]
+    #[command(name = perform::CHECK)]
     PerformCheck,
     /// Measures parcels on the machine that it is started on.
-    #[command(name = perform::PARCEL_COMMAND, hide = true)]
+    #[command(name = perform::PARCEL_COMMAND)]
     PerformParcel(perform::ParcelArgs),
     /// Puts the settings of a machine back when their tuner has ended.
-    #[command(name = GUARD_COMMAND, hide = true)]
+    #[command(name = GUARD_COMMAND)]
     TuneGuard {
         /// The folder that stands for the machine.
         root: PathBuf,
@@ -115,7 +136,7 @@ enum Command {
         limit_ms: Option<u64>,
     },
     /// The harness for commands of a shell.
-    #[command(name = snippet::sh::COMMAND, hide = true)]
+    #[command(name = snippet::sh::COMMAND)]
     HarnessSh {
         /// The shell.
         shell: String,
@@ -147,20 +168,37 @@ impl<T: FromArgMatches> FromArgMatches for Typed<T> {
     }
 }
 
-/// Does what the words ask for.
-pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
-    let words = match parse(words) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() {
-                Status::COULD_NOT
-            } else {
-                Status::DONE
-            };
+/// Parses the arguments, the name of the program first, and runs the command.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Status {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    let is_internal = name.is_some_and(InternalCommand::has_subcommand);
+    if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
+        return conclude_command(run_internal(line.command));
+    }
+    match arguments::parse(&arguments) {
+        Ok(line) => conclude_command(run_command(line.command)),
+        Err(status) => status,
+    }
+}
+
+/// The exit status of a command; an error is printed.
+fn conclude_command(done: anyhow::Result<Status>) -> Status {
+    if let Some(warning) = harness::cache_warning() {
+        status::warn(warning);
+    }
+    done.unwrap_or_else(|error| {
+        status::tell(&error);
+        if speedwell_process::interrupted() {
+            Status::INTERRUPTED
+        } else {
+            Status::COULD_NOT
         }
-    };
-    let done = match words.command {
+    })
+}
+
+fn run_command(command: Command) -> anyhow::Result<Status> {
+    match command {
         Command::Run(args) => run::run(*args.0),
         Command::Eval(args) => eval::run(*args.0),
         Command::Iterations(args) => iterations::run(*args.0),
@@ -178,33 +216,29 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
         Command::Doctor(args) => doctor::run(*args.0),
         Command::Tune(args) => tune::run(*args.0),
         Command::Fleet(args) => fleet::run(&args.0),
-        Command::PerformCheck => perform::check(),
-        Command::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
         Command::New(args) => new::run(*args.0)
             .map(|written| written.map_or(Status::DONE, |written| first_look(&written))),
         Command::Serve(args) => serve::run(&args.0),
         Command::As(args) => as_tool::run(*args.0),
-        Command::LoadWorker => load::work(),
-        Command::PerformLoad => load::perform(),
-        Command::PerformRun => perform::run(),
-        Command::PerformRole => perform::role(),
-        Command::KeepServices => perform::keep(),
-        Command::PerformParcel(args) => perform::parcel(&args),
-        Command::HarnessSh { shell } => {
+        Command::Completions(args) => completions::run(&args.0),
+        Command::Man(args) => man::run(&args.0),
+    }
+}
+
+fn run_internal(command: InternalCommand) -> anyhow::Result<Status> {
+    match command {
+        InternalCommand::LoadWorker => load::work(),
+        InternalCommand::PerformLoad => load::perform(),
+        InternalCommand::PerformRun => perform::run(),
+        InternalCommand::PerformRole => perform::role(),
+        InternalCommand::KeepServices => perform::keep(),
+        InternalCommand::PerformCheck => perform::check(),
+        InternalCommand::PerformParcel(args) => perform::parcel(&args),
+        InternalCommand::TuneGuard { root, limit_ms } => tune::guard(&root, limit_ms),
+        InternalCommand::HarnessSh { shell } => {
             snippet::sh::serve(&shell, shell != "sh").map(|()| Status::DONE)
         }
-    };
-    if let Some(warning) = harness::cache_warning() {
-        status::warn(warning);
     }
-    done.unwrap_or_else(|error| {
-        status::tell(&error);
-        if speedwell_process::interrupted() {
-            Status::INTERRUPTED
-        } else {
-            Status::COULD_NOT
-        }
-    })
 }
 
 /// How long a first look measures; starting and trying everything takes some time besides, and a minute is what a
@@ -231,21 +265,7 @@ fn first_look(written: &new::Written) -> Status {
     looked
 }
 
-fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
-    let words: Vec<OsString> = words.into_iter().collect();
-    let mut grammar = CommandLine::command();
-    let lists_all = words.get(1).is_none_or(|word| {
-        grammar.find_subcommand(word).is_none() && word != "--version" && word != "-V"
-    });
-    if lists_all {
-        // The list of all commands says what each of them does.
-        grammar.build();
-    }
-    let matches = grammar.try_get_matches_from_mut(words)?;
-    CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
-}
-
-/// The grammar, for the tests that hold it together.
+/// Every command and option, described in full: for completions, and for the tests that hold the grammar together.
 pub fn grammar() -> clap::Command {
     let mut grammar = CommandLine::command();
     grammar.build();

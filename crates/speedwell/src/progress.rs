@@ -1,55 +1,74 @@
-//! The progress line on a terminal: elapsed, remaining, percent, runs, what is being measured.
+//! What the status line says: while benchmarks are looked for and built, and while they are measured.
 
-use super::options::{OutputArgs, terminal_width};
+use super::options::OutputArgs;
 use super::status;
+use super::status_line::StatusLine;
 use speedwell_model::{Event, Observer};
-use speedwell_report::{Uncertainty, quantity, visible};
-use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use speedwell_process::activity;
+use speedwell_report::{Uncertainty, about, quantity, visible};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Follows sessions and shows them on stderr: sentences, and a line that is rewritten on every event and every second.
+/// Columns of the bar.
+const BAR_COLUMNS: usize = 16;
+
+/// Follows sessions and shows them on stderr: sentences, and a line that is redrawn on every event and every second.
 pub struct Progress {
-    state: Arc<(Mutex<State>, Condvar)>,
-    pulse: Option<JoinHandle<()>>,
-    visible: bool,
+    state: Arc<Mutex<State>>,
+    line: StatusLine,
     notes: bool,
     quiet: bool,
 }
 
+/// What is being done.
 #[derive(Debug)]
-struct State {
+enum State {
+    /// Benchmarks are looked for, described and built.
+    Preparing(Preparation),
+    /// Runs are executed.
+    Measuring(Measurement),
+    /// Nothing that the line tells of.
+    Idle,
+}
+
+#[derive(Debug)]
+struct Preparation {
+    begin: Instant,
+    /// Benchmark files that have listed their cases, and all of them.
+    described: (usize, usize),
+}
+
+#[derive(Debug)]
+struct Measurement {
     begin: Instant,
     total: usize,
+    /// Cases may be decided before they had all their runs.
+    is_upper_bound: bool,
     done: usize,
     done_before: usize,
     failed: usize,
     current: String,
-    over: bool,
-}
-
-impl Default for State {
-    fn default() -> State {
-        State {
-            begin: Instant::now(),
-            total: 0,
-            done: 0,
-            done_before: 0,
-            failed: 0,
-            current: String::new(),
-            over: false,
-        }
-    }
 }
 
 impl Progress {
     /// A line that is shown only where it is wanted, and notes beside it.
     pub fn new(output: &OutputArgs) -> Progress {
+        let state = Arc::new(Mutex::new(State::Preparing(Preparation {
+            begin: Instant::now(),
+            described: (0, 0),
+        })));
+        let shown = state.clone();
         Progress {
-            state: Arc::new((Mutex::new(State::default()), Condvar::new())),
-            pulse: None,
-            visible: output.progress(),
+            state,
+            line: StatusLine::new(output.progress(), move || {
+                let now = Instant::now();
+                let activity = activity().map(|words| visible(&words).into_owned());
+                match &*locked(&shown) {
+                    State::Preparing(preparation) => preparation.line(activity, now),
+                    State::Measuring(measurement) => Some(measurement.line(activity, now)),
+                    State::Idle => None,
+                }
+            }),
             notes: output.progress(),
             quiet: output.quiet,
         }
@@ -62,134 +81,135 @@ impl Progress {
         progress
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Shows the line from here on.
-    fn begin(&mut self, total: usize, done: usize) {
-        self.end();
-        *self.state() = State {
-            total,
-            done,
-            done_before: done,
-            ..State::default()
-        };
-        if self.visible {
-            let state = self.state.clone();
-            self.pulse = Some(std::thread::spawn(move || pulse(&state)));
-            draw(&self.state());
-        }
-    }
-
-    /// Clears the line.
-    fn end(&mut self) {
-        self.state().over = true;
-        self.state.1.notify_all();
-        if let Some(pulse) = self.pulse.take() {
-            let _ = pulse.join();
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
-        }
-    }
-
-    /// Takes note of what happens to a run.
-    fn step(&mut self, event: &Event<'_>) {
-        let mut state = self.state();
-        match event {
-            Event::RunStarted { label, variant, .. } => {
-                state.current = visible(&format!("{label} ({variant})")).into_owned();
+    /// Takes note of an event that changes the line.
+    fn change_state(&self, event: &Event<'_>) {
+        let mut state = locked(&self.state);
+        match (event, &mut *state) {
+            (Event::Described { done, all }, State::Preparing(preparation)) => {
+                preparation.described = (*done, *all);
             }
-            Event::SlotsDone(slots) => state.done += slots.len(),
-            Event::CaseDecided { saved, .. } => state.total = state.total.saturating_sub(*saved),
-            Event::Failed(_) => state.failed += 1,
+            (
+                Event::Started {
+                    runs,
+                    is_upper_bound,
+                    done,
+                    ..
+                },
+                _,
+            ) => {
+                *state = State::Measuring(Measurement {
+                    begin: Instant::now(),
+                    total: *runs,
+                    is_upper_bound: *is_upper_bound,
+                    done: *done,
+                    done_before: *done,
+                    failed: 0,
+                    current: String::new(),
+                });
+            }
+            (Event::Finished { .. }, _) => *state = State::Idle,
+            (event, State::Measuring(measurement)) => measurement.step(event),
             _ => return,
         }
-        if self.visible && !state.over {
-            draw(&state);
-        }
+        drop(state);
+        self.line.draw();
     }
 }
 
-/// Shows how many benchmark files have told their cases.
-fn describing(done: usize, all: usize) {
-    let mut err = std::io::stderr().lock();
-    let _ = if done < all {
-        write!(err, "\rreading benchmark files: {done}/{all}\x1b[K")
-    } else {
-        write!(err, "\r\x1b[K")
-    };
-    let _ = err.flush();
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Redraws once a second, so that the times move while a long run is on.
-fn pulse(state: &(Mutex<State>, Condvar)) {
-    let (lock, over) = state;
-    let mut guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-    while !guard.over {
-        let waited = over.wait_timeout(guard, Duration::from_secs(1));
-        guard = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if !guard.over && guard.total > 0 {
-            draw(&guard);
-        }
+impl Preparation {
+    /// The text of the line; `None` where nothing is known of what is done.
+    fn line(&self, activity: Option<String>, now: Instant) -> Option<String> {
+        let (done, all) = self.described;
+        let files =
+            (all > 1 && done < all).then(|| format!("reading benchmark files: {done} of {all}"));
+        let parts: Vec<String> = files.into_iter().chain(activity).collect();
+        let elapsed = clock(now.duration_since(self.begin));
+        (!parts.is_empty()).then(|| format!("{}  {elapsed}", parts.join(", ")))
     }
 }
 
-fn draw(state: &State) {
-    let width = terminal_width();
-    let line: String = line(state, Instant::now())
-        .chars()
-        .take(width.saturating_sub(1))
-        .collect();
-    let mut err = std::io::stderr().lock();
-    // Carriage return and "erase to the end of the line": the line is rewritten in place.
-    let _ = write!(err, "\r{line}\x1b[K");
-    let _ = err.flush();
+impl Measurement {
+    /// Takes note of what happens to a run.
+    fn step(&mut self, event: &Event<'_>) {
+        match event {
+            Event::RunStarted { label, variant, .. } => {
+                self.current = visible(&format!("{label} ({variant})")).into_owned();
+            }
+            Event::SlotsDone(slots) => self.done += slots.len(),
+            Event::CaseDecided { saved, .. } => self.total = self.total.saturating_sub(*saved),
+            Event::Failed(_) => self.failed += 1,
+            _ => {}
+        }
+    }
+
+    /// The text of the line.
+    fn line(&self, activity: Option<String>, now: Instant) -> String {
+        let elapsed = now.duration_since(self.begin);
+        let percent = (100 * self.done).checked_div(self.total).unwrap_or(100);
+        let up_to = if self.is_upper_bound { "up to " } else { "" };
+        let failed = if self.failed > 0 {
+            format!(", {} failed", self.failed)
+        } else {
+            String::new()
+        };
+        let precision = if self.is_upper_bound {
+            "up to"
+        } else {
+            "about"
+        };
+        let left = self
+            .remaining(elapsed)
+            .map(|left| format!(", {precision} {} left", about(left)))
+            .unwrap_or_default();
+        format!(
+            "{} {percent:>3} %  {} of {up_to}{} runs{failed}  {}{left}  {}",
+            bar(self.done, self.total),
+            self.done,
+            self.total,
+            clock(elapsed),
+            activity.as_ref().unwrap_or(&self.current),
+        )
+    }
+
+    /// What is left if every planned run is needed and takes as long as those before.
+    fn remaining(&self, elapsed: Duration) -> Option<Duration> {
+        let measured = self
+            .done
+            .checked_sub(self.done_before)
+            .filter(|&count| count > 0)?;
+        let each = elapsed.as_secs_f64() / measured as f64;
+        let left = self.total.saturating_sub(self.done);
+        Some(Duration::from_secs_f64(each * left as f64))
+    }
 }
 
-/// The text of the line at the moment `now`.
-fn line(state: &State, now: Instant) -> String {
-    let elapsed = now.duration_since(state.begin);
-    let percent = (100 * state.done).checked_div(state.total).unwrap_or(100);
-    let width = state.total.to_string().len();
-    let failed = if state.failed > 0 {
-        format!(", {} failed", state.failed)
-    } else {
-        String::new()
-    };
-    let left =
-        remaining(state, elapsed).map_or_else(String::new, |left| format!("|{} left", clock(left)));
-    format!(
-        "[{}{left}|{percent:>3} %|{:>width$}/{} runs{failed}] {}",
-        clock(elapsed),
-        state.done,
-        state.total,
-        state.current,
-    )
+/// How much is done, as a picture.
+fn bar(done: usize, total: usize) -> String {
+    let full = (BAR_COLUMNS * done)
+        .checked_div(total)
+        .unwrap_or(BAR_COLUMNS)
+        .min(BAR_COLUMNS);
+    format!("{}{}", "█".repeat(full), "░".repeat(BAR_COLUMNS - full))
 }
 
-/// What is left if every planned run is needed and takes as long as those before.
-fn remaining(state: &State, elapsed: Duration) -> Option<Duration> {
-    let measured = state
-        .done
-        .checked_sub(state.done_before)
-        .filter(|&count| count > 0)?;
-    let each = elapsed.as_secs_f64() / measured as f64;
-    Some(Duration::from_secs_f64(
-        each * state.total.saturating_sub(state.done) as f64,
-    ))
-}
-
-/// A length of time as `hours:minutes:seconds`, begun seconds counted.
+/// A length of time as `minutes:seconds`, with hours where there are any; begun seconds counted.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{hours:02}:{minutes:02}:{seconds:02}")
+    if hours == 0 {
+        format!("{minutes}:{seconds:02}")
+    } else {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    }
 }
 
 impl Observer for Progress {
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
-            Event::Described { done, all } if self.visible => describing(*done, *all),
             // It may take minutes, which a log should show as well.
             Event::Building { target, variant } if !self.quiet => {
                 status::note(&format!("building '{target}' for '{variant}'"));
@@ -202,17 +222,9 @@ impl Observer for Progress {
                 let given = quantity(*per_s, "1/s", Uncertainty::Unknown);
                 status::note(&format!("concurrency {level}: {given}"));
             }
-            Event::Started { runs, done, .. } => self.begin(*runs, *done),
-            Event::Finished { .. } => self.end(),
-            event => self.step(event),
+            event => self.change_state(event),
         }
         Ok(())
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -220,29 +232,75 @@ impl Drop for Progress {
 mod tests {
     use super::*;
 
-    fn state(done: usize, total: usize) -> State {
-        State {
+    fn measurement(done: usize, total: usize) -> Measurement {
+        Measurement {
+            begin: Instant::now(),
             total,
+            is_upper_bound: false,
             done,
+            done_before: 0,
+            failed: 0,
             current: "url/parse.js n=1 (new)".into(),
-            ..State::default()
         }
     }
 
+    fn after(seconds: u64, measurement: &Measurement) -> String {
+        measurement.line(None, measurement.begin + Duration::from_secs(seconds))
+    }
+
     #[test]
-    fn the_line_tells_elapsed_remaining_percent_runs_and_case() {
-        let state = state(30, 120);
-        let line = line(&state, state.begin + Duration::from_secs(60));
+    fn the_line_has_a_bar_runs_times_and_the_case() {
         assert_eq!(
-            line,
-            "[00:01:00|00:03:00 left| 25 %| 30/120 runs] url/parse.js n=1 (new)"
+            after(60, &measurement(30, 120)),
+            "████░░░░░░░░░░░░  25 %  30 of 120 runs  1:00, about 3 min left  url/parse.js n=1 (new)"
         );
     }
 
     #[test]
-    fn nothing_is_promised_before_the_first_run() {
-        let state = state(0, 8);
-        let line = line(&state, state.begin + Duration::from_secs(1));
-        assert_eq!(line, "[00:00:01|  0 %|0/8 runs] url/parse.js n=1 (new)");
+    fn a_number_of_runs_that_is_an_upper_bound_is_called_one() {
+        let measurement = Measurement {
+            is_upper_bound: true,
+            failed: 2,
+            ..measurement(64, 128)
+        };
+        assert_eq!(
+            after(4200, &measurement),
+            "████████░░░░░░░░  50 %  64 of up to 128 runs, 2 failed  1:10:00, up to 1 h 10 min left  \
+             url/parse.js n=1 (new)"
+        );
+    }
+
+    #[test]
+    fn nothing_is_promised_before_the_first_run_and_building_takes_the_place_of_the_case() {
+        let measurement = measurement(0, 8);
+        let line = measurement.line(
+            Some("compiling x.c with cc".into()),
+            measurement.begin + Duration::from_secs(1),
+        );
+        assert_eq!(
+            line,
+            "░░░░░░░░░░░░░░░░   0 %  0 of 8 runs  0:01  compiling x.c with cc"
+        );
+    }
+
+    #[test]
+    fn before_measuring_the_line_says_what_is_read_and_built() {
+        let line = |described, activity: Option<&str>, seconds| {
+            let begin = Instant::now();
+            let preparation = Preparation { begin, described };
+            preparation.line(
+                activity.map(str::to_owned),
+                begin + Duration::from_secs(seconds),
+            )
+        };
+        assert_eq!(line((0, 0), None, 1), None);
+        assert_eq!(
+            line((0, 1), Some("compiling copy.cpp with c++"), 1).as_deref(),
+            Some("compiling copy.cpp with c++  0:01")
+        );
+        assert_eq!(
+            line((3, 20), Some("compiling copy.cpp with c++"), 14).as_deref(),
+            Some("reading benchmark files: 3 of 20, compiling copy.cpp with c++  0:14")
+        );
     }
 }

@@ -5,7 +5,7 @@
 //! with [`settle`].
 
 use super::import::Taken;
-use super::options::{OutputArgs, Owing, StoreArgs, parse};
+use super::options::{OutputArgs, Owing, StoreArgs, parse, variable};
 use super::results_file::{self, Remarks};
 use super::{Status, large, results_folder, status};
 use anyhow::{Context, bail, ensure};
@@ -52,13 +52,10 @@ pub struct PushArgs {
     /// Sessions such as @latest or @12, or files to import
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
-    /// The project on the server [default: where each session is to go]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "SPEEDWELL_SERVER",
-        hide_env_values = true
-    )]
+    /// The project on the server
+    ///
+    /// [default: $SPEEDWELL_SERVER, else where each session is to go]
+    #[arg(long, value_name = "URL")]
     to: Option<Place>,
     /// For how long a server that is away is tried again [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
@@ -78,6 +75,20 @@ pub struct PushArgs {
     store: StoreArgs,
 }
 
+impl PushArgs {
+    /// The project on the server, where one is named.
+    fn project(&self) -> anyhow::Result<Option<Place>> {
+        let of_variable = || {
+            let place = variable("SPEEDWELL_SERVER")?.parse::<Place>();
+            Some(place.context("in SPEEDWELL_SERVER"))
+        };
+        match &self.to {
+            Some(place) => Ok(Some(place.clone())),
+            None => of_variable().transpose(),
+        }
+    }
+}
+
 /// Sends.
 ///
 /// # Errors
@@ -89,9 +100,10 @@ pub fn run(args: PushArgs) -> anyhow::Result<Status> {
         return Ok(Status::DONE);
     }
     let client = Client::new(token(args.token_file.as_deref())?);
+    let to = args.project()?;
     let mut sessions = Vec::new();
     if !args.sources.is_empty() {
-        let place = args.to.as_ref().context(
+        let place = to.as_ref().context(
             "where to?\nhint: --to https://HOST/PROJECT, or the variable SPEEDWELL_SERVER",
         )?;
         for source in &args.sources {
@@ -102,7 +114,7 @@ pub fn run(args: PushArgs) -> anyhow::Result<Status> {
         }
     }
     store.hurry_outbox()?;
-    let url = args.to.as_ref().map(ToString::to_string);
+    let url = to.as_ref().map(ToString::to_string);
     let errand = Errand {
         sessions: &sessions,
         url: url.as_deref(),
@@ -200,8 +212,8 @@ fn numbers(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<V
 /// The file cannot be read.
 pub fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     let Some(path) = file else {
-        let value = std::env::var("SPEEDWELL_TOKEN").ok();
-        return Ok(value.filter(|value| !value.is_empty()).map(Token::new));
+        let value = variable("SPEEDWELL_TOKEN");
+        return Ok(value.map(Token::new));
     };
     let text = fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;

@@ -31,10 +31,11 @@ pub struct ReportArgs {
     #[arg(value_name = "SOURCE", default_value = "@latest")]
     sources: Vec<String>,
     /// Write the raw data to standard output instead of a report
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "output"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "json", "output"])]
     export: Option<Export>,
-    /// Add up loads that several generators sent at the same time, such as on several machines, as parts of
-    /// one (JSON of 'speedwell load'); histograms are merged exactly
+    /// Add up loads that several generators sent at the same time
+    ///
+    /// They are parts of one, such as of several machines (JSON of 'speedwell load'). Histograms are merged exactly.
     #[arg(long, conflicts_with_all = ["export", "x_axis"])]
     merge: bool,
     #[command(flatten)]

@@ -5,6 +5,7 @@
 
 use super::status;
 use anyhow::{Context, Result, ensure};
+use speedwell_harness::discover::near_file;
 use speedwell_model::Session;
 use speedwell_results::formats::{self, Directions, Format, Input};
 use std::fs::File;
@@ -122,10 +123,11 @@ fn whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static Format>)> {
 }
 
 fn cannot_read(label: &str) -> String {
-    format!(
-        "cannot read the file '{label}'\n\
-         hint: stored sessions are named @latest, @prev, @NUMBER or @TAG"
-    )
+    let hint = match near_file(label, Path::new(".")) {
+        Some(near) if !Path::new(label).exists() => format!("did you mean '{near}'?"),
+        _ => "stored sessions are named @latest, @prev, @NUMBER or @TAG".to_owned(),
+    };
+    format!("cannot read the file '{label}'\nhint: {hint}")
 }
 
 #[cfg(test)]

@@ -201,11 +201,11 @@ fn how_to_resume(
     ))
 }
 
-/// `only 1 of 128 runs was done`; a test that may end early has a largest number of runs only.
+/// `only 1 of up to 128 runs was done`; a test that may end early has a largest number of runs only.
 fn done_of(done: usize, planned: usize, stopping: &Stopping) -> String {
     let at_most = match stopping {
         Stopping::Fixed { .. } => "",
-        Stopping::Sequential { .. } => "at most ",
+        Stopping::Sequential { .. } => "up to ",
     };
     let verb = if done == 1 { "was" } else { "were" };
     format!("only {done} of {at_most}{planned} runs {verb} done")

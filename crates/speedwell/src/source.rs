@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use speedwell_harness as harness;
 use speedwell_harness::discover::{Part, Selection, Side};
 use speedwell_measure::reference;
-use speedwell_model::{Session, Variant};
+use speedwell_model::{Session, Variant, quote};
 use speedwell_results::formats;
 use speedwell_results::store::Store;
 use std::borrow::Cow;
@@ -427,7 +427,8 @@ pub fn program_side(
     if suite.is_none() && !harness::is_program_with_harness(file) {
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
-             hint: docs/guide/suites.md tells how a suite is described"
+             hint: docs/guide/suites.md tells how a suite is described; as a command it is measured by: speedwell eval sh {}",
+            quote(place)
         );
     }
     let mut file = Path::new(".").join(file);

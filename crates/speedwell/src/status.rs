@@ -1,6 +1,7 @@
 //! Exit statuses, from findings as well, and the one way of telling an error.
 
 use super::options::FailOn;
+use super::status_line::clear_line;
 use anyhow::Context as _;
 use speedwell_analysis::{CaseComparison, Findings};
 use speedwell_model::{Failure, Metric};
@@ -87,7 +88,9 @@ pub fn heard(done: anyhow::Result<()>) -> anyhow::Result<()> {
 
 /// A line on standard error. Where nobody is left to read it (`2>&1 | head`), the work goes on.
 fn remark(whose: &str, sentence: &str) {
-    let _ = writeln!(std::io::stderr(), "{whose}: {}", visible(sentence));
+    let mut err = std::io::stderr().lock();
+    clear_line();
+    let _ = writeln!(err, "{whose}: {}", visible(sentence));
 }
 
 /// Prints an error: outermost context first, hints on lines of their own.

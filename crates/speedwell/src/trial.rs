@@ -4,7 +4,7 @@ use super::options::Task;
 use super::{Status, status};
 use speedwell_harness::Job;
 use speedwell_harness::plan::Plan;
-use speedwell_measure::experiment::{Estimate, of_loads, of_trial};
+use speedwell_measure::experiment::{Estimate, measuring_time, of_loads, of_trial};
 use speedwell_measure::{Plans, reach_warning, try_out};
 use speedwell_model::{Case, Value};
 use speedwell_report::{self as report, CaseLine, Trial, duration};
@@ -29,7 +29,10 @@ pub fn list(plans: &Plans, task: &Task) -> anyhow::Result<Status> {
         runs,
     };
     let cases: Vec<CaseLine> = plan.jobs.iter().map(line).collect();
-    task.output.print(&report::cases(&cases))?;
+    let is_upper_bound = plan.may_need_fewer_runs();
+    let time = measuring_time(plan);
+    task.output
+        .print(&report::cases(&cases, is_upper_bound, time))?;
     if let Some(sentence) = reach_warning(plan, &task.settings) {
         status::warn(&sentence);
     }

@@ -47,10 +47,14 @@ pub struct TuneArgs {
     /// Processors to keep free for what is measured, e.g. 2,3
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
-    /// Put the settings back after this time [default: 2h; at the end of the command]
+    /// Put the settings back after this time [default: 2h]
+    ///
+    /// With a command they are put back when it ends.
     #[arg(long = "for", value_name = "DUR", value_parser = parse::duration)]
     limit: Option<Duration>,
-    /// Stop services that work against a knob as well (irqbalance), and start them again
+    /// Also stop services that work against a knob (irqbalance)
+    ///
+    /// They are started again afterwards.
     #[arg(long)]
     services: bool,
     #[command(flatten)]

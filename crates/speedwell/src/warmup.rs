@@ -32,28 +32,36 @@ use std::time::Duration;
   speedwell warmup --code python 'f(1000)' 'g(1000)' --init '@functions.py'
   speedwell warmup sort.cpp --variant 'O2=g++ -O2' --variant 'O3=g++ -O3' --time 10s")]
 pub struct WarmupArgs {
-    /// Files, folders, group names, and NAME=VALUE to set a parameter; with --code, snippets
+    /// Files, folders, group names, NAME=VALUE; with --code, snippets
+    ///
+    /// NAME=VALUE sets a parameter.
     #[arg(
         index = 1,
         value_name = "TARGET|NAME=VALUE",
         required_unless_present = "resume"
     )]
     targets: Vec<String>,
-    /// After '--': arguments for every measured program, before those of a variant's own
+    /// After '--': arguments for every measured program
+    ///
+    /// They stand before those of a variant's own.
     #[arg(index = 2, last = true, value_name = "ARG")]
     arguments: Vec<String>,
-    /// Record snippets in this language: erlang, elixir, node, python, c, cpp, go, rust, java or sh
+    /// Record snippets in this language, e.g. node
+    ///
+    /// The languages are erlang, elixir, node, python, c, cpp, go, rust, java and sh.
     #[arg(long, value_name = "LANG", value_parser = language, help_heading = "Code")]
     code: Option<Language>,
     #[command(flatten)]
     snippet: SnippetArgs,
-    /// Processes of every case and variant; classes of fewer than 5 say little
+    /// Processes of every case and variant, 5 or more
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
     runs: u32,
-    /// Iterations of a process [default: 2000 points of a millisecond or more, within 30s]
+    /// Iterations of a process [default: 2000 points, within 30s]
+    ///
+    /// A point lasts a millisecond or more.
     #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
     iterations: Option<u32>,
-    /// About how long a process is recorded, instead of a number of iterations
+    /// About how long a process is recorded, instead of --iterations
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration, help_heading = "Sampling")]
     time: Option<Duration>,
     /// Levels that differ by no more than this are one

@@ -16,7 +16,9 @@ mod target;
 
 pub use programs::{Side, common as common_benchmarks};
 pub use suite::{Suite, describe, read};
-pub use target::{all_sources, core_source, declared_variants, experiment, sources};
+pub use target::{
+    all_sources, core_source, declared_variants, experiment, is_command, near_file, sources,
+};
 
 /// Benchmarks chosen by a pattern.
 #[derive(Debug, Clone)]

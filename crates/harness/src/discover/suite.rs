@@ -5,7 +5,7 @@ use crate::{Description, Job, Kind, Parameter, Request, Source, Tell};
 use anyhow::{Context as _, bail};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, DefinitionFile, Event, Failure, Step, Value, Variant, nearest};
-use speedwell_process::interrupted;
+use speedwell_process::{begin_activity, interrupted};
 use speedwell_suite::Definition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -158,6 +158,7 @@ fn describe_one(
     baseline: &Variant,
     tell: Tell<'_>,
 ) -> Description {
+    let _activity = begin_activity(format!("listing {}", source.name));
     let harness = crate::for_kind(source.kind);
     let request = Request {
         program: crate::program_of(source, baseline),
@@ -227,10 +228,7 @@ fn check_values(described: &[&Description], sets: &[(String, String)]) -> anyhow
         let of_name: Vec<&&Parameter> = declared.iter().filter(|p| p.name == *name).collect();
         if of_name.is_empty() && !EXTRA.contains(&name.as_str()) && !whole_files {
             if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
-                let several = value.contains(',');
-                let hint = several.then(|| format!("\nhint: several values: --set {name}={value}"));
-                let hint = hint.unwrap_or_default();
-                bail!("'{}' {}{hint}", failure.benchmark, failure.cause);
+                bail!("'{}' {}", failure.benchmark, failure.cause);
             }
             bail!(
                 "no selected benchmark has a parameter '{name}'{}",

@@ -6,7 +6,8 @@
 
 use crate::{Kind, Known, Source, shipped};
 use anyhow::{Context, bail};
-use speedwell_model::{Variant, nearest};
+use speedwell_model::{Variant, nearest, quote};
+use speedwell_process::resolve;
 use speedwell_suite as suite;
 use speedwell_suite::Definition;
 use speedwell_suite::adapter::Adapter;
@@ -61,7 +62,14 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
         } else {
             source_of(&path, here, known)
         };
-        vec![source.with_context(|| format!("'{target}' is not a benchmark file"))?]
+        let hint = || is_command(target).then(|| command_hint(target));
+        let refusal = || {
+            format!(
+                "'{target}' is not a benchmark file{}",
+                hint().unwrap_or_default()
+            )
+        };
+        vec![source.with_context(refusal)?]
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
@@ -84,13 +92,42 @@ fn find(target: &str, here: &Path, known: &Known) -> anyhow::Result<PathBuf> {
         return Ok(place.clone());
     }
     let groups = groups_near(here);
-    let hint = match (known.hint(target), nearest(target, &groups)) {
+    let near = nearest(target, &groups).cloned();
+    let hint = match (known.hint(target), near.or_else(|| near_file(target, here))) {
         (Some(hint), _) => hint,
         (None, Some(name)) => format!("\nhint: did you mean '{name}'?"),
+        (None, None) if is_command(target) => command_hint(target),
         (None, None) if groups.is_empty() => String::new(),
         (None, None) => format!("\nhint: groups here are {}", groups.join(", ")),
     };
     bail!("no file, folder or group '{target}'{hint}");
+}
+
+/// The file or folder beside `path` that was probably meant.
+pub fn near_file(path: &str, here: &Path) -> Option<String> {
+    let path = Path::new(path);
+    let names: Vec<String> = entries(&here.join(path.parent()?))
+        .ok()?
+        .iter()
+        .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
+        .collect();
+    let near = nearest(path.file_name()?.to_str()?, &names)?;
+    Some(path.with_file_name(near).to_string_lossy().into_owned())
+}
+
+/// Whether `text` begins with the name of a program that a shell would find, or with the path of one.
+pub fn is_command(text: &str) -> bool {
+    let words = shell_words::split(text).unwrap_or_default();
+    let program = words.first().map(Path::new);
+    program.is_some_and(|program| resolve(program).is_ok())
+}
+
+/// How a command is measured.
+fn command_hint(command: &str) -> String {
+    format!(
+        "\nhint: to measure it as a command: speedwell eval sh {}",
+        quote(command)
+    )
 }
 
 /// Names of groups in the current folder and its `benchmark` folder, for hints.

@@ -13,7 +13,7 @@ use crate::compile::{Failed, call, remove_unused};
 use crate::job::Source;
 use serde::Deserialize;
 use speedwell_model::{Cause, Event, Variant};
-use speedwell_process::{Ended, Scratch, Spec, replay, resolve, run};
+use speedwell_process::{Ended, Scratch, Spec, begin_activity, replay, resolve, run};
 use speedwell_suite::adapter::{Adapter, Build};
 use std::collections::HashMap;
 use std::fs;
@@ -207,6 +207,9 @@ fn by_cargo(mut spec: Spec) -> Outcome {
         replay: replay(&shown),
         interrupted,
     };
+    let folder = spec.directory.as_deref().and_then(Path::file_name);
+    let folder = folder.unwrap_or_default().to_string_lossy();
+    let _activity = begin_activity(format!("compiling {folder} with cargo"));
     let outcome = run(&spec, &mut output).map_err(|error| {
         failed(
             Cause::Start {

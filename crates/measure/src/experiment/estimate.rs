@@ -1,8 +1,9 @@
 //! How long an experiment would take, as far as that can be told from having tried everything once.
 
 use speedwell_harness::plan::Plan;
-use speedwell_model::Case;
-use speedwell_model::assignment::{Traffic, Warmup, Work};
+use speedwell_harness::{Job, Kind};
+use speedwell_model::assignment::{Assignment, Traffic, Warmup, Work};
+use speedwell_model::{Case, Length, Order, Variant, milliseconds};
 use speedwell_suite::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
@@ -13,6 +14,48 @@ pub struct Estimate {
     pub time: Duration,
     /// Requests, whose time is not known.
     pub requests: u64,
+}
+
+/// How long the runs of benchmark files and snippets measure, where options and files say it before anything was
+/// executed; starting programs and servers comes on top. `None` where a benchmark or a framework decides it, and for
+/// experiments, of which [`of_loads`] knows more.
+pub fn measuring_time(plan: &Plan) -> Option<Duration> {
+    let is_one_after_the_other = plan.design.order != Order::Paired && !plan.shared;
+    if !is_one_after_the_other || plan.is_search || plan.design.counting.is_some() {
+        return None;
+    }
+    let mut all = Duration::ZERO;
+    for job in &plan.jobs {
+        for variant in &plan.variants {
+            all += time_of_run(plan, job, variant)?;
+        }
+    }
+    let all = all * plan.runs_per_variant();
+    (!all.is_zero()).then_some(all)
+}
+
+fn time_of_run(plan: &Plan, job: &Job, variant: &Variant) -> Option<Duration> {
+    match job.source.kind {
+        Kind::Load => {
+            let experiment = job.source.definition().ok()?.experiment().ok()?;
+            let case = job.case.as_ref()?;
+            let group = experiment.group_of(case)?;
+            let assignment = experiment
+                .load_assignment(group, case, variant, None)
+                .ok()?;
+            let (time, requests) = length(&traffic_of(assignment)?);
+            (requests == 0).then_some(time)
+        }
+        Kind::Cpp | Kind::Program | Kind::Python | Kind::Snippet(_) => {
+            let samples = job.samples.unwrap_or(plan.sampling.samples);
+            let Length::TimeNs(ns) = samples.length else {
+                return None;
+            };
+            let measured_ns = ns * u64::from(samples.count);
+            Some(Duration::from_nanos(measured_ns + samples.warmup_ns))
+        }
+        _ => None,
+    }
 }
 
 /// What the loads of all runs take, which is known before anything was tried; `None` where there are none.
@@ -63,11 +106,18 @@ fn traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<Traffi
     let assignment = experiment
         .assignment(group, case, repeated_variant(variant), 0)
         .ok()?;
+    traffic_of(assignment)
+}
+
+fn traffic_of(assignment: Assignment) -> Option<Traffic> {
     match assignment.work {
         Work::Server(service) => Some(service.load),
         Work::Load(spec) => Some(Traffic {
+            warmup: match spec.warmup {
+                Some(time) => Warmup::DurationMs(milliseconds(time)),
+                None => Warmup::None,
+            },
             spec: *spec,
-            warmup: Warmup::None,
         }),
         Work::Command => None,
     }

@@ -6,7 +6,7 @@ mod estimate;
 mod record;
 mod requirements;
 
-pub use estimate::{Estimate, of_loads, of_trial};
+pub use estimate::{Estimate, measuring_time, of_loads, of_trial};
 pub use record::record;
 
 use super::{Listener, MeasureRequest, PlanRequest, Plans, roles};

@@ -136,6 +136,7 @@ pub fn carry_out(
 fn announce(plan: &Plan, merger: &Merger<'_>, listener: &mut Listener<'_>) -> anyhow::Result<()> {
     listener.observe(&Event::Started {
         runs: plan.slots().len(),
+        is_upper_bound: plan.may_need_fewer_runs(),
         cases: plan.jobs.len(),
         done: merger.store().finished_slots(merger.number())?.len(),
     })

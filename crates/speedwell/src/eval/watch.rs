@@ -55,7 +55,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
             args.language()
         );
     }
-    let format = args.output.format.unwrap_or(Format::Text);
+    let format = args.output.format().unwrap_or(Format::Text);
     let watched = watch(&snippets, &plan.jobs[0], &samples, interval, format)?;
     Ok(match watched {
         Ok(()) => Status::DONE,

@@ -69,7 +69,7 @@ pub struct CancelArgs {
 /// Sessions whose files are removed.
 #[derive(Debug, Args)]
 pub struct CleanArgs {
-    /// The session, such as @31 [default: all that nobody has written to for 14 days]
+    /// The session, e.g. @31 [default: all untouched for 14 days]
     #[arg(value_name = "SESSION")]
     session: Option<String>,
     #[command(flatten)]

@@ -19,17 +19,21 @@ use speedwell_results::store::Store;
 pub struct ChangesArgs {
     #[command(flatten)]
     series: SeriesArgs,
-    /// Only changes after this revision or session: v1.4, @rev:v1.4, @base
+    /// Only changes after this revision or session, e.g. v1.4, @base
     #[arg(long, value_name = "REV")]
     since: Option<String>,
     /// Only changes that nobody has judged and nothing has refuted
     #[arg(long)]
     open: bool,
-    /// Exit with status 1 if an open change is worse, or is suspected to be; with 2 if no series could be searched
+    /// Exit with status 1 if an open change is worse
+    ///
+    /// Changes that are only suspected count as well. The status is 2 if no series could be searched.
     #[arg(long, value_name = "WHEN", default_value = "never")]
     fail_on: FailOn,
-    /// First measure again, on this machine, what is open and worse; the gate counts only what was confirmed
-    #[arg(long, conflicts_with_all = ["format", "no_save"])]
+    /// First measure again, here, what is open and worse
+    ///
+    /// The gate counts only what was confirmed.
+    #[arg(long, conflicts_with_all = ["format", "json", "no_save"])]
     confirm: bool,
     #[command(flatten)]
     build: BuildArgs,

@@ -80,7 +80,7 @@ pub struct RenameArgs {
     /// The name of today
     #[arg(required_unless_present = "undo")]
     new: Option<String>,
-    /// OLD is a pattern, matched in the names of cases, and NEW may hold $1
+    /// OLD is a pattern, matched in names of cases; NEW may hold $1
     #[arg(long, conflicts_with = "undo")]
     regex: bool,
     /// Take the rename of OLD back

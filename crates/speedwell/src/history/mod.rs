@@ -18,7 +18,9 @@ use speedwell_results::store::SessionFilter;
 pub struct HistoryArgs {
     #[command(subcommand)]
     command: Option<HistoryCommand>,
-    /// Show the N newest sessions; 0 shows all [default: 30; all as CSV or JSON]
+    /// Show the N newest sessions; 0 shows all [default: 30]
+    ///
+    /// As CSV and JSON all are shown by default.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Show page N, counted from the newest sessions
@@ -27,10 +29,14 @@ pub struct HistoryArgs {
     /// Only sessions that were measured on this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// Only sessions of code that came after this revision (v1.4, @base), or begun on this day or later (2026-01-31)
+    /// Only sessions after this revision or day, e.g. v1.4, 2026-01-31
+    ///
+    /// A revision (v1.4, @base) leaves sessions of code that came after it, a day those that began on it or later.
     #[arg(long, value_name = "REV|DATE")]
     since: Option<String>,
-    /// Only sessions with a case whose name matches this pattern (repeatable: any of them)
+    /// Only sessions with a case that matches this pattern (repeatable)
+    ///
+    /// The pattern is looked for in names of cases. Of several, one has to match.
     #[arg(short, long, value_name = "RE")]
     filter: Vec<Regex>,
     #[command(flatten)]

@@ -13,14 +13,16 @@ use speedwell_report::{self as report, CourseAxis, Exported, Subject};
 pub struct TrendArgs {
     #[command(flatten)]
     series: SeriesArgs,
-    /// Show the ratio to this variant of the same session, such as an old release that is measured beside every revision
+    /// Show the ratio to this variant of the same session
+    ///
+    /// For example an old release that is measured beside every revision.
     #[arg(long, value_name = "VARIANT")]
     relative: Option<String>,
-    /// What the charts have at the bottom: revisions in their order, or the time when they were committed
+    /// The bottom axis: revisions in order, or the time of commits
     #[arg(long, value_name = "AXIS", default_value = "revision")]
     x_axis: XAxis,
-    /// Write the points to standard output for another program instead of a report
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "output"])]
+    /// Write the points for another program instead of a report
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
     export: Option<Export>,
     #[command(flatten)]
     output: OutputArgs,

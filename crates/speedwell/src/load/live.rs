@@ -1,12 +1,11 @@
 //! The course of a load on the terminal: one line on stderr, redrawn a few times a second.
 
-use crate::options::terminal_width;
 use crate::progress::clock;
+use crate::status_line::{clear_line, draw_line};
 use speedwell_load::pace::Stop;
 use speedwell_report::{Uncertainty, quantity};
 use speedwell_runner::load::Snapshot;
 use std::collections::VecDeque;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Between two drawings: fast enough to see a server stall, too rare to disturb it.
@@ -65,20 +64,14 @@ impl LiveView {
             self.curve.pop_front();
         }
         let line = line(snapshot, &since, &self.curve, &self.stop);
-        let shown: String = line
-            .chars()
-            .take(terminal_width().saturating_sub(1))
-            .collect();
-        let mut err = std::io::stderr().lock();
-        let _ = write!(err, "\r{shown}\x1b[K");
-        let _ = err.flush();
+        draw_line(&line);
     }
 }
 
 impl Drop for LiveView {
     fn drop(&mut self) {
         if self.drawn.is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            clear_line();
         }
     }
 }
@@ -176,7 +169,7 @@ mod tests {
         let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
         assert_eq!(
             line(&snapshot, &since, &curve, &stop),
-            "[00:00:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
+            "[0:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
         );
     }
 }

@@ -16,8 +16,8 @@ use live::LiveView;
 use speedwell_analysis::{self as analysis};
 use speedwell_measure::draw_seed;
 use speedwell_measure::load::{LoadEvent, LoadRequest, Wish, load, load_with_tools, machines};
-use speedwell_model::State;
 use speedwell_model::load_spec::Client;
+use speedwell_model::{State, parse_duration};
 use speedwell_process as process;
 use speedwell_report::session::{StudyChoice, document_of};
 use speedwell_report::{self as report, Uncertainty};
@@ -94,6 +94,18 @@ pub fn perform() -> anyhow::Result<Status> {
     machines::worker::perform().map(|()| Status::DONE)
 }
 
+/// Refuses a body that was meant as a duration: other generators call it `-d`, and curl the body.
+fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
+    let traffic = &args.traffic;
+    match &traffic.data {
+        Some(body) if traffic.method.is_none() && parse_duration(body).is_some() => bail!(
+            "'-d {body}' would send '{body}' as the body of each request, as curl does\nhint: -t {body} is the \
+             duration of the load; with -X POST it is sent as a body"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Checks what concerns all addresses together.
 ///
 /// # Errors
@@ -107,6 +119,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
             if urls == 1 { "address" } else { "addresses" }
         );
     }
+    check_body(args)?;
     let client = args.generator.client;
     let ours = [
         ("from", args.fleet.from.is_some()),

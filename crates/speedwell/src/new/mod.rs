@@ -22,7 +22,7 @@ use written::write;
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct NewArgs {
-    /// Print the JSON Schema of definition files, from which editors know their keys
+    /// Print the JSON Schema of definition files, for editors
     #[arg(long)]
     schema: bool,
     #[command(subcommand)]

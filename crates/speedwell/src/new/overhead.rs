@@ -16,7 +16,9 @@ const PRELOAD: &str = "preload";
 /// Write an experiment: what does loading a module cost a program?
 #[derive(Debug, Clone, Args)]
 pub struct OverheadArgs {
-    /// The module: a file .js .cjs .mjs .py .so, or the name of a package of Node.js
+    /// The module: a .js, .cjs, .mjs, .py or .so file, or a package
+    ///
+    /// A package is one of Node.js, by its name.
     #[arg(long, value_name = "MODULE")]
     pub require: String,
     #[command(flatten)]

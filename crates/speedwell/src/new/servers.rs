@@ -11,8 +11,9 @@ const TEMPLATE: &str = include_str!("templates/servers.toml");
 /// Write an experiment: which HTTP server answers faster?
 #[derive(Debug, Clone, Args)]
 pub struct ServersArgs {
-    /// A server and the command that starts it; {port} is its port, and so is the variable PORT
-    /// (repeatable; the first is the baseline)
+    /// A server and the command that starts it (repeatable)
+    ///
+    /// '{port}' is its port, and so is the variable PORT. The first is the baseline.
     #[arg(long = "server", value_name = "NAME=COMMAND", required = true)]
     pub servers: Vec<String>,
     /// What is asked for

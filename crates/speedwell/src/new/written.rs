@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Where files are written.
 #[derive(Debug, Clone, Args)]
 pub struct PlaceArgs {
-    /// The definition file, instead of one in this folder that is named after the command
+    /// The definition file [default: named after the command, here]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write over files that are there

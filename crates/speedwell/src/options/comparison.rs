@@ -9,7 +9,9 @@ use speedwell_model::Verdict;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct ComparisonArgs {
-    /// The test [default: rank for randomised blocks, mann-whitney otherwise]
+    /// The test [default: rank for own runs, mann-whitney for files]
+    ///
+    /// In full: rank where runs were measured in randomised blocks, mann-whitney otherwise.
     #[arg(long, value_name = "METHOD")]
     pub method: Option<MethodName>,
     /// Confidence of intervals [default: 95]
@@ -18,11 +20,15 @@ pub struct ComparisonArgs {
     /// Correction for many cases [default: bh; holm with --fail-on]
     #[arg(long, value_name = "RULE")]
     pub correct: Option<CorrectionName>,
-    /// The smallest change that matters: less is 'same', and only more is 'better' or 'worse'
-    /// [default: 2% for 'same', any sure change for 'better' and 'worse']
+    /// The smallest change that matters, e.g. 5%
+    ///
+    /// Less is 'same', and only more is 'better' or 'worse' [default: 2% for 'same', any sure change for 'better' and
+    /// 'worse'].
     #[arg(long, value_name = "PCT", value_parser = parse::percent)]
     pub threshold: Option<f64>,
-    /// Exit with status 1 if any case is worse, or not known to be no worse
+    /// Exit with status 1 if any case is 'worse', or 'unclear'
+    ///
+    /// 'unclear' fails as well where a case is not known to be no worse.
     #[arg(long, value_name = "WHEN", default_value = "never")]
     pub fail_on: FailOn,
 }

@@ -18,7 +18,9 @@ pub enum LogName {
 /// Options of the dashboard.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DashboardArgs {
-    /// The port on this machine's own addresses [default: the first free one from 7600 to 7609]
+    /// The port [default: the first free one from 7600 to 7609]
+    ///
+    /// The server is reached from this machine only, unless --bind says otherwise.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
     /// Open the dashboard in a browser
@@ -51,13 +53,17 @@ pub struct DashboardArgs {
     /// The address by which others reach the server
     #[arg(long, value_name = "URL", help_heading = "For others")]
     pub public_url: Option<String>,
-    /// The address of a proxy that has TLS and is believed when it says who asks; 'unix' behind a socket
+    /// Trust forwarded headers from this TLS-terminating proxy
+    ///
+    /// ADDRESS is that of the proxy, or 'unix' behind a socket.
     #[arg(long, value_name = "ADDRESS", help_heading = "For others")]
     pub behind_proxy: Option<String>,
-    /// Ask for the key of the start also where something is only read
+    /// Require the startup key for read access, too
     #[arg(long, help_heading = "For others")]
     pub private: bool,
-    /// One line for each request on stderr [default: text where others come in, else off]
+    /// Log each request on stderr [default: off; text for others]
+    ///
+    /// By default, requests are logged as text where others than this machine can reach the server.
     #[arg(long, value_name = "FORM", help_heading = "For others")]
     pub log: Option<LogName>,
     #[command(flatten)]

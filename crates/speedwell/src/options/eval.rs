@@ -51,12 +51,12 @@ pub struct EvalArgs {
         allow_hyphen_values = false
     )]
     pub snippets: Vec<String>,
-    /// After '--': arguments for the program that performs the code: flags of the runtime, or of the compiler
+    /// After '--': flags of the runtime, or of the compiler
     #[arg(index = 3, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub snippet: SnippetArgs,
-    /// With 'sh': executions that are thrown away before the first measured one of a run
+    /// With 'sh': warm-up executions of a run, which are not measured
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "warmup", help_heading = "Code")]
     pub warmup_count: Option<u32>,
     /// With 'sh': show what commands write, on stderr
@@ -64,7 +64,9 @@ pub struct EvalArgs {
     pub show_output: bool,
     #[command(flatten)]
     pub parameters: ParameterArgs,
-    /// Only cases whose id, with its values, matches this pattern (repeatable: any of them)
+    /// Only cases whose id matches this pattern (repeatable)
+    ///
+    /// The id has the values of the parameters. Of several patterns, one has to match.
     #[arg(
         short = 'f',
         long = "filter",
@@ -72,7 +74,7 @@ pub struct EvalArgs {
         help_heading = "Selection"
     )]
     pub filter: Vec<Regex>,
-    /// Leave out cases whose id, with its values, matches this pattern (repeatable)
+    /// Leave out cases whose id matches this pattern (repeatable)
     #[arg(
         short = 'x',
         long = "exclude",
@@ -80,29 +82,34 @@ pub struct EvalArgs {
         help_heading = "Selection"
     )]
     pub exclude: Vec<Regex>,
-    /// Concurrent workers; several numbers are measured one after the other, 'max' finds the number with
-    /// the greatest throughput
-    #[arg(short = 'c', long, value_name = "N[,N...]|max", value_parser = Concurrency::from_str,
+    /// Concurrent workers; 'max' finds the best number
+    ///
+    /// Several numbers are measured one after the other. 'max' finds the number with the greatest throughput.
+    #[arg(short = 'c', long, value_name = "N|max", value_parser = Concurrency::from_str,
           help_heading = "Concurrency")]
     pub concurrency: Option<Concurrency>,
     #[command(flatten)]
     pub search: SearchArgs,
-    /// Print a line per second, with gauges of the runtime and the machine, until Ctrl-C
+    /// Print a line per second until Ctrl-C
+    ///
+    /// It has the throughput, and gauges of the runtime and the machine.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume", "builds", "layout"])]
     pub watch: bool,
-    /// A process for every snippet: the default, unless --shared is given
+    /// A process for every snippet, which is the default
     #[arg(long, help_heading = "Execution", conflicts_with = "shared")]
     pub isolate: bool,
-    /// Measure all snippets in one process, in turn (Erlang, Elixir, Node.js, Python)
+    /// Measure all snippets in one process, in turn
+    ///
+    /// Erlang, Elixir, Node.js and Python can.
     #[arg(long, help_heading = "Execution")]
     pub shared: bool,
     #[command(flatten)]
     pub sampling: SamplingArgs,
-    /// At least N runs of every case and variant, where their number is not fixed
+    /// At least N runs of every case and variant
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
           help_heading = "Sampling")]
     pub min_runs: Option<u32>,
-    /// At most N runs of every case and variant, where their number is not fixed [default: 32]
+    /// At most N runs of every case and variant [default: 32]
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
     pub max_runs: Option<u32>,
     #[command(flatten)]
@@ -121,9 +128,11 @@ pub struct EvalArgs {
     pub study: StudyArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Print erlperf's table instead of the report: erlperf, erlperf-extended or erlperf-full
+    /// Print a table as erlperf does instead of the report
+    ///
+    /// STYLE is erlperf, erlperf-extended or erlperf-full.
     #[arg(long, value_name = "STYLE", value_parser = style, help_heading = "Output",
-          conflicts_with_all = ["format", "watch", "chart", "sort"])]
+          conflicts_with_all = ["format", "json", "watch", "chart", "sort"])]
     pub style: Option<Style>,
     #[command(flatten)]
     pub store: StoreArgs,
@@ -197,6 +206,7 @@ impl EvalArgs {
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,
+            has_given_order: false,
             fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
@@ -249,8 +259,9 @@ pub fn language(word: &str) -> Result<Language, String> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Code")]
 pub struct SnippetArgs {
-    /// Execute once before the workers start; its value is the shared value
-    /// (once = for all snippets; N times = one each)
+    /// Execute once before the workers start; gives the shared value
+    ///
+    /// Given once it is for all snippets, given N times each snippet has its own.
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
     /// Execute once in every worker; its value is the worker's state
@@ -261,7 +272,7 @@ pub struct SnippetArgs {
         allow_hyphen_values = true
     )]
     pub init_worker: Vec<String>,
-    /// With 'sh': execute this before every execution of the command, untimed
+    /// With 'sh': execute this, untimed, before every execution
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub prepare: Vec<String>,
     /// Execute once after the workers have ended
@@ -273,7 +284,7 @@ pub struct SnippetArgs {
     /// Where modules, headers or classes are found (repeatable)
     #[arg(long, visible_alias = "pa", value_name = "FOLDER")]
     pub path: Vec<PathBuf>,
-    /// Erlang, Elixir: measure in a cluster of N connected nodes on this machine
+    /// Erlang, Elixir: measure in a cluster of N nodes on this machine
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "node")]
     pub nodes: Option<u32>,
     /// Erlang, Elixir: measure on a running node
@@ -288,14 +299,18 @@ pub struct SnippetArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Parameters")]
 pub struct ParameterArgs {
-    /// Measure with the numbers from MIN to MAX in the place of '{NAME}' (repeatable)
+    /// Measure with '{NAME}' from MIN to MAX (repeatable)
     #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], allow_negative_numbers = true,
           conflicts_with = "watch")]
     pub parameter_scan: Vec<String>,
-    /// Distance of these numbers (once = for all scans; N times = one each) [default: 1]
+    /// Step of the parameter scan [default: 1]
+    ///
+    /// Given once it is for all scans, given N times each scan has its own.
     #[arg(short = 'D', long, value_name = "STEP", requires = "parameter_scan")]
     pub parameter_step_size: Vec<String>,
-    /// Measure with each of these values in the place of '{NAME}' (repeatable); '\\,' is a comma within a value
+    /// Measure with each of these values for '{NAME}' (repeatable)
+    ///
+    /// '\\,' is a comma within a value.
     #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true,
           conflicts_with = "watch")]
     pub parameter_list: Vec<String>,

@@ -13,11 +13,15 @@ use super::{ComparisonArgs, parse};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
-    /// Order of runs: randomised blocks; pairs that share one processor and are compared by processor time, for busy
-    /// machines; fixed alternation as in Node core; or, for snippets, all at once
+    /// Order of runs
+    ///
+    /// Randomised blocks; pairs that share one processor and are compared by processor time, for busy machines; fixed
+    /// alternation as in Node core; or, for snippets, all at once.
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
-    /// Time to compare: wall, or cpu for the processor time of work that does not wait
+    /// Time to compare: wall, or cpu for work that does not wait
+    ///
+    /// cpu is the processor time.
     #[arg(long, value_name = "CLOCK")]
     pub clock: Option<ClockName>,
     /// Seed of all random choices [default: random; stored and shown]
@@ -26,16 +30,23 @@ pub struct ExecutionArgs {
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
-    /// Put runs aside that the kernel calls disturbed, and repeat them, e.g. 'steal>1%,involuntary>50/s'
+    /// Repeat disturbed runs, by rules such as 'steal>1%'
+    ///
+    /// Runs that exceed these limits of the kernel's counters are set aside and repeated, e.g.
+    /// 'steal>1%,involuntary>50/s'.
     #[arg(long, value_name = "RULES")]
     pub reject: Option<Rules>,
-    /// With --metric instructions: also estimate cycles by a model of caches; nothing is decided by them
+    /// With --metric instructions: estimate cycles, too
+    ///
+    /// They come from a model of caches, and no verdict rests on them.
     #[arg(long)]
     pub with_cache_model: bool,
     /// Print the cases and measure nothing
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
-    /// Run each case once with small values and report what fails; no figures
+    /// Run each case once and report what fails; no figures
+    ///
+    /// Parameters get small values.
     #[arg(long)]
     pub test: bool,
     /// Stop at the first failure
@@ -101,26 +112,38 @@ impl ExecutionArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
-    /// Exactly N runs of every case and variant [default: 6; when variants are compared,
-    /// as many as the sequential test needs, 8 to 32]
+    /// Runs of every case and variant [default: 6; compared: 8 to 32]
+    ///
+    /// Without it a case of one variant has 6 runs. When variants are compared, it has as many as the sequential test
+    /// needs, 8 to 32 a side.
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count)]
     pub runs: Option<u32>,
-    /// Without comparison: measure until the interval's half width is below this (at most 40 runs)
+    /// Without comparison: measure to this precision, in 40 runs or less
+    ///
+    /// The precision is the half width of the interval.
     #[arg(long, value_name = "PCT", value_parser = parse::percent, conflicts_with = "runs")]
     pub precision: Option<f64>,
-    /// Samples in one run, where the harness owns the loop (C++, Python) [default: 5]
+    /// Samples in one run [default: 5]
+    ///
+    /// It is for harnesses that have the loop: C++, Python and snippets.
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub samples: Option<u32>,
-    /// Length of a sample; the harness finds the number of iterations [default: 50ms]
+    /// Length of a sample [default: 50ms]
+    ///
+    /// The harness finds the number of iterations.
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
     /// Iterations of a sample, instead of a length
     #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time")]
     pub iterations: Option<u32>,
-    /// Time of iterations that are thrown away before the first sample; 0 for none [default: 100ms]
+    /// Warm-up before the first sample; 0 for none [default: 100ms]
+    ///
+    /// Its iterations are not measured.
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
-    /// Record every run from its first iteration on and report its steady part as the metric 'steady_time', beside the others
+    /// Also find the steady part of every run: metric 'steady_time'
+    ///
+    /// Every run is recorded from its first iteration on.
     #[arg(long, conflicts_with_all = ["samples", "time", "iterations", "warmup", "precision"])]
     pub steady: bool,
     /// Time limit of a run

@@ -11,16 +11,22 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
-    /// Measure on machines of 'fleet.toml': names and labels joined by '&', '|', '!' and brackets
+    /// Measure on machines of 'fleet.toml' with these labels
+    ///
+    /// Names and labels are joined by '&', '|', '!' and brackets.
     #[arg(long, value_name = "LABELS", conflicts_with_all = ["list", "test", "resume"])]
     pub on: Option<String>,
-    /// So many of these machines [default: all that can be had]
+    /// Use N of these machines [default: all available]
     #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "on")]
     pub machines: Option<u32>,
-    /// Every case on every machine, with a fixed number of runs [default: every case on one of them]
+    /// Every case on every machine [default: each case on one]
+    ///
+    /// The number of runs is fixed then.
     #[arg(long, requires = "on")]
     pub each: bool,
-    /// Hand the work out, print the session and return; 'fleet collect' reports it
+    /// Start the work, print the session and return
+    ///
+    /// 'speedwell fleet collect' reports it.
     #[arg(long, requires = "on", conflicts_with_all = ["no_save", "push"])]
     pub detach: bool,
 }
@@ -63,10 +69,12 @@ impl FleetArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FromArgs {
-    /// Send the load from machines of 'fleet.toml': names and labels joined by '&', '|', '!' and brackets
+    /// Send the load from machines of 'fleet.toml' with these labels
+    ///
+    /// Names and labels are joined by '&', '|', '!' and brackets.
     #[arg(long, value_name = "LABELS")]
     pub from: Option<String>,
-    /// So many of these machines [default: all that can be had]
+    /// Use N of these machines [default: all available]
     #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "from")]
     pub machines: Option<u32>,
 }

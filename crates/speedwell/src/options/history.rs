@@ -19,15 +19,18 @@ pub struct SeriesArgs {
     set: Vec<(String, String)>,
     #[command(flatten)]
     metric: MetricArgs,
-    /// The branch whose commits are the line [default: that of speedwell.toml, the one that others are merged into, or
-    /// that of the checkout]
+    /// The branch whose commits are shown [default: the main one]
+    ///
+    /// The main branch is that of speedwell.toml, the one that others are merged into, or that of the checkout.
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// The smallest change that matters: a change is 'worse' or 'better' if all of its interval is beyond it
-    /// [default: that of speedwell.toml, or any sure change]
+    /// The smallest change that matters, e.g. 5%
+    ///
+    /// A change is 'worse' or 'better' if all of its interval is beyond it [default: that of speedwell.toml, or any sure
+    /// change].
     #[arg(long, value_name = "PCT", value_parser = parse::percent)]
     threshold: Option<f64>,
-    /// Go on where the benchmark itself was changed, as if it had not been
+    /// Join results across changes of the benchmark itself
     #[arg(long)]
     same_work: bool,
 }

@@ -9,12 +9,16 @@ use speedwell_model::Layout;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct LayoutArgs {
-    /// Link each variant N times with functions and data in another order (C, C++, Rust, Go): run i executes build i; with
-    /// fewer builds than runs the build is what is compared
+    /// Link each variant N times in different layouts (C, C++, Rust, Go)
+    ///
+    /// Functions and data are in another order in each build, and run i executes build i. With fewer builds than runs,
+    /// builds are what is compared.
     #[arg(long, value_name = "N", value_parser = builds, conflicts_with = "resume")]
     pub builds: Option<u32>,
-    /// What is laid out differently in every run: sections (of each build), env (its size), stack (length of the path);
-    /// or align for functions at multiples of 64 bytes; or none [default: none; with --builds sections,env,stack]
+    /// Vary the memory layout: sections, env, stack, align or none
+    ///
+    /// In every run differ: the sections of each build, the size of the environment (env), the length of the path
+    /// (stack). 'align' puts functions at multiples of 64 bytes [default: none; with --builds sections,env,stack].
     #[arg(
         long,
         value_name = "PART[,PART...]",

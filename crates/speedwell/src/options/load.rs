@@ -50,14 +50,17 @@ pub struct LoadArgs {
     pub generator: GeneratorArgs,
     #[command(flatten)]
     pub fleet: FromArgs,
-    /// Load every address N times, in rounds of shuffled order [default: 1; of several levels of
-    /// concurrency 3 times each]
+    /// Load every address N times [default: 1; of several levels 3]
+    ///
+    /// Addresses and levels of concurrency take turns in rounds of shuffled order.
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
-    /// Exit with status 1 if this holds, e.g. 'p99>20ms' or 'errors>0.1%' (repeatable)
+    /// Exit with status 1 if so, e.g. p99>20ms, errors>1% (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
     pub fail_on: Vec<Condition>,
-    /// Write a row for every request to this file (CSV); uses memory for each
+    /// Write a row for every request to this CSV file
+    ///
+    /// Each row needs memory until the load has ended.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub log_requests: Option<PathBuf>,
     /// Write the histograms to this file (log of HdrHistogram)
@@ -69,7 +72,9 @@ pub struct LoadArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub origin: OriginArgs,
-    /// Show it in a browser while it is measured, and until Enter or a minute after the last viewer
+    /// Show it in a browser while it is measured
+    ///
+    /// The page stays until Enter is pressed, or a minute after the last viewer.
     #[arg(long, conflicts_with_all = ["no_save", "client"], help_heading = "Output")]
     pub dashboard: bool,
     /// Be the tool of an HTTP benchmark: send the load at once, keep nothing, print a line of JSON
@@ -187,7 +192,9 @@ pub struct ConnectionArgs {
     /// Open a new connection for every request
     #[arg(long, conflicts_with_all = ["requests_per_connection", "pipeline", "streams"])]
     pub no_keepalive: bool,
-    /// Concurrent requests on one HTTP/2 or HTTP/3 connection [default: 1]
+    /// Concurrent requests on one connection [default: 1]
+    ///
+    /// For HTTP/2 and HTTP/3.
     #[arg(long, value_name = "N", value_parser = parse::count, requires = "multiplexed")]
     pub streams: Option<u32>,
     /// Requests pipelined on one HTTP/1.1 connection [default: 1]
@@ -204,7 +211,7 @@ pub struct ConnectionArgs {
     /// Close connections after this age
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub connection_lifetime: Option<Duration>,
-    /// With --rate: the most connections that may be opened [default: 1000]
+    /// With --rate: the most connections [default: 1000]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub max_connections: Option<u32>,
     /// Time limit of a request; 0 for none [default: 30s]
@@ -216,16 +223,18 @@ pub struct ConnectionArgs {
     /// Time limit until the first byte of an answer
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub first_byte_timeout: Option<Duration>,
-    /// Retry a request when the server closed its idle connection at that moment
+    /// Retry a request whose idle connection the server just closed
     #[arg(long)]
     pub retry_stale_keepalive: bool,
     /// Connect to this Unix domain socket
     #[arg(long, value_name = "PATH", conflicts_with_all = ["connect_to", "resolve", "bind", "proxy"])]
     pub unix_socket: Option<PathBuf>,
-    /// Connect to HOST2:PORT2 instead of HOST1:PORT1, either of which may be empty (repeatable)
+    /// Connect to HOST2:PORT2 instead of HOST1:PORT1 (repeatable)
+    ///
+    /// Either part may be empty.
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2")]
     pub connect_to: Vec<String>,
-    /// Resolve a host to these addresses instead of using DNS (repeatable)
+    /// Use these addresses of a host, not those of DNS (repeatable)
     #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS...]")]
     pub resolve: Vec<String>,
     /// Connect from this local address
@@ -240,7 +249,7 @@ pub struct ConnectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Success")]
 pub struct ExpectArgs {
-    /// Statuses that count as success, e.g. 200,304 or 2xx [default: 2xx]
+    /// Statuses that count as success, e.g. 200,304 [default: 2xx]
     #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = parse_statuses)]
     pub expect_status: Vec<RangeInclusive<u16>>,
     /// Text that every body must contain
@@ -264,19 +273,27 @@ pub struct GeneratorArgs {
     /// Generator processes, started together and added up [default: 1]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub clients: Option<u32>,
-    /// Processors for the threads of the generator, one after the other, e.g. 1 or 0,2-3
+    /// Pin the generator's threads to these CPUs, e.g. 1 or 0,2-3
+    ///
+    /// They are given to the threads one after the other.
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
-    /// Run the generator with real-time priority (SCHED_FIFO); needs permission
+    /// Run the generator with real-time priority (SCHED_FIFO)
+    ///
+    /// It needs permission.
     #[arg(long)]
     pub rt: bool,
-    /// Busy-wait instead of sleeping: more exact times, for one whole processor per thread
+    /// Busy-wait instead of sleeping, for more exact times
+    ///
+    /// Each thread needs a whole processor.
     #[arg(long)]
     pub busy_poll: bool,
     /// Read every answer at once, even when a busy server sends several
     #[arg(long)]
     pub no_batching: bool,
-    /// What sends the load: builtin, or another tool whose figures are read
+    /// What sends the load: the built-in generator or another tool
+    ///
+    /// The figures of the other tool are read.
     #[arg(long, value_name = "TOOL", default_value = "builtin", value_parser = clients())]
     pub client: Client,
 }
@@ -290,32 +307,41 @@ fn clients() -> impl TypedValueParser<Value = Client> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Concurrent requests; several numbers are measured in turn, 'max' finds the one beyond which
-    /// throughput stops growing. With --rate, connections at the beginning [default: 10]
-    #[arg(short = 'c', long, value_name = "N[,N...]|max")]
+    /// Concurrent requests, or 'max' to search [default: 10]
+    ///
+    /// Several numbers are measured in turn. 'max' finds the one beyond which throughput stops growing. With --rate,
+    /// connections at the beginning.
+    #[arg(short = 'c', long, alias = "connections", value_name = "N|max")]
     pub concurrency: Option<Concurrency>,
     /// Stop after N requests, not counting those of the warm-up
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub count: Option<u32>,
-    /// Stop after this time, which begins after the warm-up [default: 10s without --count]
-    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
+    /// Stop after this time [default: 10s without --count]
+    ///
+    /// It begins after the warm-up.
+    #[arg(short = 't', long, alias = "duration", value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
-    /// Requests per second, sent on schedule whatever the server does: 500, 10k, 90/m; 'max' finds
-    /// the highest rate that the server sustains
-    #[arg(long, value_name = "N[/s]|max")]
+    /// Requests per second, e.g. 500, 10k, 90/m, or 'max' to search
+    ///
+    /// They are sent on schedule, whatever the server does. 'max' finds the highest rate that the server sustains.
+    #[arg(long, alias = "rps", value_name = "N[/s]|max")]
     pub rate: Option<RateChoice>,
-    /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m (repeatable: one after the other,
-    /// then --rate if given)
+    /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m
+    ///
+    /// Repeatable: ramps follow one another, then comes --rate, if it is given.
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR")]
     pub ramp: Vec<Ramp>,
     /// Send at random moments instead of evenly, as independent users do
     #[arg(long)]
     pub poisson: bool,
-    /// Pause of a client between an answer and its next request; random ones with 'DUR exp'
+    /// Pause of a client between an answer and its next request
+    ///
+    /// With 'DUR exp' pauses are random, from an exponential distribution.
     #[arg(long, value_name = "DUR[ exp]")]
     pub think: Option<Pause>,
-    /// Stop early, once the throughput and median of a second are within PCT of those of the second
-    /// before [default: 5]
+    /// Stop early, once throughput and median are steady [default: 5]
+    ///
+    /// Those of a second are then within PCT of those of the second before.
     #[arg(
         long,
         value_name = "PCT",
@@ -326,10 +352,10 @@ pub struct PaceArgs {
         conflicts_with = "clients"
     )]
     pub until_steady: Option<f64>,
-    /// Warm-up time; its requests are excluded from the results [default: none]
+    /// Warm-up time, whose requests are not in the results
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
-    /// How long to wait for outstanding answers at the end [default: as --timeout]
+    /// How long to wait for the last answers [default: as --timeout]
     #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub drain: Option<Duration>,
     /// Seed of all random choices [default: random; stored and shown]
@@ -360,11 +386,12 @@ impl PaceArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServeArgs {
-    /// Start this server before each load and end it afterwards; it must stay in the foreground
-    /// (once for all addresses, or once for each)
+    /// Start this server before each load and end it afterwards
+    ///
+    /// It must stay in the foreground. Given once it is for all addresses, or once for each.
     #[arg(long, value_name = "COMMAND")]
     pub serve: Vec<String>,
-    /// How long a server may take until it accepts connections [default: 30s]
+    /// How long a server may take to accept connections [default: 30s]
     #[arg(long, value_name = "DUR", value_parser = parse::duration, requires = "serve")]
     pub serve_timeout: Option<Duration>,
 }
@@ -385,7 +412,9 @@ pub struct TlsArgs {
     /// Its private key (PEM) [default: in the file of --cert]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// The name in the handshake, against which the certificate is checked [default: the host]
+    /// The name in the handshake [default: the host]
+    ///
+    /// The certificate is checked against it.
     #[arg(long, value_name = "NAME")]
     pub sni: Option<String>,
 }
@@ -395,9 +424,11 @@ pub struct TlsArgs {
 #[command(next_help_heading = "Traffic")]
 pub struct TrafficArgs {
     /// The method [default: GET; POST with a body]
-    #[arg(short = 'X', long = "request", value_name = "METHOD")]
+    #[arg(short = 'X', long = "request", alias = "method", value_name = "METHOD")]
     pub method: Option<String>,
-    /// A header field; 'Name:' leaves one out that is usual, 'Name;' sends an empty one (repeatable)
+    /// A header field (repeatable)
+    ///
+    /// 'Name:' leaves out one that is usual, 'Name;' sends an empty one.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
     /// The body, as a form; '@FILE' takes it from a file as it is
@@ -420,14 +451,18 @@ pub struct TrafficArgs {
     /// The value of User-Agent [default: speedwell/VERSION]
     #[arg(short = 'A', long, value_name = "TEXT")]
     pub user_agent: Option<String>,
-    /// Requests of several kinds with weights, from a TOML file; paths refer to the URL
+    /// Requests of several kinds with weights, from a TOML file
+    ///
+    /// Paths refer to the URL.
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with_all = ["method", "data", "body_file", "location"]
     )]
     pub requests: Option<PathBuf>,
-    /// A table whose rows fill '{{column}}' in paths, header fields and bodies: .csv or .jsonl
+    /// A table (.csv or .jsonl) whose rows fill '{{column}}'
+    ///
+    /// Paths, header fields and bodies may have such places.
     #[arg(long, value_name = "FILE")]
     pub data_rows: Option<PathBuf>,
     /// Follow redirects before the load, and load the last address
@@ -436,14 +471,19 @@ pub struct TrafficArgs {
     /// Speak HTTP/1.0
     #[arg(long = "http1.0", conflicts_with = "multiplexed")]
     pub http10: bool,
-    /// Speak HTTP/2: agreed in TLS, or without asking where there is none
+    /// Speak HTTP/2
+    ///
+    /// It is agreed in TLS; without TLS it is spoken without asking.
     #[arg(long, group = "multiplexed")]
     pub http2: bool,
-    /// Speak HTTP/3, if this program was built with it (cargo feature 'http3')
+    /// Speak HTTP/3, if this program was built with it
+    ///
+    /// The cargo feature is called 'http3'.
     #[arg(long, group = "multiplexed")]
     pub http3: bool,
-    /// Bytes of the table for header compression that the server may use; browsers offer 65536
-    /// [default: 0]
+    /// Bytes of the server's header compression table [default: 0]
+    ///
+    /// Browsers offer 65536.
     #[arg(long, value_name = "BYTES", requires = "http2")]
     pub h2_table_size: Option<u32>,
 }

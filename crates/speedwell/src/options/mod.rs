@@ -31,5 +31,5 @@ pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};
 pub use search::{Concurrency, RateChoice, SearchArgs};
 pub use selection::{MetricArgs, SelectionArgs, StudyArgs};
-pub use store::{DatabaseArgs, OriginArgs, Owing, StoreArgs};
+pub use store::{DatabaseArgs, MachineArgs, OriginArgs, Owing, StoreArgs, variable};
 pub use variants::{BuildArgs, VariantArgs};

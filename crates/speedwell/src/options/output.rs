@@ -13,14 +13,20 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Also write to this file; the kind follows from its ending: html txt md adoc org csv json svg png
-    /// (repeatable)
+    /// Also write this file, e.g. report.html or chart.svg (repeatable)
+    ///
+    /// The kind follows from the ending: html, txt, md, adoc, org, csv, json, svg or png.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// Format of standard output: text, md, adoc, org, csv, json or html
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// Chart to draw: box, scatter, line, bar, forest, histogram, flame or trend
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Chart to draw, e.g. box
+    ///
+    /// The charts are box, scatter, line, bar, forest, histogram, flame and trend.
     #[arg(long, value_name = "KIND")]
     pub chart: Option<ChartKind>,
     /// Unit of the figures, e.g. 1/s, k/s, ns, ms
@@ -62,7 +68,7 @@ impl OutputArgs {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Output {
             files: self.output.clone(),
-            format: self.format,
+            format: self.format(),
             unit: self.unit,
             color: match self.color {
                 When::Always => true,
@@ -79,6 +85,11 @@ impl OutputArgs {
                 _ => Verbosity::Normal,
             },
         }
+    }
+
+    /// The format of standard output, where one is asked for.
+    pub fn format(&self) -> Option<Format> {
+        self.format.or(self.json.then_some(Format::Json))
     }
 
     /// Checks, before anything is measured, what the report of it would refuse.

@@ -6,6 +6,7 @@ use super::{
     SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::Progress;
+use anyhow::Context;
 use clap::Args;
 use speedwell_analysis::Settings;
 use speedwell_compat::erlperf::style::Style;
@@ -31,7 +32,9 @@ pub struct RunArgs {
         required_unless_present = "resume"
     )]
     pub targets: Vec<String>,
-    /// After '--': arguments for every measured program, before those of a variant's own
+    /// After '--': arguments for every measured program
+    ///
+    /// They stand before those of a variant's own.
     #[arg(index = 2, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]
@@ -44,10 +47,14 @@ pub struct RunArgs {
     pub execution: ExecutionArgs,
     #[command(flatten)]
     pub layout: LayoutArgs,
-    /// After measuring, profile every case of an experiment, in runs that are not timed
+    /// After measuring, profile every case of an experiment
+    ///
+    /// The profiled runs are not timed.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
-    /// Show it in a browser while it is measured, and until Enter or a minute after the last viewer
+    /// Show it in a browser while it is measured
+    ///
+    /// The page stays until Enter is pressed, or a minute after the last viewer.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
     pub dashboard: bool,
     #[command(flatten)]
@@ -108,6 +115,7 @@ impl RunArgs {
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,
+            has_given_order: false,
             fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
@@ -135,6 +143,8 @@ pub struct Task {
     pub execution: ExecutionArgs,
     /// Whether experiments are profiled.
     pub profile: bool,
+    /// Whether the order of runs is given, so that nothing is advised about it.
+    pub has_given_order: bool,
     /// The machines that measure.
     pub fleet: FleetArgs,
     /// The study that is shown.
@@ -162,7 +172,8 @@ impl Task {
         if self.execution.list || self.execution.test {
             Store::in_memory()
         } else {
-            self.store.open()
+            let opened = self.store.open();
+            opened.context("cannot keep the session\nhint: --no-save keeps nothing")
         }
     }
 
@@ -175,6 +186,7 @@ impl Task {
     pub fn session(&self) -> SessionRequest {
         SessionRequest {
             settings: self.settings.clone(),
+            has_given_order: self.has_given_order,
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
             push: self.owing.url(),

@@ -15,9 +15,9 @@ pub struct SearchArgs {
     #[arg(long, conflicts_with = "concurrency")]
     pub squeeze: bool,
     /// The highest concurrency that '-c max' tries
-    #[arg(long, value_name = "N", value_parser = parse::count, help = limit_help())]
+    #[arg(long, value_name = "N", value_parser = parse::count, long_help = limit_help())]
     pub concurrency_limit: Option<u32>,
-    /// Stop '-c max' after N consecutive levels without improvement [default: 2]
+    /// Stop '-c max' after N levels without improvement [default: 2]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub patience: Option<u32>,
     /// Let '-c max' try multiples of N instead of doubling

@@ -14,15 +14,21 @@ use std::path::Path;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
-    /// Only benchmarks whose 'group/name' matches this pattern (repeatable: any of them)
+    /// Only benchmarks whose 'group/name' matches this pattern
+    ///
+    /// Repeatable: any of them.
     #[arg(short = 'f', long = "filter", value_name = "RE")]
     pub filter: Vec<Regex>,
-    /// Leave out benchmarks whose 'group/name' matches this pattern (repeatable)
+    /// Leave out benchmarks that match this pattern (repeatable)
+    ///
+    /// It is looked for in 'group/name'.
     #[arg(short = 'x', long = "exclude", value_name = "RE")]
     pub exclude: Vec<Regex>,
-    /// Set a parameter to these values instead of the declared ones (repeatable); '@FILE' reads
-    /// lines such as 'group/file.js n=1000', as 'speedwell iterations' writes them
-    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]|@FILE")]
+    /// Set a parameter to these values (repeatable)
+    ///
+    /// They replace the declared ones. NAME=V[,V...] among the targets means the same. '@FILE' reads lines such as
+    /// 'group/file.js n=1000', as 'speedwell iterations' writes them.
+    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
     pub set: Vec<String>,
     #[command(flatten)]
     pub metric: MetricArgs,
@@ -32,7 +38,7 @@ pub struct SelectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MetricArgs {
-    /// Metric to report instead of the first (repeatable; 'all' for every one)
+    /// Report this metric instead of the first, or 'all' (repeatable)
     #[arg(long = "metric", value_name = "NAME")]
     pub names: Vec<String>,
 }
@@ -87,12 +93,7 @@ impl SelectionArgs {
             }
         }
         for text in more {
-            // Typed as in the original: the whole rest of the word is one value.
-            let (name, value) = text
-                .split_once('=')
-                .context("a value has the form NAME=VALUE")?;
-            let value = Selection::written_out(value);
-            selection.sets.push((name.to_owned(), value));
+            selection.sets.extend(Selection::parse_set(text)?);
         }
         Ok(selection)
     }

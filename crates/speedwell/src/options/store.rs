@@ -10,17 +10,18 @@ use speedwell_report::mark_calibrated;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
+/// A variable of the environment. An empty one counts as unset, which is how scripts leave one out.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// Where the database is.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DatabaseArgs {
-    /// The database: a file, or postgres://HOST/NAME [default: .speedwell/results.db of the project, else of the user]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SPEEDWELL_DB",
-        hide_env_values = true,
-        help_heading = "Store"
-    )]
+    /// The database: a file, or postgres://HOST/NAME
+    ///
+    /// [default: $SPEEDWELL_DB, else .speedwell/results.db of the project, else that of the user]
+    #[arg(long, value_name = "FILE", help_heading = "Store")]
     pub db: Option<PathBuf>,
 }
 
@@ -30,7 +31,10 @@ impl DatabaseArgs {
     /// # Errors
     /// There is no current folder.
     pub fn path(&self) -> anyhow::Result<PathBuf> {
-        Ok(Store::locate(self.db.as_deref(), &std::env::current_dir()?))
+        // Not by clap: a variable that is set must not contradict an option such as --no-save.
+        let chosen = self.db.clone();
+        let chosen = chosen.or_else(|| variable("SPEEDWELL_DB").map(PathBuf::from));
+        Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
     }
 
     /// What a command line says of it: nothing, or a blank and the option.
@@ -64,14 +68,26 @@ pub struct OriginArgs {
     /// The branch that it belongs to [default: that of the checkout]
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// What the machine is called; sessions under one name are of one machine [default: its host name and processors]
-    #[arg(
-        long,
-        env = "SPEEDWELL_MACHINE",
-        value_name = "NAME",
-        hide_env_values = true
-    )]
-    pub machine: Option<String>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// What the machine is called.
+#[derive(Debug, Clone, Default, Args)]
+pub struct MachineArgs {
+    /// Name of this machine; sessions under one name are of one machine
+    ///
+    /// [default: $SPEEDWELL_MACHINE, else its host name and processors]
+    #[arg(long, value_name = "NAME", help_heading = "Store")]
+    machine: Option<String>,
+}
+
+impl MachineArgs {
+    /// The name, where one is given.
+    pub fn name(&self) -> Option<String> {
+        let given = self.machine.clone();
+        given.or_else(|| variable("SPEEDWELL_MACHINE"))
+    }
 }
 
 impl OriginArgs {
@@ -87,8 +103,8 @@ impl OriginArgs {
         if let Some(origin) = &mut session.origin {
             origin.branch = self.branch.clone().or(origin.branch.take());
         }
-        if self.machine.is_some() {
-            session.environment.machine.clone_from(&self.machine);
+        if let Some(name) = self.machine.name() {
+            session.environment.machine = Some(name);
         }
     }
 
@@ -105,7 +121,9 @@ impl OriginArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct Owing {
-    /// Send the session to this project on a server when it is over; the token is in SPEEDWELL_TOKEN
+    /// Send the session to this project on a server when it is over
+    ///
+    /// The token is read from SPEEDWELL_TOKEN.
     #[arg(long, value_name = "URL", conflicts_with = "no_save")]
     push: Option<Place>,
     /// Exit with status 2 if the session could not be sent
@@ -128,7 +146,7 @@ impl StoreArgs {
             tags: self.tag.clone(),
             command: std::env::args().collect(),
             origin: (!self.no_save).then(|| origin.request()),
-            machine: origin.machine.clone(),
+            machine: origin.machine.name(),
             ..SessionRequest::default()
         }
     }

@@ -16,14 +16,17 @@ const BASE: &str = "@base";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
-    /// A variant to compare, e.g. 'jit=node --maglev' or 'big=NODE_OPTIONS=--stack-size=2000 node'; a program alone, such
-    /// as 'bun', gives its name to the variant
-    /// (repeatable; the first is the baseline). PROGRAM may be a revision, as in --old
-    #[arg(long, value_name = "NAME=[VAR=V...] [PROGRAM] [ARG...]", conflicts_with_all = ["old", "new"])]
+    /// A variant to compare, e.g. 'jit=node --maglev' (repeatable)
+    ///
+    /// In full: 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. A program
+    /// alone, such as 'bun', gives its name to the variant. PROGRAM may be a revision, as in --old. The first variant
+    /// is the baseline.
+    #[arg(long, value_name = "NAME=COMMAND", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
-    /// The program of the baseline. 'rev:REV' takes what the target uses from a revision in git,
-    /// 'rev:REV:PROGRAM' a program that is built from it; 'rev:@base' is where this branch parts from the one it will be
-    /// merged into
+    /// The program of the baseline, or its revision: rev:REV
+    ///
+    /// 'rev:REV' takes what the target uses from a revision in git, 'rev:REV:PROGRAM' a program that is built from it.
+    /// 'rev:@base' is where this branch parts from the one it will be merged into.
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
     /// The program to compare with it
@@ -39,7 +42,9 @@ pub struct VariantArgs {
 /// How revisions are built.
 #[derive(Debug, Clone, Default, Args)]
 pub struct BuildArgs {
-    /// Build each revision with this shell command, in a worktree in the cache folder; a build that succeeded is kept
+    /// Build each revision with this shell command
+    ///
+    /// It is executed in a worktree in the cache folder. A build that succeeded is kept.
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
     /// Time limit of building a revision

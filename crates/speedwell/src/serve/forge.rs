@@ -42,17 +42,20 @@ enum ForgeCommand {
   speedwell serve forge set github:owner/name --token-file /etc/speedwell/github.token --project core
   speedwell serve forge set gitea:https://forge.example/owner/name --token-file forge.token --fail-on worse --threshold 2%")]
 struct SetArgs {
-    /// The repository: github:OWNER/NAME, gitlab:GROUP/NAME, gitea:https://HOST/OWNER/NAME; a server of one's own is named
-    /// as for Gitea
+    /// The repository, e.g. github:OWNER/NAME
+    ///
+    /// gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME are the others; a server of your own is named as for Gitea.
     #[arg(value_name = "REPOSITORY")]
     repository: String,
-    /// A file with the token, which nobody but the server's user may read; it is read anew for each comment
+    /// A file with the token, which is read for each comment
+    ///
+    /// Nobody but the server's user may be able to read it.
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// What comment and status are called
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// When the status is a failure: worse, unclear or never [default: never]
+    /// When the status is a failure: worse, unclear [default: never]
     #[arg(long, value_name = "WHEN")]
     fail_on: Option<String>,
     /// The smallest change that matters, as for 'compare'

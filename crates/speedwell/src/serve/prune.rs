@@ -28,10 +28,10 @@ pub struct PruneArgs {
     /// Which project [default: the first]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Delete sessions that were interrupted or measured nothing, after this time
+    /// Delete interrupted and empty sessions after this time
     #[arg(long, value_name = "TIME", value_parser = days)]
     failed: Option<Duration>,
-    /// Delete sessions of other branches than the main ones, after this time
+    /// Delete sessions of branches, the main ones excepted, after this
     #[arg(long, value_name = "TIME", value_parser = days)]
     branches: Option<Duration>,
     /// The branches whose sessions are kept always

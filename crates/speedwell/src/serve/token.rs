@@ -34,13 +34,13 @@ struct AddArgs {
     /// What it allows: read, push, judge, admin (repeatable)
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',')]
     scope: Vec<ScopeName>,
-    /// Only in this project, which is made where there is none [default: all]
+    /// Only in this project, which is made if needed [default: all]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Only sessions of this branch may be pushed (repeatable) [default: all]
+    /// Only push sessions of this branch (repeatable) [default: all]
     #[arg(long, value_name = "NAME")]
     branch: Vec<String>,
-    /// Only sessions of this machine may be pushed (repeatable) [default: all]
+    /// Only push sessions of this machine (repeatable) [default: all]
     #[arg(long, value_name = "NAME")]
     machine: Vec<String>,
     /// For how long, such as 365d or 12h [default: until it is revoked]

@@ -75,6 +75,13 @@ fn the_page_on_cpp_can_be_followed() {
 }
 
 #[test]
+fn the_page_on_the_command_line_can_be_followed() {
+    let project = Project::new();
+    follow("docs/reference/command-line.md", 4, &project);
+    assert!(project.path("man1/speedwell-history-trend.1").is_file());
+}
+
+#[test]
 fn the_page_on_python_can_be_followed() {
     if tool(&["python3"]).is_some() {
         follow("docs/guide/python.md", 2, &Project::new());

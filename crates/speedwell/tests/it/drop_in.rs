@@ -203,6 +203,7 @@ pub fn play(
     }
     follower.observe(&Event::Started {
         runs: steps.len(),
+        is_upper_bound: false,
         cases: planned.iter().map(|(_, cases)| cases).sum(),
         done: 0,
     })?;

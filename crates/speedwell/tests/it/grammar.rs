@@ -1,5 +1,6 @@
 //! The option grammar holds together: a letter, a name, a meaning, in every command.
 
+use super::project::Project;
 use std::collections::BTreeMap;
 
 /// Every option of every command: (command, option).
@@ -130,4 +131,94 @@ fn every_option_with_a_value_names_it() {
 #[test]
 fn the_grammar_is_consistent_in_itself() {
     speedwell::grammar().debug_assert();
+}
+
+/// The most lines of a short help: what a terminal of ordinary height shows at once.
+const SCREEN: usize = 40;
+
+/// The widest first line of an option's help: beside the longest names it fits on a terminal of 100 columns.
+const FIRST_LINE: usize = 65;
+
+/// Every command with the words that call it, commands below commands included.
+fn commands(command: &clap::Command, words: &[String]) -> Vec<(Vec<String>, clap::Command)> {
+    let mut found = vec![(words.to_vec(), command.clone())];
+    for inner in command.get_subcommands() {
+        if inner.get_name() != "help" {
+            let words = [words, &[inner.get_name().to_owned()]].concat();
+            found.extend(commands(inner, &words));
+        }
+    }
+    found
+}
+
+/// The options of a command that people see.
+fn visible_options(command: &clap::Command) -> impl Iterator<Item = &clap::Arg> {
+    command
+        .get_arguments()
+        .filter(|option| !option.is_hide_set())
+}
+
+#[test]
+fn the_short_help_of_every_command_fits_on_a_screen() {
+    let project = Project::new();
+    let all = commands(&speedwell::grammar(), &[]);
+    assert!(all.len() > 40, "{all:?}");
+    for (mut words, _) in all {
+        words.push("-h".to_owned());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let help = project.run(&words).expect_status(0).stdout;
+        let lines = help.lines().count();
+        assert!(lines <= SCREEN, "{words:?} prints {lines} lines:\n{help}");
+        assert!(help.contains("Usage: speedwell"), "{words:?}:\n{help}");
+    }
+}
+
+#[test]
+fn the_first_line_about_an_option_is_short() {
+    for (words, command) in commands(&speedwell::grammar(), &[]) {
+        for option in visible_options(&command) {
+            let help = option.get_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let columns = help.chars().count();
+            assert!(
+                columns <= FIRST_LINE,
+                "{words:?} {}: {columns} columns: {help}",
+                option.get_id()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_long_help_has_every_option_that_is_not_hidden() {
+    for (words, mut command) in commands(&speedwell::grammar(), &[]) {
+        let help = command.render_long_help().to_string();
+        for long in visible_options(&command).filter_map(clap::Arg::get_long) {
+            assert!(help.contains(&format!("--{long}")), "{words:?} --{long}");
+        }
+    }
+}
+
+#[test]
+fn no_text_names_a_hidden_option() {
+    let grammar = speedwell::grammar();
+    let all = commands(&grammar, &[]);
+    let visible: Vec<&str> = all
+        .iter()
+        .flat_map(|(_, command)| visible_options(command))
+        .filter_map(clap::Arg::get_long)
+        .collect();
+    let hidden: Vec<&str> = all
+        .iter()
+        .flat_map(|(_, command)| command.get_arguments())
+        .filter_map(clap::Arg::get_long)
+        .filter(|long| !visible.contains(long))
+        .collect();
+    assert!(hidden.contains(&"benchmarker"), "{hidden:?}");
+    for (words, command) in &all {
+        let help = command.clone().render_long_help().to_string();
+        for long in &hidden {
+            assert!(!help.contains(&format!("--{long}")), "{words:?} --{long}");
+        }
+    }
 }

@@ -104,6 +104,7 @@ mod load_words;
 mod lost_work;
 mod many_cases;
 mod new_files;
+mod newcomer;
 mod node_bad_children;
 mod node_csv;
 mod node_files;

@@ -1,0 +1,178 @@
+//! Parses the command line, and answers arguments that are refused.
+//!
+//! Decides what clap's own answers lack: the short help, suggestions for short names, and that nothing hidden is
+//! suggested. It does not know what any command does. Start at [`parse`].
+
+use super::{CommandLine, Status, short_help, status};
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use speedwell_model::nearest;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+
+/// The command line. Help is printed, and so is what is wrong with the arguments; the status is then what is left.
+pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
+    if let Some(argument) = arguments
+        .iter()
+        .find(|argument| argument.to_str().is_none())
+    {
+        // Names of cases, sessions and files are kept as text.
+        status::tell(&anyhow::anyhow!(
+            "the argument {argument:?} is not UTF-8\nhint: rename the file"
+        ));
+        return Err(Status::COULD_NOT);
+    }
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    let mut grammar = CommandLine::command();
+    if name == Some("as") && arguments.get(2).is_some_and(|tool| !is_option(tool)) {
+        // What follows the name of a tool belongs to the tool, its '-h' and '--version' too.
+        grammar = grammar.mut_subcommand("as", |tool| {
+            tool.disable_help_flag(true).disable_version_flag(true)
+        });
+    }
+    let lists_commands = name.is_none_or(|name| {
+        grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
+    });
+    if lists_commands {
+        // The list of all commands says what each of them does.
+        grammar.build();
+    }
+    let matched = grammar
+        .try_get_matches_from_mut(arguments)
+        .and_then(|matches| CommandLine::from_arg_matches(&matches));
+    matched.map_err(|error| {
+        let error = error.format(&mut grammar);
+        let command = if lists_commands {
+            &grammar
+        } else {
+            typed_command(&grammar)
+        };
+        answer_refused(error, command, arguments)
+    })
+}
+
+fn is_option(argument: &OsString) -> bool {
+    argument.to_string_lossy().starts_with('-')
+}
+
+/// The innermost command that was typed. It alone has been described, for which it got its full name.
+fn typed_command(grammar: &Command) -> &Command {
+    let mut command = grammar;
+    while let Some(inner) = command
+        .get_subcommands()
+        .find(|inner| inner.get_bin_name().is_some())
+    {
+        command = inner;
+    }
+    command
+}
+
+/// Prints the help, or what is wrong.
+fn answer_refused(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> Status {
+    // Where nobody is left to read it, nothing is lost.
+    let _ = match error.kind() {
+        ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
+            status::say(for_stdout(&short_help::of(command)))
+        }
+        kind => {
+            match kind {
+                ErrorKind::UnknownArgument => suggest_visible_option(&mut error, command),
+                ErrorKind::InvalidSubcommand => suggest_command(&mut error, command),
+                _ => {}
+            }
+            error.print().map_err(anyhow::Error::from)
+        }
+    };
+    if error.use_stderr() {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
+    }
+}
+
+/// Whether `--help` or the command `help` was typed, and not only `-h`.
+fn asks_for_long_help(arguments: &[OsString]) -> bool {
+    let is_command = arguments
+        .iter()
+        .skip(1)
+        .take(2)
+        .any(|argument| argument == "help");
+    is_command || arguments.iter().any(|argument| argument == "--help")
+}
+
+/// The text as standard output shows it: with colors on a terminal only, and not with `NO_COLOR`.
+fn for_stdout(text: &StyledStr) -> String {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if std::io::stdout().is_terminal() && !no_color {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    }
+}
+
+/// Suggests a command of nearly that name where clap finds none: it sees nothing alike in words as short as `rn`.
+fn suggest_command(error: &mut clap::Error, command: &Command) {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let names: Vec<String> = command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set())
+        .map(|inner| inner.get_name().to_owned())
+        .collect();
+    if let Some(name) = nearest(typed, &names).cloned() {
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(vec![name]),
+        );
+    }
+}
+
+/// Replaces the suggestion of a hidden option by a visible one that is nearly alike, if there is one, and that of a
+/// hidden name of an option by its usual name.
+fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
+    let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) else {
+        return;
+    };
+    let name = suggested.trim_start_matches('-').to_owned();
+    let Some(option) = command
+        .get_arguments()
+        .find(|option| has_name(option, &name))
+    else {
+        return;
+    };
+    let visible = if option.is_hide_set() {
+        let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
+            return;
+        };
+        nearest(typed.trim_start_matches('-'), &visible_options(command)).cloned()
+    } else {
+        option.get_long().map(str::to_owned)
+    };
+    match visible {
+        Some(name) => {
+            let suggestion = ContextValue::String(format!("--{name}"));
+            error.insert(ContextKind::SuggestedArg, suggestion);
+        }
+        None => {
+            error.remove(ContextKind::SuggestedArg);
+        }
+    }
+}
+
+fn has_name(option: &Arg, name: &str) -> bool {
+    let aliases = option.get_all_aliases().unwrap_or_default();
+    option.get_long() == Some(name) || aliases.contains(&name)
+}
+
+fn visible_options(command: &Command) -> Vec<String> {
+    command
+        .get_arguments()
+        .filter(|option| !option.is_hide_set())
+        .filter_map(|option| option.get_long().map(str::to_owned))
+        .collect()
+}

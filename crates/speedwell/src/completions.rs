@@ -1,0 +1,84 @@
+//! `speedwell completions`: what a shell needs to complete commands, options and their values.
+
+use super::{Status, grammar, status};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args, Command};
+use clap_complete::Shell;
+
+/// Print a completion script for a shell
+///
+/// The script completes commands, options, their values and file names. It belongs to the program that printed it, so
+/// print it again after an update.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell completions bash > ~/.local/share/bash-completion/completions/speedwell
+  speedwell completions zsh > ~/.zfunc/_speedwell     # with fpath+=~/.zfunc before compinit
+  speedwell completions fish > ~/.config/fish/completions/speedwell.fish
+  source <(speedwell completions bash)                # this shell only")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Prints the script.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn run(args: &CompletionsArgs) -> anyhow::Result<Status> {
+    let mut script = Vec::new();
+    let mut completed = visible(&grammar());
+    clap_complete::generate(args.shell, &mut completed, "speedwell", &mut script);
+    status::say(&script)?;
+    Ok(Status::DONE)
+}
+
+/// The command without what is hidden, which scripts for bash would offer.
+fn visible(command: &Command) -> Command {
+    let options = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let commands = command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set() && inner.get_name() != "help");
+    Command::new(command.get_name().to_owned())
+        .about(command.get_about().cloned().unwrap_or_default())
+        .version(env!("CARGO_PKG_VERSION"))
+        // They are among the options.
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .args(options.map(unrelated))
+        .subcommands(commands.map(visible))
+}
+
+/// The option without its relations to others, which may be hidden.
+fn unrelated(arg: &Arg) -> Arg {
+    let mut copy = Arg::new(arg.get_id().clone())
+        .help(arg.get_help().cloned().unwrap_or_default())
+        .action(arg.get_action().clone())
+        .value_hint(arg.get_value_hint())
+        .visible_aliases(
+            arg.get_visible_aliases()
+                .unwrap_or_default()
+                .into_iter()
+                .map(str::to_owned),
+        );
+    if let Some(long) = arg.get_long() {
+        copy = copy.long(long.to_owned());
+    }
+    if let Some(short) = arg.get_short() {
+        copy = copy.short(short);
+    }
+    if let Some(count) = arg.get_num_args() {
+        copy = copy.num_args(count);
+    }
+    if let Some(names) = arg.get_value_names() {
+        copy = copy.value_names(names.to_vec());
+    }
+    let values = arg.get_possible_values();
+    if arg.get_action().takes_values() && !values.is_empty() {
+        copy = copy.value_parser(PossibleValuesParser::new(values));
+    }
+    // Behind '--' and behind the name of a tool, everything is a file as far as a shell knows.
+    copy.trailing_var_arg(arg.is_trailing_var_arg_set())
+        .last(arg.is_last_set())
+}

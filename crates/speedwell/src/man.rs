@@ -1,0 +1,52 @@
+//! `speedwell man`: the manual pages, made of the same texts as `--help`.
+
+use super::{CommandLine, Status, status};
+use anyhow::Context;
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Print the manual page, or write one for every command into a folder
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell man | man -l -
+  speedwell man ~/.local/share/man/man1     # then: man speedwell, man speedwell-run")]
+pub struct ManArgs {
+    /// Write speedwell.1, speedwell-run.1 and so on into this folder
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// Prints or writes the pages.
+///
+/// # Errors
+/// The folder or standard output cannot be written to.
+pub fn run(args: &ManArgs) -> anyhow::Result<Status> {
+    let mut grammar = CommandLine::command().disable_help_subcommand(true);
+    grammar.build();
+    match &args.folder {
+        None => {
+            let mut page = Vec::new();
+            Man::new(grammar).render(&mut page)?;
+            status::say(&page)?;
+        }
+        Some(folder) => {
+            let cannot = || format!("cannot write into '{}'", folder.display());
+            fs::create_dir_all(folder).with_context(cannot)?;
+            write_pages(&grammar, folder).with_context(cannot)?;
+        }
+    }
+    Ok(Status::DONE)
+}
+
+/// Writes the page of a command, and those of the commands below it.
+fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
+    for inner in command.get_subcommands() {
+        if inner.get_name() != "help" && !inner.is_hide_set() {
+            write_pages(inner, folder)?;
+        }
+    }
+    Man::new(command.clone()).generate_to(folder)?;
+    Ok(())
+}

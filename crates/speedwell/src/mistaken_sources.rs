@@ -1,0 +1,46 @@
+//! Sources of `compare` that are no results: benchmark files, folders of them, and commands.
+//!
+//! Decides what is said to somebody who wants them to be measured. It does not know how anything is measured. Start at
+//! [`explain`].
+
+use super::operand::Operand;
+use anyhow::anyhow;
+use speedwell_harness::Known;
+use speedwell_harness::discover::{is_command, sources};
+use speedwell_model::quote;
+use std::path::Path;
+
+/// The error of reading the operands as results, or the commands that measure them.
+pub fn explain(error: anyhow::Error, operands: &[Operand]) -> anyhow::Error {
+    let Ok(here) = std::env::current_dir() else {
+        return error;
+    };
+    let places: Vec<&String> = operands
+        .iter()
+        .flat_map(|operand| &operand.places)
+        .collect();
+    let all: Vec<String> = places.iter().map(|place| quote(place)).collect();
+    let all = all.join(" ");
+    if let Some(target) = places.iter().find(|place| is_target(place, &here)) {
+        let first = quote(target);
+        return anyhow!(
+            "'{target}' is something to be measured, not a result\nhint: to compare two programs on it: speedwell \
+             compare --old PROGRAM --new PROGRAM {first}\nhint: to compare flags or variables: speedwell run {first} \
+             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all}"
+        );
+    }
+    if let Some(command) = places.first()
+        && places.iter().all(|place| is_command(place))
+    {
+        return anyhow!(
+            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all}"
+        );
+    }
+    error
+}
+
+/// Whether it is a benchmark file, or a folder that has some.
+fn is_target(place: &str, here: &Path) -> bool {
+    let is_benchmark = |known: Known| sources(place, here, &known).is_ok();
+    here.join(place).exists() && Known::new(&[place.to_owned()], here).is_ok_and(is_benchmark)
+}

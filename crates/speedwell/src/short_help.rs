@@ -1,0 +1,129 @@
+//! What `-h` prints: the options that most people need, on one screen. `--help` prints all, under their headings.
+//!
+//! Decides which options those are. What they say is declared with them, in the first line of their help. Start at
+//! [`of`].
+
+use clap::Command;
+use clap::builder::StyledStr;
+
+/// Lines of the examples, with their heading.
+const EXAMPLE_LINES: usize = 3;
+
+/// The options in the short help of a command. A command that is not listed here shows all of its options.
+const SHOWN: &[(&str, &str)] = &[
+    (
+        "run",
+        "filter set runs time variant old new list test resume threshold fail-on x-axis output format json quiet tag no-save",
+    ),
+    (
+        "eval",
+        "init init-worker name concurrency watch runs time old new resume threshold fail-on output format quiet no-save",
+    ),
+    (
+        "iterations",
+        "parameter start most cv time runs filter set variant old new output format quiet",
+    ),
+    (
+        "warmup",
+        "code init init-worker runs iterations time steady filter set variant old new fail-on output format quiet no-save",
+    ),
+    (
+        "load",
+        "concurrency count time rate ramp warmup request header data http2 no-keepalive timeout insecure serve client runs \
+         fail-on output quiet no-save",
+    ),
+    (
+        "compare",
+        "filter set metric runs variant old new build baseline list resume threshold fail-on output format json quiet no-save",
+    ),
+    (
+        "confirm",
+        "filter set old new build order list resume threshold fail-on output format quiet no-save",
+    ),
+    (
+        "bisect",
+        "change program build threshold budget resume filter set output format quiet db",
+    ),
+    (
+        "report",
+        "export merge filter set metric baseline threshold x-axis by output format json chart sort quiet verbose db",
+    ),
+    (
+        "backfill",
+        "points program build budget filter set runs output format quiet db branch",
+    ),
+    (
+        "comment",
+        "text on check status commit token-file dry-run metric threshold fail-on db",
+    ),
+    (
+        "doctor",
+        "calibrate builds comparisons tuned set runs pin output format json verbose db",
+    ),
+    (
+        "history trend",
+        "set metric branch threshold relative x-axis export output format json quiet db",
+    ),
+    (
+        "history changes",
+        "set metric branch threshold since open fail-on confirm build output format json quiet db",
+    ),
+];
+
+/// The short help of a command that has been described.
+pub(super) fn of(command: &Command) -> StyledStr {
+    let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
+    let of_command = name.strip_prefix("speedwell ").unwrap_or_default();
+    let shown: Option<Vec<&str>> = SHOWN
+        .iter()
+        .find(|(command, _)| *command == of_command)
+        .map(|(_, options)| options.split_whitespace().collect());
+    let examples = command.get_after_help().map(ToString::to_string);
+    let examples: Vec<&str> = examples
+        .iter()
+        .flat_map(|text| text.lines())
+        .take(EXAMPLE_LINES)
+        .collect();
+    let more = shown
+        .is_some()
+        .then(|| format!("All options: '{name} --help'"));
+    let parts: Vec<String> = [examples.join("\n")]
+        .into_iter()
+        .filter(|examples| !examples.is_empty())
+        .chain(more)
+        .collect();
+    let command = command.clone().mut_args(|option| {
+        let long = option.get_long().unwrap_or_default();
+        let is_hidden_everywhere = option.is_hide_set();
+        let is_hidden = shown
+            .as_ref()
+            .is_some_and(|shown| !["", "help"].contains(&long) && !shown.contains(&long));
+        option
+            .help_heading(None::<&'static str>)
+            .hide_possible_values(shown.is_some())
+            .hide(is_hidden || is_hidden_everywhere)
+    });
+    command.after_help(parts.join("\n\n")).render_help()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_of_a_short_help_exists() {
+        for (name, options) in SHOWN {
+            let mut command = crate::grammar();
+            for part in name.split(' ') {
+                command = command.find_subcommand(part).unwrap().clone();
+            }
+            for long in options.split_whitespace() {
+                let option = command
+                    .get_arguments()
+                    .find(|option| option.get_long() == Some(long))
+                    .unwrap_or_else(|| panic!("{name} has no --{long}"));
+                assert!(!option.is_hide_set(), "{name} --{long} is hidden");
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One line on stderr that is rewritten in place, on a terminal only.
+//!
+//! Decides when it is drawn, and that nothing of it is left behind. It does not know what it says. Start at
+//! [`StatusLine::new`].
+
+use super::options::terminal_width;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Between two drawings where nothing happens: the times must move while something long is going on.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Before the first drawing. Work that is over sooner needs no word, and would only flicker.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+
+/// Whether a line stands on the terminal, which sentences must not be appended to.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Makes the text at the moment it is drawn; `None` clears the line.
+type Text = dyn Fn() -> Option<String> + Send + Sync;
+
+/// The line; dropping it clears it.
+pub struct StatusLine {
+    shared: Option<Arc<Shared>>,
+    redraw: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    text: Box<Text>,
+    is_over: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl StatusLine {
+    /// A line that is shown only if `is_visible`.
+    pub fn new(
+        is_visible: bool,
+        text: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> StatusLine {
+        let shared = is_visible.then(|| {
+            Arc::new(Shared {
+                text: Box::new(text),
+                is_over: Mutex::new(false),
+                changed: Condvar::new(),
+            })
+        });
+        let redrawn = shared.clone();
+        StatusLine {
+            shared,
+            redraw: redrawn.map(|shared| std::thread::spawn(move || shared.redraw())),
+        }
+    }
+
+    /// Draws the line with its present text.
+    pub fn draw(&self) {
+        if let Some(shared) = &self.shared {
+            shared.draw();
+        }
+    }
+}
+
+impl Shared {
+    /// Draws again and again, until the line is dropped.
+    fn redraw(&self) {
+        let mut wait = FIRST_DELAY;
+        let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_over {
+            let waited = self.changed.wait_timeout(is_over, wait);
+            is_over = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if !*is_over {
+                self.draw();
+            }
+            wait = REDRAW_INTERVAL;
+        }
+    }
+
+    fn draw(&self) {
+        match (self.text)() {
+            Some(text) => draw_line(&text),
+            None => clear_line(),
+        }
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        *shared
+            .is_over
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
+        shared.changed.notify_all();
+        if let Some(redraw) = self.redraw.take() {
+            let _ = redraw.join();
+        }
+        clear_line();
+    }
+}
+
+/// Draws a line in the place of the present one.
+pub fn draw_line(text: &str) {
+    let width = terminal_width().saturating_sub(1);
+    let shown: String = text.chars().take(width).collect();
+    let mut err = std::io::stderr().lock();
+    // Carriage return and "erase to the end of the line": the line is rewritten in place.
+    let _ = write!(err, "\r{shown}\x1b[K");
+    let _ = err.flush();
+    IS_DRAWN.store(true, Ordering::Relaxed);
+}
+
+/// Removes the line from the terminal if there is one: sentences begin at the first column.
+pub fn clear_line() {
+    let mut err = std::io::stderr().lock();
+    if IS_DRAWN.swap(false, Ordering::Relaxed) {
+        let _ = write!(err, "\r\x1b[K");
+        let _ = err.flush();
+    }
+}
