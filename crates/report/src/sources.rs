@@ -17,8 +17,15 @@ pub type Labelled<'a> = (String, &'a Session, Option<String>);
 /// The findings of a comparison: of several sources with each other, the first being the baseline; of one, of its variants.
 ///
 /// # Errors
-/// The only source has a single variant.
+/// The only source has a single variant, or one is a search and another is not: a rate that a search tried on its way
+/// would pass for a load of that rate.
 pub fn compare(sources: &[Labelled<'_>], settings: &Settings) -> anyhow::Result<Findings> {
+    let searches = sources.iter().filter(|(_, session, _)| is_search(session));
+    if (1..sources.len()).contains(&searches.count())
+        && let Some(unlike) = unlike_loads(sources)
+    {
+        bail!("{unlike}");
+    }
     match sources {
         [(_, only, _)] => within(only, settings),
         many => Ok(analysis::compare_sources(many, settings)),
@@ -63,6 +70,16 @@ pub fn check(findings: &Findings, sources: &[Labelled<'_>]) -> anyhow::Result<()
         );
     }
     Ok(())
+}
+
+/// Whether a session is a load that looked for its rate or its concurrency itself.
+fn is_search(session: &Session) -> bool {
+    let words = &session.command;
+    let is_max = |pair: &[String]| {
+        ["--rate", "-c", "--concurrency"].contains(&pair[0].as_str()) && pair[1] == "max"
+    };
+    let joined = ["--rate=max", "--concurrency=max", "-c=max", "-cmax"];
+    words.windows(2).any(is_max) || words.iter().any(|word| joined.contains(&word.as_str()))
 }
 
 /// Why loads have no case in common: one was at a rate, for example, and the other a search.

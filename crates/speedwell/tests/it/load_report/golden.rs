@@ -4,7 +4,6 @@ use super::made::{MS, Made, S, US};
 use speedwell_analysis::load::{LoadFindings, analyse, gate};
 use speedwell_load::latency::{Intended, Outcome};
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_report::Document;
 use speedwell_report::load::{add_gate, document};
 use speedwell_report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
 use std::path::PathBuf;
