@@ -1,10 +1,21 @@
 'use strict';
 
-// The HTTP side, the same in the main process and in HTTP workers: `GET /` is answered with a number as text,
-// anything else with 404. Where the number comes from is none of its business: `ask(give)` calls `give(number)`.
+// The HTTP side, the same in the main process and in HTTP workers:
+//
+//     GET  /fib/randomfib    a random Fibonacci number, computed in the main process
+//     GET  /fib/randomfib2   the same, computed by one calculation worker
+//     GET  /fib/randomfib3   the same, computed by N calculation workers in turn
+//     POST /fib              the Fibonacci number of `number` (1 to 40; in the query, or as a form or JSON in the body)
+//
+// Answers are numbers as text. Where a number comes from is decided elsewhere: `ask(question, give)` with
+// `{ endpoint }` or `{ n }` calls `give(number)`.
 
 const http = require('node:http');
 const net = require('node:net');
+
+const RANDOM = new Set(['randomfib', 'randomfib2', 'randomfib3']);
+
+const MOST_BODY_BYTES = 4096;
 
 // Longer than any load leaves a connection without a request. Node's 5 s would close connections that starve
 // behind others, and the client would count errors where there is only slowness.
@@ -21,13 +32,16 @@ class Front {
       this.#unanswered += 1;
       this.#latest.set(request.socket, response);
       response.on('close', () => this.#answered());
-      // A body that nobody reads would block the next request of its connection.
-      request.resume();
-      const path = request.url.split('?', 1)[0];
-      if (path === '/' && request.method === 'GET') {
-        ask((number) => this.#answer(response, 200, String(number)));
+      const [path, query = ''] = request.url.split('?', 2);
+      const endpoint = /^\/fib\/(\w+)$/.exec(path)?.[1];
+      const give = (number) => this.#answer(response, 200, String(number));
+      if (path === '/fib' && request.method === 'POST') {
+        whole(request, (body) => this.#askFor(numberIn(query, body), ask, response));
       } else {
-        this.#answer(response, 404, 'only GET / is answered\n');
+        // A body that nobody reads would block the next request of its connection.
+        request.resume();
+        if (RANDOM.has(endpoint) && request.method === 'GET') ask({ endpoint }, give);
+        else this.#answer(response, 404, 'there are GET /fib/randomfib, randomfib2, randomfib3 and POST /fib\n');
       }
     });
     this.#server.keepAliveTimeout = IDLE_MS;
@@ -53,6 +67,11 @@ class Front {
     });
   }
 
+  #askFor(n, ask, response) {
+    if (n >= 1 && n <= 40) ask({ n }, (number) => this.#answer(response, 200, String(number)));
+    else this.#answer(response, 400, 'n must be between 1 and 40');
+  }
+
   #answer(response, status, text) {
     // The length lets clients of HTTP/1.0 (ab) keep their connections.
     const headers = { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(text) };
@@ -70,6 +89,27 @@ class Front {
   // closeIdleConnections() would leave connections open on which nothing was ever asked.
   #closeWhenAnswered() {
     if (this.#unanswered === 0) this.#server.closeAllConnections();
+  }
+}
+
+// The text of a body, of which only so much is kept as a number needs.
+function whole(request, then) {
+  let text = '';
+  request.setEncoding('utf8');
+  request.on('data', (part) => { if (text.length < MOST_BODY_BYTES) text += part; });
+  request.on('end', () => then(text));
+}
+
+function numberIn(query, body) {
+  const text = new URLSearchParams(query).get('number') ?? new URLSearchParams(body).get('number') ?? inJson(body);
+  return /^\d+$/.test(text) ? Number(text) : NaN;
+}
+
+function inJson(body) {
+  try {
+    return String(JSON.parse(body).number);
+  } catch {
+    return '';
   }
 }
 

@@ -4,7 +4,7 @@
 // number, and passes the answer on. It computes and draws nothing.
 //
 //     main -> worker   { listen: PORT }, { index, number }, { stop: true }
-//     worker -> main   { ready: true }, { listening: PORT }, { index } (a request), { failed: MESSAGE }
+//     worker -> main   { ready: true }, { listening: PORT }, { index, question } (a request), { failed: MESSAGE }
 
 const { Front } = require('./front.js');
 const { obeyMain, say } = require('./obedience.js');
@@ -12,10 +12,10 @@ const { obeyMain, say } = require('./obedience.js');
 const waiting = new Map();
 let asked = 0;
 
-const front = new Front((give) => {
+const front = new Front((question, give) => {
   asked += 1;
   waiting.set(asked, give);
-  say({ index: asked });
+  say({ index: asked, question });
 });
 
 process.on('message', (message) => {

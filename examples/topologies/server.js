@@ -1,17 +1,19 @@
 'use strict';
 
 // One HTTP server in six shapes. A request asks for a Fibonacci number of random size, so some cost far more CPU
-// than others; the shapes differ in which processes speak HTTP and which compute:
+// than others; the shapes differ in which processes speak HTTP, which an option says, and which compute, which each
+// request says by its address (front.js lists them):
 //
-//                             HTTP in main process    HTTP in N workers
-//     computed in main        red                     green     --http=N
-//     in one worker           blue     --fib=1        purple    --http=N --fib=1
-//     in N workers            brown    --fib=N        cyan      --http=N --fib=N
+//                             HTTP in main process    HTTP in N workers (--http=N)
+//     /fib/randomfib          red                     green     computed in the main process
+//     /fib/randomfib2         blue                    purple    in one worker
+//     /fib/randomfib3         brown                   cyan      in N workers (--fib=N; as many as processors by default)
 //
 // HTTP workers compute nothing: they ask the main process, which draws the number and either computes it or lets a
 // calculation worker do so. The server listens when all its processes are ready, and stops on SIGTERM or SIGINT
 // when what has arrived is answered.
 
+const os = require('node:os');
 const { calculateHere, calculateIn } = require('./calculation.js');
 const { Children, each, ended } = require('./children.js');
 const { Front } = require('./front.js');
@@ -23,7 +25,7 @@ const USAGE = 'usage: node server.js [--http=WORKERS] [--fib=WORKERS] [--port=PO
 const GRACE_MS = 2000;
 
 function options(words) {
-  const given = { http: 0n, fib: 0n, port: 3002n, seed: 1n };
+  const given = { http: 0n, fib: BigInt(os.availableParallelism?.() ?? os.cpus().length), port: 3002n, seed: 1n };
   for (const word of words) {
     const [, name, value] = /^--(\w+)=(\d+)$/.exec(word) ?? [];
     if (name === undefined || !Object.hasOwn(given, name)) throw new Error(`cannot use '${word}'`);
@@ -31,17 +33,18 @@ function options(words) {
   }
   if (given.port > 65535n) throw new Error(`no port: '${given.port}'`);
   if (given.http > 1000n || given.fib > 1000n) throw new Error('more than 1000 workers');
+  if (given.fib === 0n) throw new Error('no calculation worker for /fib/randomfib3');
   // Seeds of 64 bits are folded: both halves count.
   const seed = Number((given.seed ^ (given.seed >> 32n)) & 0xffffffffn);
   return { http: Number(given.http), fib: Number(given.fib), port: Number(given.port), seed };
 }
 
-// The main process as HTTP workers see it: they send the index of a request, and get a number.
+// The main process as HTTP workers see it: they send the index of a request and its question, and get a number.
 function serveWorkers(workers, ask) {
   for (const worker of workers) {
-    worker.on('message', ({ index }) => {
+    worker.on('message', ({ index, question }) => {
       if (index === undefined) return;
-      ask((number) => {
+      ask(question, (number) => {
         if (worker.isConnected()) worker.send({ index, number });
       });
     });
@@ -69,7 +72,8 @@ async function stop(front, workers, calculators) {
 
 async function serve({ http, fib, port, seed }) {
   const children = new Children(fail);
-  const calculators = children.calculationWorkers(fib);
+  const [single, ...several] = children.calculationWorkers(1 + fib);
+  const calculators = [single, ...several];
   const workers = children.httpWorkers(http);
   function fail(message) {
     process.stderr.write(`server.js: ${message}\n`);
@@ -78,8 +82,13 @@ async function serve({ http, fib, port, seed }) {
   }
 
   let requests = 0;
-  const calculate = fib > 0 ? calculateIn(calculators) : calculateHere;
-  const ask = (give) => calculate(drawn(seed, requests++), give);
+  const calculate = {
+    randomfib: calculateHere, randomfib2: calculateIn([single]), randomfib3: calculateIn(several),
+  };
+  const ask = ({ endpoint, n }, give) => {
+    if (n !== undefined) calculateHere(n, give);
+    else calculate[endpoint](drawn(seed, requests++), give);
+  };
   const front = http > 0 ? undefined : new Front(ask);
   serveWorkers(workers, ask);
 

@@ -25,7 +25,7 @@ export interface Options<P> {
   setup?(cases: Values<P>[]): void | Promise<void>;
 }
 
-/** Settings of `bench.http`. All have defaults; the HTTP/2 ones are for `h2load` only. */
+/** Settings of `bench.http`. All have defaults. */
 export interface HttpOptions {
   benchmarker?: HttpTool;
   path?: string;
@@ -33,13 +33,17 @@ export interface HttpOptions {
   host?: string;
   scheme?: 'http' | 'https';
   connections?: number;
-  /** Seconds. */
+  /** Seconds; 10 by default. */
   duration?: number;
   headers?: Record<string, string>;
+  /** HTTP/2 without TLS. By default a file whose only HTTP module is `http2` speaks it; for `speedwell`. */
+  http2?: boolean;
+  /** HTTP/2: the number of requests, of connections, and of streams on each; for `speedwell` and `h2load`. */
   requests?: number;
   clients?: number;
-  threads?: number;
   maxConcurrentStreams?: number;
+  /** The others are for `h2load` only. */
+  threads?: number;
   initialWindowSize?: number;
   sessionInitialWindowSize?: number;
   rate?: number;

@@ -27,6 +27,23 @@ pub struct Scaling {
     pub visits: Vec<(u32, f64)>,
 }
 
+impl Scaling {
+    /// The level of several workers that surely give less together than one worker alone, if there is one: they hinder
+    /// each other. The intervals of both must be apart.
+    pub fn hindered(&self) -> Option<&Standing> {
+        let standings = &self.answer.standings;
+        let alone = standings
+            .iter()
+            .find(|one| one.concurrency == 1)?
+            .interval?;
+        let is_below = |one: &&Standing| {
+            let interval = one.interval.filter(|_| one.concurrency > 1);
+            interval.is_some_and(|interval| interval.high < alone.low)
+        };
+        standings.iter().find(is_below)
+    }
+}
+
 /// What levels show; `None` if none of them counts.
 pub fn scaling(levels: &[Level]) -> Option<Scaling> {
     let answer = speedwell_stats::saturation_search::answer(levels)?;
@@ -52,4 +69,36 @@ pub fn scaling(levels: &[Level]) -> Option<Scaling> {
         curve,
         answer,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Levels of 1, 2, 4 ... workers with three visits each, 1 % apart.
+    fn levels(throughputs: &[f64]) -> Vec<Level> {
+        let level = |(at, throughput): (usize, &f64)| Level {
+            concurrency: 1 << at,
+            throughputs: [0.99, 1.0, 1.01].map(|share| share * throughput).to_vec(),
+            is_spoilt: false,
+        };
+        throughputs.iter().enumerate().map(level).collect()
+    }
+
+    fn hindered(throughputs: &[f64]) -> Option<u32> {
+        let scaling = scaling(&levels(throughputs)).unwrap();
+        scaling.hindered().map(|one| one.concurrency)
+    }
+
+    #[test]
+    fn workers_hinder_each_other_where_several_give_less_than_one() {
+        assert_eq!(hindered(&[1000.0, 600.0, 400.0]), Some(2));
+        assert_eq!(hindered(&[1000.0, 1900.0, 500.0]), Some(4));
+        assert_eq!(hindered(&[1000.0, 1900.0, 3000.0]), None);
+        assert_eq!(
+            hindered(&[1000.0, 1000.0, 995.0]),
+            None,
+            "no difference beyond noise"
+        );
+    }
 }

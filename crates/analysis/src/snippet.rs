@@ -52,6 +52,8 @@ pub struct SnippetFigures {
 pub struct SnippetLevels {
     /// What it is called.
     pub label: String,
+    /// The language of the code, by the name that `eval` takes.
+    pub language: String,
     /// Its figures at each number, ascending.
     pub figures: Vec<SnippetFigures>,
     /// What they show together; `None` if no level counts.
@@ -79,7 +81,9 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
         let own = groups.iter().filter(|(other, ..)| other == *label);
         let mut figures: Vec<SnippetFigures> = Vec::new();
         let mut levels: Vec<Level> = Vec::new();
+        let mut language = String::new();
         for (label, case, runs) in own {
+            language = language_of(case).to_owned();
             levels.push(Level {
                 concurrency: case.workers()?,
                 throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
@@ -90,11 +94,18 @@ pub fn levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
         figures.sort_by_key(|one| one.concurrency);
         (levels.len() > 1).then(|| SnippetLevels {
             label: (*label).clone(),
+            language,
             figures,
             scaling: scaling::scaling(&levels),
         })
     };
     labels.iter().filter_map(of_label).collect()
+}
+
+/// The language that the group of a snippet is named after.
+fn language_of(case: &Case) -> &str {
+    let benchmark = &case.benchmark;
+    benchmark.strip_prefix("eval/").unwrap_or(benchmark)
 }
 
 /// Every window of one snippet at one number of workers.

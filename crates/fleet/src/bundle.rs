@@ -8,9 +8,10 @@ use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
@@ -65,6 +66,30 @@ pub enum Wanted {
 pub struct Bundle {
     entries: Vec<Entry>,
     contents: BTreeMap<String, Content>,
+    /// What lies in the folders and is not sent, with the reasons.
+    left_out: Vec<String>,
+    of_folders: Summary,
+}
+
+/// How much of the user's folders is in a bundle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files.
+    pub files: usize,
+    /// Their length together.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = if self.files == 1 { "file" } else { "files" };
+        write!(f, "{} {files}, ", self.files)?;
+        match self.bytes {
+            bytes @ ..1024 => write!(f, "{bytes} bytes"),
+            bytes @ ..1_048_576 => write!(f, "{} KiB", bytes >> 10),
+            bytes => write!(f, "{} MiB", bytes >> 20),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -77,7 +102,8 @@ impl Bundle {
     /// Reads and hashes everything.
     ///
     /// # Errors
-    /// Something cannot be read, is neither file nor folder, leads out of the bundle, or there is more than [`LIMIT_BYTES`].
+    /// A program or a folder cannot be read, or there is more than [`LIMIT_BYTES`]. A file of a folder that cannot be sent
+    /// is left out; see [`Bundle::left_out`].
     pub fn gather(wanted: &[Wanted]) -> anyhow::Result<Bundle> {
         let mut bundle = Bundle::default();
         let mut of_benchmarks: Vec<(u64, PathBuf)> = Vec::new();
@@ -85,12 +111,10 @@ impl Bundle {
             match one {
                 Wanted::Folder { from, to } => {
                     for file in files_of(from)? {
-                        let inside = file.to_str().with_context(|| {
-                            format!("the name of '{}' is not UTF-8", file.display())
-                        })?;
-                        let path = from.join(&file);
-                        let bytes = bundle.add_file(&path, format!("{to}/{inside}"), from)?;
-                        of_benchmarks.push((bytes, path));
+                        match bundle.add_of_folder(&file, from, to) {
+                            Ok(bytes) => of_benchmarks.push((bytes, from.join(&file))),
+                            Err(why) => bundle.left_out.push(format!("{why:#}")),
+                        }
                     }
                 }
                 Wanted::Program { from, to } => {
@@ -110,11 +134,24 @@ impl Bundle {
                 ),
             }
         }
+        bundle.of_folders = Summary {
+            files: of_benchmarks.len(),
+            bytes: of_benchmarks.iter().map(|(bytes, _)| bytes).sum(),
+        };
         ensure_small(of_benchmarks)?;
         bundle.entries.sort();
         bundle.entries.dedup();
         check(&bundle.entries)?;
         Ok(bundle)
+    }
+
+    /// Adds a file of a folder; its length.
+    fn add_of_folder(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
+        let path = folder.join(file);
+        let inside = file
+            .to_str()
+            .with_context(|| format!("'{}' has a name that is not UTF-8", path.display()))?;
+        self.add_file(&path, format!("{to}/{inside}"), folder)
     }
 
     /// Adds a file of the folder `inside`; its length.
@@ -129,7 +166,12 @@ impl Bundle {
             real.display()
         );
         let facts = fs::metadata(&real).with_context(failed)?;
-        ensure!(facts.is_file(), "'{}' is no file", from.display());
+        ensure!(
+            facts.is_file(),
+            "'{}' is {} and not a regular file",
+            from.display(),
+            kind_of(facts.file_type())
+        );
         let entry = Entry {
             path: to,
             is_program: facts.permissions().mode() & 0o100 != 0,
@@ -143,6 +185,16 @@ impl Bundle {
     fn add(&mut self, entry: Entry, content: Content) {
         self.contents.insert(entry.sha256.clone(), content);
         self.entries.push(entry);
+    }
+
+    /// What lies in the folders and is not sent: one sentence each, with the reason.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// How much of the user's folders it holds; programs are not counted.
+    pub fn of_folders(&self) -> Summary {
+        self.of_folders
     }
 
     /// Its files, sorted by path.
@@ -167,6 +219,16 @@ impl Bundle {
             Some(Content::Text(text)) => Box::new(text.as_bytes()),
             None => bail!("the bundle has nothing of digest {sha256}"),
         })
+    }
+}
+
+/// What something is that is not a file.
+fn kind_of(kind: fs::FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_fifo() => "a named pipe",
+        _ => "a device",
     }
 }
 
@@ -237,7 +299,7 @@ fn ensure_small(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
         .collect();
     bail!(
         "the folders of the benchmarks hold {} MiB, and at most {} MiB are sent to a machine; the largest files:\n{}\n\
-         hint: git's ignore files keep them out, and so does a folder for benchmarks alone",
+         hint: git's ignore files keep them out; a 'speedwell.toml' in a folder makes it the project that is sent",
         all >> 20,
         LIMIT_BYTES >> 20,
         largest.join("\n")
@@ -322,8 +384,11 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::{Bundle, Entry, Wanted, check};
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
     use std::path::Path;
     use std::time::{Duration, SystemTime};
 
@@ -387,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_what_is_sent_or_are_refused() {
+    fn links_lead_to_what_is_sent() {
         let folder = folder_with(&FILES);
         symlink("b.js", folder.path().join("inner.js")).unwrap();
         let bundle = of(folder.path()).unwrap();
@@ -396,12 +461,33 @@ mod tests {
             .iter()
             .find(|e| e.path == "files/0/inner.js");
         assert_eq!(inner.unwrap().bytes, 1);
-        symlink("/etc/passwd", folder.path().join("outer.js")).unwrap();
-        let refusal = of(folder.path()).unwrap_err().to_string();
-        assert!(
-            refusal.contains("outer.js' is a link to '/etc/passwd'"),
-            "{refusal}"
-        );
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_left_out_and_named() {
+        let folder = folder_with(&FILES);
+        let all = of(folder.path()).unwrap();
+        assert!(all.left_out().is_empty());
+        assert_eq!(all.of_folders().to_string(), "3 files, 3 bytes");
+        let inside = |name: &str| folder.path().join(name);
+        symlink("/etc/passwd", inside("outer.js")).unwrap();
+        symlink("nothing", inside("dangling.js")).unwrap();
+        let _socket = UnixListener::bind(inside("a/socket")).unwrap();
+        let odd_name = folder.path().join(OsStr::from_bytes(b"\xff.js"));
+        fs::write(odd_name, "odd").unwrap();
+        let bundle = of(folder.path()).unwrap();
+        let told = bundle.left_out().join("\n");
+        for part in [
+            "outer.js' is a link to '/etc/passwd', which is not sent with it",
+            "cannot send '",
+            "dangling.js'",
+            "a/socket' is a socket and not a regular file",
+            "has a name that is not UTF-8",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert_eq!(bundle.left_out().len(), 4);
+        assert_eq!(bundle.id(), all.id());
     }
 
     #[test]

@@ -19,9 +19,8 @@ const MOST_NOISE: f64 = 0.15;
 
 /// A throughput with as many digits as its interval supports.
 pub fn throughput(standing: &Standing) -> String {
-    let half = standing
-        .interval
-        .map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
+    let known = standing.interval.filter(|interval| interval.low >= 0.0);
+    let half = known.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
     quantity(standing.throughput, "1/s", half)
 }
 
@@ -29,6 +28,10 @@ pub fn throughput(standing: &Standing) -> String {
 pub fn throughput_with_error(standing: &Standing) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
+        // No throughput is below zero: visits that differ so much say nothing of how exact their mean is.
+        Some(interval) if interval.low < 0.0 => {
+            format!("{} (how exact is unknown)", throughput(standing))
+        }
         Some(interval) => format!(
             "{} ± {}",
             throughput(standing),
@@ -102,7 +105,7 @@ pub fn change_cell(standing: Option<&Standing>) -> Cell {
         let interval = change.interval();
         change_with_interval(&Estimate {
             value: change.ratio - 1.0,
-            low: interval.low - 1.0,
+            low: interval.low.max(0.0) - 1.0,
             high: interval.high - 1.0,
         })
     });
@@ -131,7 +134,7 @@ pub fn for_machines(key: &str, label: &str, scaling: Option<&Scaling>) -> Value 
         key: label,
         "concurrency": answer.map(|answer| answer.at_knee().concurrency),
         "throughput": answer.map(|answer| answer.at_knee().throughput),
-        "interval": answer.and_then(|answer| answer.at_knee().interval).map(|i| [i.low, i.high]),
+        "interval": answer.and_then(|answer| answer.at_knee().interval).map(|i| [i.low.max(0.0), i.high]),
         "best_concurrency": answer.map(|answer| answer.at_best().concurrency),
         "still_grows": answer.map(|answer| answer.is_open),
         "noise": answer.map(|answer| answer.noise.spread),
@@ -267,7 +270,7 @@ pub fn throughput_chart(label: &str, scaling: &Scaling, y: &str) -> Chart {
     let measured = standings.iter().map(|one| plot::Point {
         x: f64::from(one.concurrency),
         y: one.throughput,
-        low: one.interval.map(|interval| interval.low),
+        low: one.interval.map(|interval| interval.low.max(0.0)),
         high: one.interval.map(|interval| interval.high),
     });
     let mut series = vec![point_series("mean with 95 % interval", measured)];

@@ -112,6 +112,7 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
         if output.verbosity != Verbosity::Quiet {
             let law = one.scaling.as_ref().map(scaling::sentence);
             document.extend(law.map(Block::Note));
+            document.extend(hindrance(one).map(Block::Note));
         }
     }
     if output.verbosity != Verbosity::Quiet {
@@ -129,6 +130,24 @@ pub fn search(levels: &[SnippetLevels], findings: &Findings, output: &Output) ->
         .map(|one| scaling::for_machines("code", &one.label, one.scaling.as_ref()));
     document.attach("scaling", machines.collect());
     document
+}
+
+/// Where several workers give less than one: which tool finds what they wait for.
+fn hindrance(one: &SnippetLevels) -> Option<String> {
+    let hindered = one.scaling.as_ref()?.hindered()?;
+    let tool = match one.language.as_str() {
+        "erlang" | "elixir" => {
+            "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then lcnt:collect() and \
+             lcnt:conflicts())"
+        }
+        _ => {
+            "perf lock contention names the lock that they wait for, and perf c2c the cache line that they share"
+        }
+    };
+    Some(format!(
+        "Workers hinder each other: {} of them give less than one alone. {tool}.",
+        hindered.concurrency
+    ))
 }
 
 /// `sum(range(10)): 231 ns an iteration, 4.3 M/s (6 runs).`

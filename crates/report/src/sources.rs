@@ -4,11 +4,12 @@
 //! Decides what is compared with what and which circumstances are shown. Start at [`compare`].
 
 use crate::document::Document;
+use crate::figure::spell;
 use crate::output::Output;
 use crate::session::{StudyChoice, document_of};
 use anyhow::bail;
 use speedwell_analysis::{self as analysis, Findings, Settings};
-use speedwell_model::Session;
+use speedwell_model::{Session, Value};
 
 /// A label, a session, and which variant of it takes part.
 pub type Labelled<'a> = (String, &'a Session, Option<String>);
@@ -16,8 +17,15 @@ pub type Labelled<'a> = (String, &'a Session, Option<String>);
 /// The findings of a comparison: of several sources with each other, the first being the baseline; of one, of its variants.
 ///
 /// # Errors
-/// The only source has a single variant.
+/// The only source has a single variant, or one is a search and another is not: a rate that a search tried on its way
+/// would pass for a load of that rate.
 pub fn compare(sources: &[Labelled<'_>], settings: &Settings) -> anyhow::Result<Findings> {
+    let searches = sources.iter().filter(|(_, session, _)| is_search(session));
+    if (1..sources.len()).contains(&searches.count())
+        && let Some(unlike) = unlike_loads(sources)
+    {
+        bail!("{unlike}");
+    }
     match sources {
         [(_, only, _)] => within(only, settings),
         many => Ok(analysis::compare_sources(many, settings)),
@@ -47,18 +55,102 @@ pub fn document(
 ///
 /// # Errors
 /// No case has results on both sides.
-pub fn check(findings: &Findings) -> anyhow::Result<()> {
+pub fn check(findings: &Findings, sources: &[Labelled<'_>]) -> anyhow::Result<()> {
     if findings
         .comparisons
         .iter()
         .all(|found| found.rows.is_empty())
     {
+        if let Some(unlike) = unlike_loads(sources) {
+            bail!("{unlike}");
+        }
         bail!(
             "nothing was compared: the sources have no case with results in common\nhint: \
              '::REGEX' behind each source pairs cases of different names"
         );
     }
     Ok(())
+}
+
+/// Whether a session is a load that looked for its rate or its concurrency itself.
+fn is_search(session: &Session) -> bool {
+    let words = &session.command;
+    let is_max = |pair: &[String]| {
+        ["--rate", "-c", "--concurrency"].contains(&pair[0].as_str()) && pair[1] == "max"
+    };
+    let joined = ["--rate=max", "--concurrency=max", "-c=max", "-cmax"];
+    words.windows(2).any(is_max) || words.iter().any(|word| joined.contains(&word.as_str()))
+}
+
+/// Why loads have no case in common: one was at a rate, for example, and the other a search.
+fn unlike_loads(sources: &[Labelled<'_>]) -> Option<String> {
+    let described = sources
+        .iter()
+        .map(|(label, session, _)| Some((label, paces(session)?)));
+    let described: Vec<(&String, Paces)> = described.collect::<Option<_>>()?;
+    let (first, others) = described.split_first()?;
+    let other = others.iter().find(|other| other.1 != first.1)?;
+    let named = |(label, paces): &(&String, Paces)| format!("'{label}' is {}", paces.in_words());
+    Some(format!(
+        "cannot compare unlike loads: {}, {}\nhint: measure both in the same way, for example with the same --rate, \
+         or as a search each; 'speedwell report' shows one by itself",
+        named(first),
+        named(other)
+    ))
+}
+
+/// At which paces a session loaded.
+#[derive(Debug, PartialEq)]
+struct Paces {
+    rates: Vec<f64>,
+    levels: Vec<f64>,
+}
+
+impl Paces {
+    fn in_words(&self) -> String {
+        let number = |value: &f64| spell(*value, 0);
+        match (&self.rates[..], &self.levels[..]) {
+            ([rate], _) => format!("a load at the rate {}/s", number(rate)),
+            ([lowest, .., highest], _) => format!(
+                "a search or list of {} rates ({} to {}/s)",
+                self.rates.len(),
+                number(lowest),
+                number(highest)
+            ),
+            ([], [level]) => format!("a load with {} requests in flight", number(level)),
+            ([], [lowest, .., highest]) => format!(
+                "a search or list of {} levels of concurrency ({} to {})",
+                self.levels.len(),
+                number(lowest),
+                number(highest)
+            ),
+            ([], []) => "a load of another kind".to_owned(),
+        }
+    }
+}
+
+/// The paces of a session that holds loads only.
+fn paces(session: &Session) -> Option<Paces> {
+    let are_loads = session.runs.iter().all(|run| run.load.is_some());
+    if session.runs.is_empty() || !are_loads {
+        return None;
+    }
+    let values = |wanted: &str| {
+        let values = session.runs.iter().flat_map(|run| &run.case.values);
+        let mut found: Vec<f64> = values
+            .filter_map(|(name, value)| match value {
+                Value::Number(number) if name == wanted => Some(*number),
+                _ => None,
+            })
+            .collect();
+        found.sort_by(f64::total_cmp);
+        found.dedup();
+        found
+    };
+    Some(Paces {
+        rates: values("rate"),
+        levels: values("concurrency"),
+    })
 }
 
 /// The sessions behind the sources, each once, by name where there are several.

@@ -6,7 +6,7 @@ use crate::load::{self, LoadJob, shown_address};
 use anyhow::{Context, bail, ensure};
 use regex::Regex;
 use speedwell_load::generator::{self, Probe, ProbeError};
-use speedwell_load::load::Part;
+use speedwell_load::load::{Part, Refusal};
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::assignment::{BodyRule, Verify};
 use speedwell_model::load_spec::LoadSpec;
@@ -107,8 +107,14 @@ fn unanswered(job: &LoadJob, error: ProbeError) -> anyhow::Error {
         ProbeError::Failed(ErrorClass::ConnectRefused) => {
             "\nhint: is the server running? --serve CMD starts it"
         }
-        ProbeError::Failed(ErrorClass::TlsVerify) => {
-            "\nhint: --cacert FILE names an authority to trust; --insecure accepts any certificate"
+        ProbeError::Certificate(Refusal::Name { .. }) => {
+            "\nhint: --sni NAME expects another name; --insecure accepts any certificate"
+        }
+        ProbeError::Certificate(Refusal::Expired(_) | Refusal::NotYetValid(_)) => {
+            "\nhint: --insecure accepts any certificate"
+        }
+        ProbeError::Certificate(_) | ProbeError::Failed(ErrorClass::TlsVerify) => {
+            "\nhint: --cacert FILE names the certificate or its authority; --insecure accepts any certificate"
         }
         ProbeError::Failed(ErrorClass::TlsHandshake) => {
             "\nhint: does it speak TLS? http:// does without"

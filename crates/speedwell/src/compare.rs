@@ -196,6 +196,6 @@ fn print(
     let study = args.study.choice();
     let document = sources::document(sources, findings, &study, settings, &output)?;
     args.output.print(&document)?;
-    sources::check(findings)?;
+    sources::check(findings, sources)?;
     Ok(status::judge(findings, args.comparison.fail_on))
 }

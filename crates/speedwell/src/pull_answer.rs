@@ -38,7 +38,7 @@ pub fn of_comparison(
 ) -> anyhow::Result<Answer> {
     let mut findings = sources::compare(labelled, settings)?;
     mark(&mut findings);
-    sources::check(&findings)?;
+    sources::check(&findings, labelled)?;
     let output = Output::default();
     let study = Default::default();
     let document = sources::document(labelled, &findings, &study, settings, &output)?;

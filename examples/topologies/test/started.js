@@ -34,9 +34,9 @@ class Started {
   }
 
   // Status and text of one answer.
-  async get(url = '/', method = 'GET') {
+  async get(url = '/fib/randomfib', method = 'GET', body = undefined) {
     const request = http.request({ host: '127.0.0.1', port: this.port, path: url, method, agent: this.agent });
-    request.end();
+    request.end(body);
     const [response] = await once(request, 'response');
     let text = '';
     for await (const part of response) text += part;

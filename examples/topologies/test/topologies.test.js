@@ -9,33 +9,34 @@ const { once } = require('node:events');
 const { leftovers, Started } = require('./started.js');
 
 const SHAPES = {
-  red: { words: [], children: 0 },
-  green: { words: ['--http=2'], children: 2 },
-  blue: { words: ['--fib=1'], children: 1 },
-  purple: { words: ['--http=2', '--fib=1'], children: 3 },
-  brown: { words: ['--fib=2'], children: 2 },
-  cyan: { words: ['--http=2', '--fib=2'], children: 4 },
+  red: { path: '/fib/randomfib', words: ['--fib=2'], children: 3 },
+  green: { path: '/fib/randomfib', words: ['--http=2', '--fib=2'], children: 5 },
+  blue: { path: '/fib/randomfib2', words: ['--fib=2'], children: 3 },
+  purple: { path: '/fib/randomfib2', words: ['--http=2', '--fib=2'], children: 5 },
+  brown: { path: '/fib/randomfib3', words: ['--fib=2'], children: 3 },
+  cyan: { path: '/fib/randomfib3', words: ['--http=2', '--fib=2'], children: 5 },
 };
 
 // 1, 2, 3, 5, 8 ... : the numbers that fib(0) = fib(1) = 1 gives for n from 1 to 30.
 const FIBONACCI = [1, 2];
 while (FIBONACCI.length < 30) FIBONACCI.push(FIBONACCI.at(-1) + FIBONACCI.at(-2));
 
-async function answers(server, count) {
+async function answers(server, count, path) {
   const texts = [];
-  for (let at = 0; at < count; at++) texts.push((await server.get()).text);
+  for (let at = 0; at < count; at++) texts.push((await server.get(path)).text);
   return texts.join(' ');
 }
 
 test('the topologies are given the same numbers in the same order', { concurrency: true }, async (t) => {
   const sequences = new Map();
-  await Promise.all(Object.entries(SHAPES).map(([name, { words, children }]) => t.test(name, async () => {
+  await Promise.all(Object.entries(SHAPES).map(([name, { path, words, children }]) => t.test(name, async () => {
     const server = await Started.listening('--seed=7', ...words);
     try {
       assert.strictEqual(server.children().length, children);
-      assert.deepStrictEqual(await server.get('/elsewhere'), { status: 404, text: 'only GET / is answered\n' });
-      assert.strictEqual((await server.get('/', 'POST')).status, 404);
-      sequences.set(name, await answers(server, 30));
+      assert.strictEqual((await server.get('/elsewhere')).status, 404);
+      assert.strictEqual((await server.get('/fib/fib')).status, 404);
+      assert.strictEqual((await server.get(path, 'POST')).status, 404);
+      sequences.set(name, await answers(server, 30, path));
     } finally {
       await server.remove();
     }
@@ -47,12 +48,30 @@ test('the topologies are given the same numbers in the same order', { concurrenc
   assert.ok(new Set(red.split(' ')).size > 10, red);
 });
 
+for (const words of [['--fib=1'], ['--http=1', '--fib=1']]) {
+  test(`a number is asked for by POST /fib (${words[0]})`, async () => {
+    const server = await Started.listening(...words);
+    try {
+      for (const [url, body] of [['/fib?number=10', ''], ['/fib', 'number=10'], ['/fib', '{"number": 10}']]) {
+        assert.deepStrictEqual(await server.get(url, 'POST', body), { status: 200, text: '89' });
+      }
+      for (const number of ['0', '41', '-1', '1.5', 'x', '']) {
+        const { status, text } = await server.get('/fib', 'POST', `number=${number}`);
+        assert.deepStrictEqual([status, text], [400, 'n must be between 1 and 40'], number);
+      }
+      assert.strictEqual((await server.get('/fib')).status, 404);
+    } finally {
+      await server.remove();
+    }
+  });
+}
+
 test('requests at the same time are given what requests one by one are given', async () => {
-  const [one, many] = await Promise.all([Started.listening('--seed=3'),
+  const [one, many] = await Promise.all([Started.listening('--seed=3', '--fib=1'),
                                          Started.listening('--seed=3', '--http=2', '--fib=2')]);
   try {
     const wanted = (await answers(one, 60)).split(' ');
-    const given = await Promise.all(Array.from({ length: 60 }, () => many.get()));
+    const given = await Promise.all(Array.from({ length: 60 }, () => many.get('/fib/randomfib3')));
     assert.deepStrictEqual(given.map(({ text }) => text).sort(), wanted.sort());
   } finally {
     await Promise.all([one.remove(), many.remove()]);
@@ -67,7 +86,7 @@ for (const name of ['red', 'green', 'brown', 'cyan']) {
     let text = '';
     socket.on('data', (part) => { text += part; });
     // All in one piece: when the first is answered, all have arrived.
-    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100));
+    socket.write(`GET ${SHAPES[name].path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(100));
     await once(socket, 'data');
     server.process.kill('SIGTERM');
     await once(socket, 'close');
@@ -83,7 +102,7 @@ test('a client that goes on asking is sent away', async () => {
   await server.get();
   server.process.kill('SIGTERM');
   const asking = (async () => {
-    for (;;) await server.get();
+    for (;;) await server.get('/fib/randomfib2');
   })();
   await assert.rejects(asking);
   assert.strictEqual(await server.ended, 0, server.stderr);
@@ -132,7 +151,7 @@ test('a port that is taken is an error, with and without HTTP workers', async ()
 });
 
 test('a word that is not known is an error of its own kind', async () => {
-  for (const word of ['--https=2', '--fib=two', '--port=70000']) {
+  for (const word of ['--fib=0', '--https=2', '--fib=two', '--port=70000']) {
     const server = new Started(word);
     assert.strictEqual(await server.ended, 2);
     assert.match(server.stderr, /usage: node server\.js/);

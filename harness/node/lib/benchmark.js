@@ -137,7 +137,7 @@ class Benchmark {
 
   /** Measures a server with an HTTP tool; `done(code)` is called when the tool has ended, before the report. */
   http(options, done) {
-    require('./http/measure.js').measure(this, options, done);
+    require('./http/measure.js').measure(this, { script: mainFile(), ...options }, done);
   }
 }
 

@@ -86,6 +86,15 @@ test('the program that drives names its own generator', async (t) => {
   assert.match(calls()[0], /^load --benchmarker -c 2 -t 0\.2s -H x-colour: blue http:\/\/127\.0\.0\.1:\d+\/$/);
 });
 
+test('the own generator speaks HTTP/2 where the file requires no other HTTP module', async (t) => {
+  const { program, calls } = fakeTool(t, 'driver', { stdout: '{"requests":50,"seconds":0.5}' });
+  const words = [fixture('api/server_http2.js'), ...CASE.slice(1), 'benchmarker=speedwell'];
+  const env = { ...CHILD, PORT: await freePort(), SPEEDWELL_PROGRAM: program };
+  const { messages: [report] } = await runOverChannel(words, { env });
+  assert.strictEqual(report.rate, 100);
+  assert.match(calls()[0], /^load --benchmarker --http2 -c 2 -t 0\.2s -H x-colour: blue http:/);
+});
+
 test('an unknown tool and an absent tool are told apart', async () => {
   const failures = [
     ['benchmarker=siege', "Requested benchmarker 'siege' is  not supported"],

@@ -64,6 +64,20 @@ test('the generator of speedwell: its line is read', () => {
                          ['load', '--benchmarker', '-c', '2', '-t', '5s', '-H', 'a: b', 'http://127.0.0.1:80/p']);
 });
 
+test('the generator of speedwell: HTTP/2 has connections, streams and a number of requests', () => {
+  const streams = { ...SETTINGS, clients: 3, maxConcurrentStreams: 20, requests: 1000 };
+  assert.deepStrictEqual(speedwell.command(streams).args.slice(2, 11),
+                         ['--http2', '-c', '60', '--streams', '20', '-n', '1000', '-t', '5s']);
+  assert.deepStrictEqual(speedwell.command({ ...SETTINGS, http2: true }).args.slice(2, 5), ['--http2', '-c', '2']);
+  assert.deepStrictEqual(speedwell.command({ ...streams, http2: false }).args.slice(2, 4), ['-c', '2']);
+});
+
+test('without a duration a load lasts 10 s', () => {
+  const { defaults } = require('../lib/http/measure.js');
+  assert.strictEqual(defaults().duration, 10);
+  assert.strictEqual(defaults().connections, 100);
+});
+
 test('the test double counts', () => {
   assert.strictEqual(testDouble('http').read('{"throughput":42,"seconds":2}').rate, 42);
 });

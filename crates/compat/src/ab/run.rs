@@ -78,6 +78,13 @@ impl<'a> Test<'a> {
             Err(ProbeError::Start(error)) => return Err(error.into()),
             Err(ProbeError::Interrupted) => (None, Some(CutShort::Interrupted)),
             Err(ProbeError::Failed(class)) => (None, self.gives_up(class)),
+            Err(ProbeError::Certificate(refusal)) => {
+                writeln!(
+                    console.stderr,
+                    "{TOOL}: the server's certificate is refused: {refusal}"
+                )?;
+                (None, self.gives_up(ErrorClass::TlsVerify))
+            }
         };
         self.check_version(probe.as_ref())?;
         let mut tested = Tested {

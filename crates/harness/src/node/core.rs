@@ -7,7 +7,7 @@
 use crate::attempt::{invalid, not_described};
 use crate::job::{Description, Job, Parameter, Request, Route, Setting, Source, Trial};
 use crate::node::http_tool::{
-    Choice, Library, OWN, STANDS_IN_FOR, Shim, choose, next_serial, with_surroundings,
+    Choice, Library, OWN, Shim, choose, next_serial, shown_name, stands_in_for, with_surroundings,
 };
 use crate::node::probe::{Declared, Enumeration, FOREIGN, Probed, Recorded, probe, skip_reason};
 use crate::node::reports::Reports;
@@ -265,7 +265,7 @@ pub(super) fn with_tool(mut job: Job, tool: &Choice) -> Job {
         Choice::Missing { reason } => job.unavailable = Some(reason.clone()),
         Choice::Tool { name, argument } => {
             job.http_tool = Some(name.clone());
-            let choice = format!("benchmarker={name}");
+            let choice = format!("benchmarker={}", shown_name(name));
             if *argument && !job.arguments.contains(&choice) {
                 job.arguments.push(choice);
             }
@@ -307,7 +307,7 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
     spec.arguments
         .push(job.source.file.to_string_lossy().into_owned());
     spec.arguments
-        .extend(job.arguments.iter().map(|word| argument_text(word)));
+        .extend(job.arguments.iter().map(|word| argument_text(word, job)));
     spec.directory = Some(job.source.directory.clone());
     spec.unset = FOREIGN.map(str::to_owned).to_vec();
     spec.environment
@@ -328,9 +328,9 @@ fn bare_spec(job: &Job, setting: &Setting<'_>) -> Spec {
 
 /// A word as the folder's own library is told it: our generator is unknown there, so it stands in for
 /// a tool that is known.
-fn argument_text(word: &str) -> String {
-    match word.strip_prefix("benchmarker=") {
-        Some(tool) if tool == OWN => format!("benchmarker={STANDS_IN_FOR}"),
+fn argument_text(word: &str, job: &Job) -> String {
+    match (word.strip_prefix("benchmarker="), &job.http_tool) {
+        (Some(OWN), Some(tool)) => format!("benchmarker={}", stands_in_for(tool)),
         _ => word.to_owned(),
     }
 }

@@ -24,6 +24,9 @@ use std::sync::{Mutex, PoisonError};
 /// Our own generator among the tools.
 pub(super) const OWN: &str = "speedwell";
 
+/// The same where the server speaks HTTP/2, which Node core's library only knows of `h2load`. Never shown.
+const OWN_HTTP2: &str = "speedwell-http2";
+
 /// Tools in the order in which Node core prefers them, of those that measure throughput.
 const PREFERRED: [&str; 2] = ["wrk", "autocannon"];
 
@@ -54,14 +57,22 @@ pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice 
     }
     // The library prefers what the script passes to it over what the command line says.
     if let Some(name) = own_choice(text) {
-        return named_by_script(&name, request, library);
+        return named_by_script(&name, text, request, library);
     }
     let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
     if let Some((_, name)) = set {
-        return available(name, true);
+        let is_own = name == OWN;
+        return available(
+            if is_own {
+                own_tool(text, library)
+            } else {
+                name
+            },
+            true,
+        );
     }
     if request.usual_tool == UsualTool::Speedwell {
-        return available(OWN, true);
+        return available(own_tool(text, library), true);
     }
     if let Some(name) = PREFERRED.into_iter().find(|name| find(name).is_some()) {
         return available(name, true);
@@ -78,15 +89,40 @@ pub(super) fn choose(text: &str, request: &Request, library: Library) -> Choice 
 
 /// What a script names itself is what it gets. Where that is missing, our own generator takes its
 /// place and its name is on the results.
-fn named_by_script(name: &str, request: &Request, library: Library) -> Choice {
+fn named_by_script(name: &str, text: &str, request: &Request, library: Library) -> Choice {
     let choice = available(name, false);
     let is_missing = matches!(choice, Choice::Missing { .. });
     let may = library == Library::NodeCore && request.usual_tool == UsualTool::Speedwell;
-    if is_missing && may && PREFERRED.contains(&name) {
-        available(OWN, false)
+    if is_missing && may && TOOLS.contains(&name) {
+        let tool = if name == STANDS_IN_FOR_HTTP2 {
+            OWN_HTTP2
+        } else {
+            own_tool(text, library)
+        };
+        available(tool, false)
     } else {
         choice
     }
+}
+
+/// Our generator under the name that says how it has to be started. Our own package tells the protocol by itself.
+fn own_tool(text: &str, library: Library) -> &'static str {
+    if library == Library::NodeCore && speaks_http2(text) {
+        OWN_HTTP2
+    } else {
+        OWN
+    }
+}
+
+/// Whether `http2` is the only HTTP module that a script requires. Its address does not say what its server speaks.
+fn speaks_http2(text: &str) -> bool {
+    let asks_for = |module: &str| {
+        ["'", "\""].iter().any(|quote| {
+            text.contains(&format!("{quote}{module}{quote}"))
+                || text.contains(&format!("{quote}node:{module}{quote}"))
+        })
+    };
+    asks_for("http2") && !asks_for("http") && !asks_for("https")
 }
 
 /// A tool that the script itself asks for.
@@ -159,8 +195,52 @@ case $tool in
 esac
 "#;
 
-/// The tool that Node core's library is told to use where ours is meant.
-pub(super) const STANDS_IN_FOR: &str = "wrk";
+/// The words of h2load become ours: `-n` and `-c` mean the same, `-c` counts connections of `-m` streams, and `-T` ends
+/// the load where the number of requests does not.
+const TRANSLATES_HTTP2: &str = r#"#!/bin/sh
+# Written by speedwell: its own load generator in the place of h2load.
+[ "$1" = -h ] && exit 0
+option= begun= clients=1 streams=1
+for word do
+  [ -n "$begun" ] || { set -- --http2; begun=yes; }
+  case $option in
+    -n) set -- "$@" -n "$word" ;;
+    -T) set -- "$@" -t "${word}s" ;;
+    -c) clients=$word ;;
+    -m) streams=$word ;;
+  esac
+  [ -z "$option" ] || { option=; continue; }
+  case $word in
+    -[ncmTtrwWN]) option=$word ;;
+    -*) ;;
+    https:*) set -- "$@" --insecure "$word" ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
+[ "$streams" -eq 1 ] || set -- "$@" --streams "$streams"
+output=$(SPEEDWELL load --benchmarker -c $((clients * streams)) "$@") || exit
+[ -z "$SPEEDWELL_HTTP_OUTPUT" ] || printf '%s\n' "$output" > "$SPEEDWELL_HTTP_OUTPUT"
+rate=${output#*\"rate\":} rate=${rate%%[,\}]*}
+printf 'finished, %.2f req/s\n' "$rate"
+"#;
+
+/// The tools that Node core's library is told to use where ours is meant.
+const STANDS_IN_FOR: &str = "wrk";
+const STANDS_IN_FOR_HTTP2: &str = "h2load";
+
+/// The name of a tool as the user knows it.
+pub(super) fn shown_name(tool: &str) -> &str {
+    if tool == OWN_HTTP2 { OWN } else { tool }
+}
+
+/// What Node core's library is told to start for a tool.
+pub(super) fn stands_in_for(tool: &str) -> &str {
+    match tool {
+        OWN => STANDS_IN_FOR,
+        OWN_HTTP2 => STANDS_IN_FOR_HTTP2,
+        other => other,
+    }
+}
 
 /// A stand-in, ready for one process.
 #[derive(Debug)]
@@ -174,7 +254,7 @@ pub struct Shim {
 impl Shim {
     /// The stand-in for `tool`; `None` for one that is no program, or where none can be written.
     pub fn new(tool: &str, serial: &str) -> Option<Shim> {
-        let is_own = tool == OWN;
+        let is_own = shown_name(tool) == OWN;
         if !is_own && !TOOLS.contains(&tool) {
             return None;
         }
@@ -189,7 +269,7 @@ impl Shim {
         };
         let scratch = Scratch::new().ok()?;
         Some(Shim {
-            tool: tool.to_owned(),
+            tool: shown_name(tool).to_owned(),
             real,
             folder,
             scratch,
@@ -238,11 +318,13 @@ fn translator(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);
     let folder = tools.join(format!("{OWN}-{:016x}", hasher.finish()));
-    let script = TRANSLATES.replace(
-        "SPEEDWELL load",
-        &format!("{} load", quote(&program.to_string_lossy())),
-    );
-    for name in [STANDS_IN_FOR, "autocannon"] {
+    let command = format!("{} load", quote(&program.to_string_lossy()));
+    for (name, script) in [
+        (STANDS_IN_FOR, TRANSLATES),
+        ("autocannon", TRANSLATES),
+        (STANDS_IN_FOR_HTTP2, TRANSLATES_HTTP2),
+    ] {
+        let script = script.replace("SPEEDWELL load", &command);
         write(&folder.join(name), &script, serial)?;
     }
     Some(folder)
@@ -414,6 +496,50 @@ mod tests {
             let request = request(sets, UsualTool::Speedwell);
             assert_eq!(choose(text, &request, Library::NodeCore), expected);
         }
+    }
+
+    #[test]
+    fn a_server_of_http_2_is_loaded_over_http_2() {
+        let request = request(&[], UsualTool::Speedwell);
+        for (modules, expected) in [
+            ("require('http2')", OWN_HTTP2),
+            ("import http2 from \"node:http2\"", OWN_HTTP2),
+            ("require('http2'); require('http')", OWN),
+            (
+                "require('http'); bench({ benchmarker: ['test-double-http2'] })",
+                OWN,
+            ),
+        ] {
+            let text = format!("{modules}; {LOAD}");
+            let chosen = choose(&text, &request, Library::NodeCore);
+            assert_eq!(chosen, tool(expected, true), "{modules}");
+            // Our own package finds out by itself.
+            assert_eq!(choose(&text, &request, Library::Ours), tool(OWN, true));
+        }
+        assert_eq!(
+            (shown_name(OWN_HTTP2), stands_in_for(OWN_HTTP2)),
+            (OWN, "h2load")
+        );
+    }
+
+    #[test]
+    fn the_words_of_h2load_become_those_of_our_generator() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let answer =
+            "#!/bin/sh\necho \"$*\" > \"$0.words\"\necho '{\"rate\":1234.5,\"errors\":0}'\n";
+        fs::write(&program, answer).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let tools = translator(folder.path(), &program, "1").unwrap();
+        let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
+        let mut h2load = std::process::Command::new(tools.join("h2load"));
+        let answer = h2load.args(words.split(' ')).output().unwrap();
+        // What Node core's library looks for.
+        assert_eq!(answer.stdout, b"finished, 1234.50 req/s\n");
+        let words = fs::read_to_string(folder.path().join("program.words")).unwrap();
+        let expected =
+            "load --benchmarker -c 40 --http2 -n 1000 -t 5s http://127.0.0.1:80/p --streams 20\n";
+        assert_eq!(words, expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! It knows bytes only. What does not fit into the socket is kept until there is room.
 
-use crate::load::Address;
+use crate::load::{Address, LastRefusal};
 use crate::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 pub(super) struct Tls {
     pub config: Arc<ClientConfig>,
     pub name: ServerName<'static>,
+    pub refused: Arc<LastRefusal>,
 }
 
 /// Bytes received and sent, and the calls that it took.
@@ -63,7 +64,7 @@ impl Channel {
     pub fn new(socket: OwnedFd, tls: Option<&Tls>, out: Vec<u8>) -> Result<Channel, ErrorClass> {
         let tls = match tls {
             None => None,
-            Some(Tls { config, name }) => {
+            Some(Tls { config, name, .. }) => {
                 let connection = ClientConnection::new(config.clone(), name.clone())
                     .map_err(|_| ErrorClass::TlsHandshake)?;
                 Some(Box::new(connection))

@@ -40,6 +40,7 @@ use recorder::Recorder;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use source::Source;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -169,9 +170,11 @@ fn tls_of(load: &Load) -> Result<Option<Tls>, StartError> {
     let Some(options) = &load.target.tls else {
         return Ok(None);
     };
+    let refused = Arc::default();
     Ok(Some(Tls {
-        config: options.config(protocols(load.http))?,
+        config: options.config(protocols(load.http), &refused)?,
         name: options.name_for(&load.target.host)?,
+        refused,
     }))
 }
 

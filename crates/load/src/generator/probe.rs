@@ -11,7 +11,7 @@ use super::recorder::Recorder;
 use super::worker::Worker;
 use crate::generator;
 use crate::latency::Outcome;
-use crate::load::{Address, Load, Part};
+use crate::load::{Address, Load, Part, Refusal};
 use crate::measured::RequestRecord;
 use crate::outcomes::ErrorClass;
 use crate::pace::{Closed, Pace, Stop, Think};
@@ -57,6 +57,9 @@ pub enum ProbeError {
     /// The request failed.
     #[error("{}", .0.sentence())]
     Failed(ErrorClass),
+    /// The certificate of the server was refused.
+    #[error("the server's certificate is refused: {0}")]
+    Certificate(Refusal),
     /// It was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -98,10 +101,20 @@ pub fn probe(load: &Load, stop: &AtomicBool) -> Result<Probe, ProbeError> {
     };
     match row.outcome {
         Outcome::Ok | Outcome::Failed(ErrorClass::Status | ErrorClass::Assertion) => {}
-        Outcome::Failed(class) => return Err(ProbeError::Failed(class)),
+        Outcome::Failed(class) => return Err(failure(class, &worker)),
         _ => return Err(ProbeError::Interrupted),
     }
     Ok(look(&worker, &row))
+}
+
+/// Why the request failed: with a certificate, by more than the class.
+fn failure(class: ErrorClass, worker: &Worker) -> ProbeError {
+    let tls = worker.core.tls.as_ref();
+    let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);
+    match refusal.and_then(|tls| tls.refused.take()) {
+        Some(refusal) => ProbeError::Certificate(refusal),
+        None => ProbeError::Failed(class),
+    }
 }
 
 /// One request over one connection, out of a load.

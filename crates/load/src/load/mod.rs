@@ -6,9 +6,12 @@
 
 mod kinds;
 mod tls;
+mod trust;
+pub(crate) mod x509;
 
 pub use kinds::{Kind, Kinds, KindsError, Rows};
 pub use tls::{Identity, TlsError, TlsOptions, Trust};
+pub use trust::{LastRefusal, Refusal};
 
 use crate::measured::Tick;
 use crate::pace::{Pace, Stop};

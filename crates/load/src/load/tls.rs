@@ -1,10 +1,11 @@
 //! How TLS is spoken: whom to trust, who we are, and the protocol that is asked for.
 
+use super::trust::{LastRefusal, TrustKnown};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,21 +74,34 @@ impl TlsOptions {
             .map_err(|_| TlsError::Name(name.to_owned()))
     }
 
-    /// What the TLS library needs; `protocols` are offered by ALPN (RFC 7301).
+    /// What the TLS library needs; `protocols` are offered by ALPN (RFC 7301). Why a certificate is refused is kept in
+    /// `refused`.
     ///
     /// # Errors
     /// A file that cannot be read, or no authority at all.
-    pub fn config(&self, protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, TlsError> {
+    pub fn config(
+        &self,
+        protocols: &[&[u8]],
+        refused: &Arc<LastRefusal>,
+    ) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
-        let builder = match &self.trust {
-            Trust::System => builder.with_root_certificates(system_roots()?),
-            Trust::Authority(file) => builder.with_root_certificates(roots_of(file)?),
-            Trust::Anyone => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(TrustAnyone(provider))),
+        let trusted = match &self.trust {
+            Trust::System => Some(TrustKnown::system(provider.clone(), refused.clone())?),
+            Trust::Authority(file) => {
+                let known = certificates(file)?;
+                Some(TrustKnown::given(known, provider.clone(), refused.clone())?)
+            }
+            Trust::Anyone => None,
         };
+        let verifier: Arc<dyn ServerCertVerifier> = match trusted {
+            Some(known) => Arc::new(known),
+            None => Arc::new(TrustAnyone(provider)),
+        };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => builder.with_client_auth_cert(
@@ -120,25 +134,6 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 fn key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_file(file).map_err(|error| unreadable(file, error))
-}
-
-fn roots_of(file: &Path) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(file)? {
-        roots.add(certificate)?;
-    }
-    Ok(roots)
-}
-
-fn system_roots() -> Result<RootCertStore, TlsError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(found.certs);
-    match (added, found.errors.first()) {
-        (0, Some(error)) => Err(TlsError::System(error.to_string())),
-        (0, None) => Err(TlsError::System("it is empty".into())),
-        _ => Ok(roots),
-    }
 }
 
 /// Accepts every certificate, and still checks that the peer holds its key.

@@ -178,12 +178,12 @@ const WORDS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::ProtocolStatusLine,
         "protocol.status-line",
-        "the answer does not begin with a status line of HTTP",
+        "the answer does not begin with a status line of HTTP, or switches to another protocol (101)",
     ),
     (
         ErrorClass::ProtocolHeader,
         "protocol.header",
-        "the answer has a malformed header",
+        "the answer has a malformed header, or a head of more than 64 KiB or 1000 fields",
     ),
     (
         ErrorClass::ProtocolLength,
@@ -361,6 +361,13 @@ mod tests {
             assert_eq!(ErrorClass::from_name(class.name()), Some(class));
             assert!(class.sentence().len() > 20);
         }
+        let limits = crate::http1::Limits::default();
+        let named = format!(
+            "{} KiB or {} fields",
+            limits.head_bytes >> 10,
+            limits.fields
+        );
+        assert!(ErrorClass::ProtocolHeader.sentence().ends_with(&named));
         assert_eq!(ErrorClass::from_name("reset"), None);
     }
 

@@ -1,7 +1,10 @@
 //! Servers behind TLS: whom we trust, who we are, what was agreed, and what breaks.
 
 use super::server::{Server, carry_out, load_to, rows};
-use rcgen::{CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+};
+use rcgen::{IsCa, KeyPair, SanType, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -36,6 +39,7 @@ impl Papers {
             let names = vec!["127.0.0.1".to_owned(), "known.test".to_owned()];
             let mut params = CertificateParams::new(names).unwrap();
             params.extended_key_usages = vec![purpose];
+            params.distinguished_name.push(DnType::CommonName, name);
             let key = KeyPair::generate().unwrap();
             let signed = params.signed_by(&key, &authority).unwrap();
             std::fs::write(papers.file(&format!("{name}.pem")), signed.pem()).unwrap();
@@ -155,6 +159,148 @@ fn the_name_is_checked_and_may_be_given() {
     assert_eq!(rows(&known), [("ok", 40)]);
     let unknown = carry_out(&load(address, named("unknown.test")));
     assert_eq!(rows(&unknown), [("tls.verify", 40)]);
+}
+
+/// A certificate that signs itself, as `openssl req -x509` makes it: an authority that is used by a server.
+struct SelfSigned {
+    papers: Papers,
+    address: SocketAddr,
+}
+
+impl SelfSigned {
+    fn new(name: &str, change: impl FnOnce(&mut CertificateParams)) -> SelfSigned {
+        let papers = Papers::new(name);
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "127.0.0.1");
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(papers.file("server.pem"), certificate.pem()).unwrap();
+        std::fs::write(papers.file("server.key"), key.serialize_pem()).unwrap();
+        let address = serve(papers.server_config(false, &[]));
+        SelfSigned { papers, address }
+    }
+
+    fn trusting(&self, file: &str) -> Load {
+        let trust = Trust::Authority(self.papers.file(file));
+        let tls = TlsOptions {
+            trust,
+            ..TlsOptions::default()
+        };
+        load(self.address, tls)
+    }
+
+    /// What a probe says of the certificate when it is named itself.
+    fn refusal(&self) -> String {
+        refusal(&self.trusting("server.pem"))
+    }
+}
+
+fn refusal(load: &Load) -> String {
+    let probe = generator::probe(load, &AtomicBool::new(false));
+    probe.unwrap_err().to_string()
+}
+
+fn named(names: &[&str]) -> Vec<SanType> {
+    let names = names.iter().map(|name| match name.parse() {
+        Ok(address) => SanType::IpAddress(address),
+        Err(_) => SanType::DnsName((*name).try_into().unwrap()),
+    });
+    names.collect()
+}
+
+#[test]
+fn a_self_signed_certificate_is_trusted_when_it_is_named_itself() {
+    let with_name = SelfSigned::new("self", |params| {
+        params.subject_alt_names = named(&["127.0.0.1", "known.test"]);
+    });
+    let with_common_name_only = SelfSigned::new("common-name", |_| {});
+    let of_no_authority = SelfSigned::new("leaf", |params| {
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.subject_alt_names = named(&["127.0.0.1"]);
+    });
+    for server in [&with_name, &with_common_name_only, &of_no_authority] {
+        let measured = carry_out(&server.trusting("server.pem"));
+        assert_eq!(rows(&measured), [("ok", 40)]);
+        // Another authority does not vouch for it.
+        let measured = carry_out(&server.trusting("ca.pem"));
+        assert_eq!(rows(&measured), [("tls.verify", 40)]);
+    }
+    // A certificate that somebody else signed may be named as well.
+    let papers = Papers::new("pinned");
+    let address = serve(papers.server_config(false, &[]));
+    let pinned = TlsOptions {
+        trust: Trust::Authority(papers.file("server.pem")),
+        ..TlsOptions::default()
+    };
+    assert_eq!(rows(&carry_out(&load(address, pinned))), [("ok", 40)]);
+}
+
+#[test]
+fn a_probe_says_why_a_certificate_is_refused() {
+    let expired = SelfSigned::new("expired", |params| {
+        params.not_before = date_time_ymd(2010, 1, 1);
+        params.not_after = date_time_ymd(2020, 1, 1);
+    });
+    let told = expired.refusal();
+    assert!(
+        told.starts_with("the server's certificate is refused: it expired ")
+            && told.ends_with(" days ago"),
+        "{told}"
+    );
+    let early = SelfSigned::new("early", |params| {
+        params.not_before = date_time_ymd(4000, 1, 1);
+        params.not_after = date_time_ymd(4001, 1, 1);
+    });
+    let told = early.refusal();
+    assert!(told.contains("it becomes valid in "), "{told}");
+    let elsewhere = SelfSigned::new("elsewhere", |params| {
+        params.subject_alt_names = named(&["a.test", "10.0.0.1"]);
+    });
+    let told = elsewhere.refusal();
+    assert!(
+        told.ends_with("it is for 'a.test', '10.0.0.1', not for '127.0.0.1'"),
+        "{told}"
+    );
+    let other = SelfSigned::new("other-common-name", |params| {
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "b.test");
+    });
+    let told = other.refusal();
+    assert!(
+        told.ends_with("it is for 'b.test', not for '127.0.0.1'"),
+        "{told}"
+    );
+    let told = refusal(&other.trusting("ca.pem"));
+    assert!(
+        told.ends_with("it is self-signed ('b.test') and not among the trusted ones"),
+        "{told}"
+    );
+    let (papers, strangers) = (Papers::new("issuer"), Papers::new("strangers"));
+    let address = serve(papers.server_config(false, &[]));
+    let told = refusal(&load(address, strangers.trusted()));
+    assert!(
+        told.ends_with(
+            "the trusted 'rcgen self signed cert' has not signed it, but another key of that name"
+        ),
+        "{told}"
+    );
+    let unrelated = SelfSigned::new("unrelated", |_| {});
+    let trust = Trust::Authority(unrelated.papers.file("server.pem"));
+    let told = refusal(&load(
+        address,
+        TlsOptions {
+            trust,
+            ..papers.trusted()
+        },
+    ));
+    assert!(
+        told.ends_with("its issuer 'rcgen self signed cert' is not trusted"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -284,6 +430,9 @@ fn a_probe_tells_what_was_agreed() {
         trust: Trust::Authority(papers.file("nothing.pem")),
         ..TlsOptions::default()
     };
-    let error = missing.config(&[]).unwrap_err().to_string();
+    let error = missing
+        .config(&[], &Arc::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("nothing.pem"), "{error}");
 }

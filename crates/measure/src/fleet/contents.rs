@@ -8,6 +8,7 @@ use speedwell_fleet::program;
 use speedwell_harness::plan::{Plan, Prefixes};
 use speedwell_harness::{Kind, own_program};
 use speedwell_model::{Order, Purpose};
+use speedwell_suite::project;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,17 +56,14 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
 /// # Errors
 /// A file is missing, or there is too much.
 pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
-    let folders = outermost(folders_of(plan));
-    let mut prefixes: Vec<(PathBuf, PathBuf)> = Vec::new();
-    let mut wanted: Vec<Wanted> = Vec::new();
-    for (number, from) in folders.into_iter().enumerate() {
-        let to = format!("files/{number}");
-        prefixes.push((from.clone(), Path::new(ROOT).join(&to)));
-        wanted.push(Wanted::Folder { from, to });
-    }
+    let (mut wanted, mut prefixes) = places(folders_of(plan))?;
+    let sent = wanted.clone();
     for (number, from) in programs_of(plan).into_iter().enumerate() {
-        let is_sent = prefixes.iter().any(|(folder, _)| from.starts_with(folder));
-        if is_sent && !is_ignored(&from, &wanted) {
+        let is_sent = sent.iter().any(|one| match one {
+            Wanted::Folder { from: folder, .. } => from.starts_with(folder),
+            _ => false,
+        });
+        if is_sent && !is_ignored(&from) {
             continue;
         }
         let name = from.file_name().unwrap_or_default().to_string_lossy();
@@ -85,9 +83,65 @@ pub fn gather(plan: &Plan) -> anyhow::Result<Bundle> {
     Bundle::gather(&wanted)
 }
 
+/// A path here, and what it is called on a machine.
+type Renamed = (PathBuf, PathBuf);
+
+/// What is sent of the folders, and what each of them is called on a machine.
+fn places(folders: Folders) -> anyhow::Result<(Vec<Wanted>, Vec<Renamed>)> {
+    let sent = outermost(folders.sent);
+    let (mut wanted, mut prefixes) = (Vec::new(), Vec::new());
+    for (number, around) in outermost(folders.named).into_iter().enumerate() {
+        let place = format!("files/{number}");
+        for from in sent.iter().filter(|sent| sent.starts_with(&around)) {
+            let inside = from.strip_prefix(&around)?;
+            let inside = inside
+                .to_str()
+                .with_context(|| format!("the name of '{}' is not UTF-8", from.display()))?;
+            let to = match inside {
+                "" => place.clone(),
+                inside => format!("{place}/{inside}"),
+            };
+            let from = from.clone();
+            wanted.push(Wanted::Folder { from, to });
+        }
+        prefixes.push((around, Path::new(ROOT).join(&place)));
+    }
+    Ok((wanted, prefixes))
+}
+
+/// Folders that a plan names.
+#[derive(Debug, Default)]
+struct Folders {
+    /// What is sent: projects, and folders of files that are in none.
+    sent: BTreeSet<PathBuf>,
+    /// Every folder whose name stands in the plan. One of them may hold more than what is sent, as the folder that
+    /// groups are named after: only its name is translated.
+    named: BTreeSet<PathBuf>,
+}
+
+impl Folders {
+    /// Adds those of a benchmark file: its project, or its own folder; `around` are others that it may lie in.
+    fn add_file(&mut self, file: &Path, around: [&Path; 2]) {
+        if let Some(folder) = file.parent() {
+            let project = project::root(folder).unwrap_or(folder);
+            self.add(project.to_owned());
+        }
+        let around = around.into_iter();
+        let around = around.filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
+        self.named.extend(around.map(Path::to_owned));
+    }
+
+    fn add(&mut self, sent: PathBuf) {
+        if sent.is_dir() {
+            self.named.insert(sent.clone());
+            self.sent.insert(sent);
+        }
+    }
+}
+
 /// The folders that hold benchmark files and what they need.
-fn folders_of(plan: &Plan) -> BTreeSet<PathBuf> {
-    let mut folders = BTreeSet::new();
+fn folders_of(plan: &Plan) -> Folders {
+    let mut folders = Folders::default();
     for job in &plan.jobs {
         let source = &job.source;
         if matches!(source.kind, Kind::Snippet(_)) {
@@ -96,20 +150,13 @@ fn folders_of(plan: &Plan) -> BTreeSet<PathBuf> {
                 .variants
                 .iter()
                 .filter_map(|variant| variant.snippet.as_ref());
-            folders.extend(snippet.chain(of_variants).flat_map(|own| own.paths.clone()));
-            continue;
-        }
-        folders.extend(source.file.parent().map(Path::to_owned));
-        if source.file.starts_with(&source.root) {
-            folders.insert(source.root.clone());
-        }
-        // A benchmark is started in a folder that it may read.
-        let is_near = source.file.starts_with(&source.directory);
-        if is_near && source.directory != Path::new("/") {
-            folders.insert(source.directory.clone());
+            for path in snippet.chain(of_variants).flat_map(|own| &own.paths) {
+                folders.add(path.clone());
+            }
+        } else {
+            folders.add_file(&source.file, [&source.root, &source.directory]);
         }
     }
-    folders.retain(|folder| folder.is_dir());
     folders
 }
 
@@ -136,19 +183,15 @@ fn programs_of(plan: &Plan) -> BTreeSet<PathBuf> {
     programs.filter(is_own).collect()
 }
 
-/// Whether git ignores a program in a folder that is sent, as it does what was built.
-fn is_ignored(program: &Path, wanted: &[Wanted]) -> bool {
-    let inside = wanted.iter().any(|one| match one {
-        Wanted::Folder { from, .. } => program.starts_with(from),
-        _ => false,
-    });
+/// Whether git ignores a program, as it does what was built.
+fn is_ignored(program: &Path) -> bool {
     let asked = std::process::Command::new("git")
         .arg("-C")
         .arg(program.parent().unwrap_or(Path::new("/")))
         .args(["check-ignore", "-q"])
         .arg(program)
         .output();
-    inside && asked.is_ok_and(|asked| asked.status.success())
+    asked.is_ok_and(|asked| asked.status.success())
 }
 
 /// The program of a bundle as the session's own, for engines that start it there.
@@ -162,4 +205,60 @@ pub fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
     }
     let linked = fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop));
     linked.with_context(|| format!("cannot make '{}'", to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is sent for `file`, and where it lies on a machine.
+    fn sent(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
+        let mut folders = Folders::default();
+        let (root, directory) = (folder.join(root), folder.join(directory));
+        folders.add_file(&folder.join(file), [&root, &directory]);
+        let (wanted, prefixes) = places(folders).unwrap();
+        // The name of the file there leads into what is sent.
+        let moved = Prefixes::new(prefixes).moved(&folder.join(file));
+        assert!(
+            moved.starts_with(Path::new(ROOT).join("files/0")),
+            "{moved:?}"
+        );
+        let folders = wanted.into_iter().filter_map(|one| match one {
+            Wanted::Folder { from, to } => {
+                assert!(moved.starts_with(Path::new(ROOT).join(&to)), "{moved:?}");
+                let from = from.strip_prefix(folder).unwrap().to_str().unwrap();
+                Some((from.to_owned(), to))
+            }
+            _ => None,
+        });
+        folders.collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        let owned = |(from, to): &(&str, &str)| ((*from).to_owned(), (*to).to_owned());
+        expected.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn a_file_is_sent_with_its_folder_or_its_project_and_with_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        fs::create_dir_all(folder.join("around/bench/inner")).unwrap();
+        // A group is named after the folder, so the root of the file is the one around it.
+        let alone = sent(folder, "around/bench/b.js", "around", "around/bench");
+        assert_eq!(alone, pairs(&[("around/bench", "files/0/bench")]));
+        let alone = sent(folder, "around/bench/b.js", "around/bench", "around/bench");
+        assert_eq!(alone, pairs(&[("around/bench", "files/0")]));
+        fs::write(folder.join("around/speedwell.toml"), "").unwrap();
+        let in_project = sent(
+            folder,
+            "around/bench/inner/b.js",
+            "around/bench",
+            "around/bench",
+        );
+        assert_eq!(in_project, pairs(&[("around", "files/0")]));
+        fs::create_dir(folder.join("around/bench/.git")).unwrap();
+        let nearest = sent(folder, "around/bench/inner/b.js", "around/bench", "around");
+        assert_eq!(nearest, pairs(&[("around/bench", "files/0/bench")]));
+    }
 }

@@ -88,6 +88,7 @@ pub fn carry_out(
         None => dealt(&mut plan, fleet, &known)?,
     };
     let bundle = contents::gather(&plan)?;
+    send::warn_of_left_out(&bundle, listener)?;
     let mut begun = header(&plan, suite, request);
     if let Some(number) = number {
         begun.id = store.session_without_runs(number)?.id;
@@ -376,7 +377,7 @@ fn sent(
 ) -> anyhow::Result<Vec<Machine>> {
     let mut ready = Vec::new();
     for known in machines {
-        listener.observe(&Event::Note(&format!("{} gets what it needs", known.name)))?;
+        send::note_sending(bundle, &known.name, listener)?;
         let is_shared = send::is_shared(&fleet.file);
         let (folder, bundle) = if is_shared {
             send::here(bundle, session, &known)

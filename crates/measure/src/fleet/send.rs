@@ -4,10 +4,12 @@
 
 use super::contents::link_program;
 use super::order::PROGRAM;
+use crate::Listener;
 use anyhow::{Context, ensure};
 use speedwell_fleet::bundle::Bundle;
 use speedwell_fleet::{Engine, FleetMachine, depot, program};
 use speedwell_harness::own_program;
+use speedwell_model::Event;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,39 @@ use std::process::{Child, ChildStdin, ChildStdout};
 /// Whether this machine sees the folder of the others.
 pub(crate) fn is_shared(file: &FleetFile) -> bool {
     file.folder.is_some() || file.engine != EngineKind::Ssh
+}
+
+/// How many of the files that are left out are named.
+const NAMED: usize = 5;
+
+/// Warns of what lies in the folders and is not sent.
+///
+/// # Errors
+/// Those of the listener.
+pub(crate) fn warn_of_left_out(bundle: &Bundle, listener: &mut Listener<'_>) -> anyhow::Result<()> {
+    let left_out = bundle.left_out();
+    for why in left_out.iter().take(NAMED) {
+        listener.observe(&Event::Warning(&format!("not sent: {why}")))?;
+    }
+    if left_out.len() > NAMED {
+        let others = left_out.len() - NAMED;
+        listener.observe(&Event::Warning(&format!("not sent: {others} more files")))?;
+    }
+    Ok(())
+}
+
+/// Says that a machine gets what it needs, and how much that is.
+///
+/// # Errors
+/// Those of the listener.
+pub(crate) fn note_sending(
+    bundle: &Bundle,
+    machine: &str,
+    listener: &mut Listener<'_>,
+) -> anyhow::Result<()> {
+    let folders = bundle.of_folders();
+    let sentence = format!("{machine} gets what it needs: {folders}, and the programs");
+    listener.observe(&Event::Note(&sentence))
 }
 
 /// Lays everything out in a folder that is seen from here; gives the folders of the session and the bundle.

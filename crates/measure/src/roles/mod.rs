@@ -22,7 +22,7 @@ use line::Role as Part;
 use speedwell_fleet::bundle::{Bundle, Wanted};
 use speedwell_fleet::{Engine, FleetMachine, Lease, program};
 use speedwell_harness::own_program;
-use speedwell_model::{Event, PlacedMachine, Placement};
+use speedwell_model::{PlacedMachine, Placement};
 use speedwell_suite::experiment::Place;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
 use std::net::{IpAddr, Ipv4Addr};
@@ -47,6 +47,7 @@ pub fn prepare(
     let known = engine.machines()?;
     let mut dealt = choose::dealt(&place.roles, &known)?;
     let bundle = bundle(root)?;
+    send::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
     let wanted = choose::components(&place.roles, &known, &dealt);
     let lease = held::lease(&mut engine, &held::name_of(&session), &wanted, listener)?;
@@ -67,7 +68,7 @@ pub fn prepare(
     let all = (place.roles.iter()).zip(&dealt);
     for (role, at) in all.flat_map(|(role, own)| own.iter().map(move |at| (role, *at))) {
         let name = &known[at].name;
-        listener.observe(&Event::Note(&format!("{name} gets what it needs")))?;
+        send::note_sending(&sender.bundle, name, listener)?;
         let ready = sender.ready(&known[at]);
         let failed = || format!("'{}' on '{name}' cannot get what it needs", role.name);
         machines.push(ready.with_context(failed)?);

@@ -88,7 +88,26 @@ fn course(load: &LoadFindings<'_>) -> Vec<Interval> {
     };
     let mut all = intervals(before, true, -(before.len() as f64));
     all.extend(intervals(after, false, 0.0));
+    if let Some(first) = all.first_mut() {
+        first.seconds -= unanswered_s(&first.tick).min(first.seconds / 2.0);
+    }
     all
+}
+
+/// How long nothing can have been answered at the begin of a load, in seconds: requests were sent from then on only.
+/// Every later interval has answers to requests of the one before it.
+fn unanswered_s(first: &Tick) -> f64 {
+    first.p50_ns.unwrap_or(0) as f64 / 1e9
+}
+
+/// What the horizontal axis of a course counts.
+fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::Axis {
+    let has_warmup = |load: &LoadFindings<'_>| load.run.measured.timeline.warmup > 0;
+    plot::Axis::linear(if loads.iter().any(has_warmup) {
+        "seconds after the warm-up"
+    } else {
+        "seconds after the start"
+    })
 }
 
 fn together(ticks: &[Tick]) -> Tick {
@@ -146,7 +165,7 @@ fn throughput(loads: &[LoadFindings<'_>]) -> Option<Chart> {
             .collect(),
     };
     let axes = (
-        plot::Axis::linear("seconds after the warm-up"),
+        seconds_axis(loads),
         plot::Axis::linear("requests per second"),
     );
     lines("Throughput over time", grouped(loads), axes, all)
@@ -178,7 +197,7 @@ fn latency(loads: &[LoadFindings<'_>]) -> Option<Chart> {
             .collect(),
     };
     let axes = (
-        plot::Axis::linear("seconds after the warm-up"),
+        seconds_axis(loads),
         plot::Axis::log10("service time of good answers, ms"),
     );
     lines("Service time over time", grouped(loads), axes, all)

@@ -7,22 +7,37 @@ use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Table};
 use speedwell_analysis::load::Quantity;
 use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};
 
-/// The rows of a gate; a condition says what must not be.
-pub fn gate(judged: &[Judged<'_>]) -> Document {
-    let mut document = Document::new("gate");
+/// Adds the answer of a gate to a report: it opens the headline, and a row for each condition follows it.
+pub fn add_gate(judged: &[Judged<'_>], document: &mut Document) {
     if judged.is_empty() {
-        return document;
+        return;
+    }
+    let answer = answer(judged);
+    let table = Block::Table(conditions(judged));
+    let is_headline = |block: &Block| matches!(block, Block::Headline(_));
+    let at = document.blocks.iter().position(is_headline);
+    match at.map(|at| (at, &mut document.blocks[at])) {
+        Some((at, Block::Headline(text))) => {
+            *text = format!("{answer} {text}");
+            document.blocks.insert(at + 1, table);
+        }
+        _ => document.extend([Block::Headline(answer), table]),
+    }
+}
+
+fn answer(judged: &[Judged<'_>]) -> String {
+    let all = count(judged.len(), "condition", "conditions");
+    if passes(judged) {
+        return match judged.len() {
+            1 => "gate passed: its condition for failure is not met.".to_owned(),
+            _ => format!("gate passed: none of its {all} for failure is met."),
+        };
     }
     let failed = judged.iter().filter(|row| row.answer != Answer::Passed);
-    document.push(Block::Headline(if passes(judged) {
-        "gate passed: nothing that must not be was so.".to_owned()
-    } else {
-        format!(
-            "gate failed: {} of {}.",
-            failed.count(),
-            count(judged.len(), "condition", "conditions")
-        )
-    }));
+    format!("gate failed: {} of {all}.", failed.count())
+}
+
+fn conditions(judged: &[Judged<'_>]) -> Table {
     let mut footnotes = Footnotes::default();
     let rows: Vec<Line<'_>> = judged
         .iter()
@@ -31,11 +46,10 @@ pub fn gate(judged: &[Judged<'_>]) -> Document {
             mark: why(judged).map_or(String::new(), |why| footnotes.mark(why)),
         })
         .collect();
-    document.push(Block::Table(Table {
+    Table {
         footnotes: footnotes.into_texts(),
         ..columns().table("conditions", &rows)
-    }));
-    document
+    }
 }
 
 /// A row, and the mark of what is said below the table about it.

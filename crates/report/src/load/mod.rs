@@ -2,7 +2,7 @@
 //! the requests, charts, and everything that was measured for machines.
 //!
 //! Decides what is said where. Which figures are reported is decided in `analysis::load`. Start at
-//! [`document`]; sentences are in `words.rs`, tables in `tables.rs`, and [`gate()`] shows how a load stands to its limits.
+//! [`document`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] shows how a load stands to its limits.
 
 mod charts;
 mod facts;
@@ -11,7 +11,7 @@ mod search;
 mod tables;
 mod words;
 
-pub use gate::gate;
+pub use gate::add_gate;
 pub use search::{level_sort_keys, rate_sort_keys, search};
 pub use tables::sort_keys;
 

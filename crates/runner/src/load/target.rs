@@ -8,6 +8,7 @@ use speedwell_load::load::{Address, Identity, Load, Target, TlsOptions, Trust};
 use speedwell_model::load_spec::LoadSpec;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long an address may take to accept a connection before the load, when there are others.
@@ -270,8 +271,18 @@ impl Url {
 
     /// `host` or `host:port`, as in the field Host: a usual port is left out.
     pub fn authority(&self) -> String {
+        // What a zone is called is known on this machine only (RFC 6874, section 1).
+        self.place(self.host.split('%').next().unwrap_or_default())
+    }
+
+    /// The same for this spelling of the host.
+    fn place(&self, host: &str) -> String {
         let usual = if self.is_tls { 443 } else { 80 };
-        let host = self.bracketed();
+        let host = if host.contains(':') {
+            format!("[{host}]")
+        } else {
+            host.to_owned()
+        };
         if self.port == usual {
             host
         } else {
@@ -287,7 +298,7 @@ impl Url {
             .as_ref()
             .map(|(name, password)| format!("{}:{}@", encoded(name), encoded(password)));
         let user = user.unwrap_or_default();
-        format!("{scheme}://{user}{}{}", self.authority(), self.path)
+        format!("{scheme}://{user}{}{}", self.place(&self.host), self.path)
     }
 
     /// Name and password go along to the place that they are for: the same scheme, host and port.
@@ -309,14 +320,6 @@ impl Url {
         Url {
             path: whole_path(path),
             ..self.clone()
-        }
-    }
-
-    fn bracketed(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
         }
     }
 }
@@ -345,6 +348,11 @@ pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
         },
     };
     ensure!(!host.is_empty(), "the host is missing");
+    // A zone is written %25 in an address (RFC 6874, section 2).
+    let host = host.replacen("%25", "%", 1);
+    if let Some((_, zone)) = host.split_once('%') {
+        ensure_interface(zone)?;
+    }
     let known = |c: char| c.is_ascii_alphanumeric() || "-._:%~".contains(c);
     ensure!(
         host.chars().all(known),
@@ -360,7 +368,20 @@ pub fn host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
             Some(port)
         }
     };
-    Ok((host.to_owned(), port))
+    Ok((host, port))
+}
+
+/// Refuses the zone of an IPv6 address that is no interface, which a look-up would call an unknown name.
+fn ensure_interface(zone: &str) -> anyhow::Result<()> {
+    let is_number = !zone.is_empty() && zone.bytes().all(|byte| byte.is_ascii_digit());
+    let is_known =
+        !zone.is_empty() && !zone.contains('/') && Path::new("/sys/class/net").join(zone).exists();
+    ensure!(
+        is_number || is_known,
+        "there is no network interface '{zone}', which the zone of the address names\n\
+         hint: 'ip link' lists the interfaces"
+    );
+    Ok(())
 }
 
 /// A path as it can be sent.
@@ -562,6 +583,23 @@ mod url_tests {
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_zone_of_an_address_is_an_interface() {
+        let told = Url::parse("http://[fe80::1%25nothere]:80/").unwrap_err();
+        let told = format!("{told:#}");
+        assert!(told.contains("no network interface 'nothere'"), "{told}");
+        for zone in ["%25lo", "%lo", "%251"] {
+            let found = url(&format!("http://[::1{zone}]:80/"));
+            assert_eq!(
+                found.authority(),
+                "[::1]",
+                "a server knows no zones of others"
+            );
+            assert_eq!(url(&found.in_full()), found);
+            assert!(found.host.starts_with("::1%"));
+        }
     }
 
     #[test]

@@ -11,14 +11,16 @@ use speedwell_load::http1::Connection;
 use speedwell_load::load::{Kind, Part};
 use speedwell_load::pace::Pace;
 use speedwell_model::load_spec::{Client, LoadSpec};
-use speedwell_model::{Case, Session};
+use speedwell_model::{Case, Sample, Session};
 use speedwell_process::{self as process, Ended, Outcome, Scratch, Spec, resolve};
 use speedwell_results::formats;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options that concern us and not the tool.
-const OURS: [&str; 7] = [
+/// Options that concern us and not the tool. Our own generator sends the request before the load, and holds its answer
+/// against what is expected.
+const OURS: [&str; 10] = [
     "client",
     "serve",
     "serve-timeout",
@@ -26,7 +28,13 @@ const OURS: [&str; 7] = [
     "no-verify",
     "insecure",
     "concurrency",
+    "expect-status",
+    "expect-body",
+    "expect-length",
 ];
+
+/// The statuses that our own generator takes for success.
+const SUCCESS: RangeInclusive<u16> = 200..=299;
 
 /// Header fields are part of every HTTP.
 const HEADERS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
@@ -39,6 +47,10 @@ const MOST_PER_SECOND: u64 = 250_000;
 struct Tool {
     name: &'static str,
     can: &'static [&'static str],
+    /// The statuses that it counts as good. It tells no others apart.
+    good: RangeInclusive<u16>,
+    /// Whether it counts the other statuses apart from its errors.
+    counts_others: bool,
     why_not: &'static [(&'static str, &'static str)],
 }
 
@@ -55,12 +67,16 @@ const AB: Tool = Tool {
         "http1.0",
         "bind",
     ],
+    good: SUCCESS,
+    counts_others: true,
     why_not: &[("threads", "it has one thread")],
 };
 
 const WRK: Tool = Tool {
     name: "wrk",
     can: &["time", "threads", "no-keepalive", "timeout"],
+    good: 200..=399,
+    counts_others: true,
     why_not: &[
         ("count", "it ends by time only"),
         ("request", "it needs a script for that"),
@@ -83,6 +99,8 @@ const H2LOAD: Tool = Tool {
         "timeout",
         "unix-socket",
     ],
+    good: SUCCESS,
+    counts_others: false,
     why_not: &[("rate", "its rate is one for each connection")],
 };
 
@@ -100,6 +118,8 @@ const AUTOCANNON: Tool = Tool {
         "no-keepalive",
         "unix-socket",
     ],
+    good: SUCCESS,
+    counts_others: true,
     why_not: &[(
         "rate",
         "it sends each second's requests at once, at its beginning",
@@ -115,20 +135,83 @@ pub(super) struct ToolCommand {
     pub arguments: Vec<String>,
 }
 
+fn tool_of(client: Client) -> anyhow::Result<Tool> {
+    match client {
+        Client::Ab => Ok(AB),
+        Client::Wrk => Ok(WRK),
+        Client::H2load => Ok(H2LOAD),
+        Client::Autocannon => Ok(AUTOCANNON),
+        Client::Builtin => bail!("our own generator needs no command"),
+    }
+}
+
+/// Which of the two counts of a tool are the answers that are expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// Those that it takes for good.
+    Good,
+    /// The others.
+    Others,
+}
+
+/// Which answers of a tool are good. A tool has two counts of statuses, so what is expected must not be in both.
+fn expected(tool: &Tool, statuses: &[RangeInclusive<u16>]) -> anyhow::Result<Expected> {
+    let is_inside = |range: &RangeInclusive<u16>| {
+        tool.good.contains(range.start()) && tool.good.contains(range.end())
+    };
+    let is_outside = |range: &RangeInclusive<u16>| {
+        range.end() < tool.good.start() || range.start() > tool.good.end()
+    };
+    if statuses.iter().all(is_inside) {
+        return Ok(Expected::Good);
+    }
+    if tool.counts_others && statuses.iter().all(is_outside) {
+        return Ok(Expected::Others);
+    }
+    let shown = statuses
+        .iter()
+        .map(|range| match (range.start(), range.end()) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        });
+    let shown: Vec<String> = shown.collect();
+    let (first, last) = (tool.good.start(), tool.good.end());
+    let counts = if tool.counts_others {
+        format!("tells {first}-{last} from all other statuses and no more")
+    } else {
+        format!("counts every status but {first}-{last} as a failure")
+    };
+    bail!(
+        "{} cannot count {} as success: it {counts}\n\
+         hint: without --client (the key 'client' of a file) Speedwell's own generator counts it",
+        tool.name,
+        shown.join(", ")
+    )
+}
+
+/// Changes the count of other statuses, where those are the good ones, into that of unexpected statuses.
+fn count_unexpected(samples: &mut [Sample], expected: Expected) {
+    if expected == Expected::Good {
+        return;
+    }
+    let answers = samples.first().and_then(|sample| sample.iterations);
+    let others = samples
+        .iter_mut()
+        .filter(|sample| &*sample.metric == "http_non2xx");
+    for sample in others {
+        sample.value = (answers.unwrap_or(0.0) - sample.value).max(0.0);
+    }
+}
+
 /// The command of a tool for a load. A body is written to the file `body`.
 ///
 /// # Errors
 /// The tool cannot do what is asked for.
 pub(super) fn command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
     let spec = &job.spec;
-    let tool = match spec.client {
-        Client::Ab => AB,
-        Client::Wrk => WRK,
-        Client::H2load => H2LOAD,
-        Client::Autocannon => AUTOCANNON,
-        Client::Builtin => bail!("our own generator needs no command"),
-    };
+    let tool = tool_of(spec.client)?;
     refuse_what_it_cannot(&tool, &spec.option_names())?;
+    expected(&tool, &spec.expect_status)?;
     let request = Request::from_job(job, body)?;
     let arguments = match spec.client {
         Client::Ab => ab(spec, &request)?,
@@ -402,6 +485,12 @@ pub fn load_with_tool_beside(
     resolve(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
     let ready = Ready::make(job, server, tell)?;
+    if spec.expect_body.is_some() || spec.expect_length.is_some() {
+        tell(Notice::Warning(&format!(
+            "{} does not look at bodies: only the answer before the load was checked.",
+            command.name
+        )));
+    }
     for warning in &ready.warnings {
         tell(Notice::Warning(warning));
     }
@@ -431,7 +520,9 @@ pub fn load_with_tool_beside(
         tell(Notice::Warning(warning));
     }
     let mut session = sessions.into_iter().next().with_context(failed)?;
+    let expected = expected(&tool_of(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {
+        count_unexpected(&mut run.samples, expected);
         // Not every tool prints where it sent its requests.
         run.case = Case::new(url.clone(), run.case.values.clone()).into();
     }
@@ -451,4 +542,62 @@ fn start(command: &ToolCommand) -> anyhow::Result<Outcome> {
         ..Spec::new(command.name).args(command.arguments.iter().cloned())
     };
     process::run(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected_of(client: Client, statuses: &[RangeInclusive<u16>]) -> Result<Expected, String> {
+        let tool = tool_of(client).unwrap();
+        expected(&tool, statuses).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_expected_status_is_one_that_the_tool_counts() {
+        use Client::{Ab, Autocannon, H2load, Wrk};
+        for client in [Ab, Wrk, H2load, Autocannon] {
+            assert_eq!(expected_of(client, &[]), Ok(Expected::Good));
+            assert_eq!(expected_of(client, &[200..=200]), Ok(Expected::Good));
+            assert_eq!(
+                expected_of(client, &[200..=204, 206..=206]),
+                Ok(Expected::Good)
+            );
+        }
+        assert_eq!(expected_of(Ab, &[404..=404]), Ok(Expected::Others));
+        assert_eq!(expected_of(Autocannon, &[304..=304]), Ok(Expected::Others));
+        assert_eq!(expected_of(Wrk, &[304..=304]), Ok(Expected::Good));
+        assert_eq!(expected_of(Wrk, &[500..=599]), Ok(Expected::Others));
+        for (client, statuses) in [
+            (Ab, vec![200..=200, 404..=404]),
+            (Ab, vec![200..=399]),
+            (Wrk, vec![200..=200, 404..=404]),
+            (H2load, vec![404..=404]),
+        ] {
+            let told = expected_of(client, &statuses).unwrap_err();
+            assert!(
+                told.contains("as success") && told.contains("hint: "),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn statuses_that_are_expected_are_not_counted_as_unexpected() {
+        let sample = |metric: &str, value: f64, iterations: Option<f64>| Sample {
+            metric: metric.into(),
+            value,
+            elapsed_ns: None,
+            iterations,
+        };
+        for (which, count) in [(Expected::Good, 97.0), (Expected::Others, 3.0)] {
+            let mut samples = [
+                sample("throughput", 50.0, Some(100.0)),
+                sample("http_non2xx", 97.0, None),
+            ];
+            count_unexpected(&mut samples, which);
+            assert_eq!(samples[1].value, count, "{which:?}");
+            assert_eq!(samples[0].value, 50.0);
+        }
+    }
 }

@@ -142,7 +142,7 @@ pub fn conclude(
     let decisive = findings.iter().filter(|load| decides(&findings, load));
     let decisive: Vec<_> = decisive.cloned().collect();
     let judged = gate::judge(&args.fail_on, &decisive);
-    document.append(report::load::gate(&judged));
+    report::load::add_gate(&judged, &mut document);
     args.output.print(&document)?;
     runs.iter().for_each(tell_server);
     kept?;

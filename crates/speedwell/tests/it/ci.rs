@@ -848,3 +848,52 @@ fn the_action_takes_other_commands_and_a_program_that_is_there() {
         .workflow(&other, Event::Push)
         .expect(127, "/nowhere/speedwell");
 }
+
+#[test]
+fn the_benchmark_job_of_node_core_prints_the_table() {
+    let Some(node) = super::project::node() else {
+        return;
+    };
+    let [script] = &blocks("sh", "node-benchmarks CATEGORY")[..] else {
+        panic!("there is one such script");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    program(&at("job"), script);
+    for side in ["node-old", "node-new"] {
+        std::os::unix::fs::symlink(&node, at(side)).unwrap();
+    }
+    fs::create_dir_all(at("benchmark/answers")).unwrap();
+    let library = repository().join("harness/node/common.js");
+    let library = format!(
+        "module.exports = require({:?});\n",
+        library.display().to_string()
+    );
+    fs::write(at("benchmark/common.js"), library).unwrap();
+    let benchmark = "const common = require('../common.js');
+        const bench = common.createBenchmark(main, { n: [1e3] });
+        function main({ n }) { bench.start(); for (let i = 0; i < n; i++) Math.sqrt(i); bench.end(n); }\n";
+    for file in ["wanted.js", "other.js"] {
+        fs::write(at("benchmark/answers").join(file), benchmark).unwrap();
+    }
+    let own = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
+    let mut job = Command::new(at("job"));
+    job.args(["answers", "wanted", "2"])
+        .current_dir(folder.path())
+        .env("PATH", path);
+    let told = job.output().unwrap();
+    let (table, errors) = (
+        String::from_utf8_lossy(&told.stdout),
+        String::from_utf8_lossy(&told.stderr),
+    );
+    assert!(told.status.success(), "{errors}");
+    assert!(
+        table.contains("confidence improvement accuracy (*)"),
+        "{table}{errors}"
+    );
+    assert!(table.contains("answers/wanted.js n=1000"), "{table}");
+    assert!(!table.contains("other.js"), "{table}");
+    let rows = fs::read_to_string(at("compare.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 2 * 2, "{rows}");
+}

@@ -141,6 +141,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         "baseline-again",
         "collector",
         "enable",
+        "hooks",
         "session",
     ];
     assert_eq!(
@@ -148,7 +149,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         variants.iter().map(|&name| name.to_owned()).collect()
     );
     let found = written(&project, "crash-collector-overhead.json");
-    assert_eq!(all(&found, "claims", "answer"), ["undecided"; 5]);
+    assert_eq!(all(&found, "claims", "answer"), ["undecided"; 6]);
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
     let verdicts = all(&found, "changes", "verdict");
     assert!(
@@ -223,6 +224,6 @@ fn the_cost_of_a_module_in_instructions_is_an_experiment_of_the_same_tests() {
             .collect()
     };
     let counted = cases("instructions.toml");
-    assert_eq!(counted.len(), 5, "{counted:?}");
+    assert_eq!(counted.len(), 6, "{counted:?}");
     assert_eq!(counted, cases("overhead.toml"));
 }

@@ -45,6 +45,8 @@ command = ["sh", "-c", 'env > "target-$MARKED_NAME"; exec python3 {} "$@"', "sh"
 client = "ab"
 requests = 200
 connections = 2
+[group.verify]
+status = 200
 "#,
         server.display()
     );

@@ -1,5 +1,6 @@
 //! Definition files: a load as a benchmark with cases, variants and verdicts.
 
+use super::harness_driver::is_missing;
 use super::project::{Answer, Project, node, repository};
 
 /// Says hello after `DELAY_MS`, and dies of the request of number `DIES_OF` if there is such a variable.
@@ -66,6 +67,37 @@ fn every_run_of_a_case_has_a_server_of_its_own_and_all_figures_of_a_load() {
     for concurrency in [r#"["concurrency",1.0]"#, r#"["concurrency",4.0]"#] {
         assert_eq!(data.matches(concurrency).count(), 2, "{data}");
     }
+}
+
+#[test]
+fn what_is_expected_is_checked_before_another_tool_sends_the_load() {
+    if is_missing("ab") {
+        return;
+    }
+    let ab = DEFINITION.replace("concurrency = [1, 4]", "concurrency = 4\nclient = \"ab\"");
+    let Some((_, answer)) = run(&ab, &[]) else {
+        return;
+    };
+    answer.expect_status(0).expect_stdout(&["client=ab"]);
+    // Lines are folded, so a reason is looked for word by word.
+    let told = |answer: Answer| {
+        let words = answer.stdout.split_whitespace().collect::<Vec<_>>();
+        words.join(" ")
+    };
+    let other_body = ab.replace("hello\" }", "goodbye\" }");
+    let (_, answer) = run(&other_body, &[]).unwrap();
+    let refused = told(answer.expect_status(2));
+    assert!(
+        refused.contains("which is not what is expected"),
+        "{refused}"
+    );
+    let both = ab.replace("status = 200", "status = [200, 404]");
+    let (_, answer) = run(&both, &[]).unwrap();
+    let refused = told(answer.expect_status(2));
+    assert!(
+        refused.contains("ab cannot count 200, 404 as success"),
+        "{refused}"
+    );
 }
 
 #[test]

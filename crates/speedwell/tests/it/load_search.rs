@@ -225,3 +225,20 @@ fn options_that_contradict_a_search_are_refused() {
         project.run(&words).expect_status(2).expect_stderr(&[why]);
     }
 }
+
+#[test]
+fn a_load_at_a_rate_and_a_search_cannot_be_compared() {
+    let url = server();
+    let project = Project::new();
+    // The search tries 200 on its way, so the two have a case in common.
+    for words in ["--rate 200 -n 10", "--rate max -t 50ms -w 0s"] {
+        let words = format!("load {url} {words} --seed 1");
+        let answer = project.run(&words.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(answer.status, 0, "{answer:#?}");
+    }
+    let answer = project
+        .run(&["compare", "@prev", "@latest"])
+        .expect_status(2);
+    let told = "cannot compare unlike loads: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
+    assert!(answer.stderr.contains(told), "{answer:#?}");
+}

@@ -91,7 +91,7 @@ fn compared(visit: Visit<'_>, words: &[String]) -> Result<Page, Refusal> {
     let study = StudyChoice::default();
     let output = visit.output();
     let mut document = sources::document(&sources, &findings, &study, &settings, &output)?;
-    if let Err(error) = sources::check(&findings) {
+    if let Err(error) = sources::check(&findings, &sources) {
         let refusal = Refusal::of(StatusCode::OK, &error);
         document.push(Block::Warning(refusal.words));
         document.extend(refusal.hints.into_iter().map(Block::Note));

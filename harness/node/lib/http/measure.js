@@ -9,7 +9,7 @@ const { chooseTool } = require('./tools.js');
 
 /** Settings that a benchmark file need not give. */
 function defaults() {
-  return { port: Number(process.env.PORT) || 12346, path: '/', connections: 100, duration: 5, scheme: 'http',
+  return { port: Number(process.env.PORT) || 12346, path: '/', connections: 100, duration: 10, scheme: 'http',
            host: '127.0.0.1' };
 }
 
@@ -100,4 +100,5 @@ function collect(child, callback) {
   });
 }
 
+exports.defaults = defaults;
 exports.measure = measure;

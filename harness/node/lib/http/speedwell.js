@@ -2,6 +2,7 @@
 
 // Speedwell's own load generator as the tool of `bench.http`: the command line, and the line of JSON it prints.
 
+const fs = require('fs');
 const { address, findProgram } = require('./program.js');
 const { parse } = require('./autocannon.js');
 
@@ -10,9 +11,41 @@ function program() {
   return process.env.SPEEDWELL_PROGRAM || findProgram('speedwell');
 }
 
+/** `require('http2')`, `from "node:http2"` and the like. */
+const asksFor = (name) => new RegExp(`['"](node:)?${name}['"]`);
+
+/**
+ * Whether the server speaks HTTP/2 without TLS, which its address does not say: the file says so (`http2: true`), sets
+ * what only HTTP/2 has, or requires no other HTTP module.
+ */
+function speaksHttp2({ http2, maxConcurrentStreams, script }) {
+  if (http2 !== undefined) return http2;
+  if (maxConcurrentStreams !== undefined) return true;
+  const text = sourceOf(script);
+  return asksFor('http2').test(text) && !asksFor('https?').test(text);
+}
+
+function sourceOf(script) {
+  try {
+    return fs.readFileSync(script, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** h2load's words for HTTP/2: connections with so many streams each, and a number of requests. */
+function traffic(settings) {
+  const { connections, clients, maxConcurrentStreams = 1, requests } = settings;
+  if (!speaksHttp2(settings)) return ['-c', String(connections)];
+  const streams = maxConcurrentStreams > 1 ? ['--streams', String(maxConcurrentStreams)] : [];
+  const count = typeof requests === 'number' ? ['-n', String(requests)] : [];
+  const open = typeof clients === 'number' ? clients : connections;
+  return ['--http2', '-c', String(open * maxConcurrentStreams), ...streams, ...count];
+}
+
 function command(settings) {
-  const { duration, connections, scheme, headers = {} } = settings;
-  const args = ['load', '--benchmarker', '-c', String(connections), '-t', `${duration}s`];
+  const { duration, scheme, headers = {} } = settings;
+  const args = ['load', '--benchmarker', ...traffic(settings), '-t', `${duration}s`];
   for (const [name, value] of Object.entries(headers)) args.push('-H', `${name}: ${value}`);
   // Benchmarks sign their certificates themselves, and no other tool checks them.
   if (scheme === 'https') args.push('--insecure');

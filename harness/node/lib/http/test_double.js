@@ -19,7 +19,7 @@ function testDouble(protocol) {
 function command(protocol, settings) {
   const env = { test_url: address(settings), ...process.env };
   // The environment wins, so that a whole run can be made short from outside.
-  env.duration = process.env.duration || String(settings.duration || 5);
+  env.duration = process.env.duration || String(settings.duration);
   return { file: process.execPath, args: [CLIENT, protocol], env };
 }
 

@@ -4,7 +4,7 @@ use super::made::{MS, Made, S, US};
 use speedwell_analysis::load::{LoadFindings, analyse, gate};
 use speedwell_load::latency::{Intended, Outcome};
 use speedwell_load::outcomes::ErrorClass;
-use speedwell_report::load::{document, gate as gate_of};
+use speedwell_report::load::{add_gate, document};
 use speedwell_report::{Csv, Document, Html, Json, Markdown, Output, Render, Text};
 use std::path::PathBuf;
 
@@ -156,7 +156,9 @@ fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
         .map(|text| text.parse().unwrap())
         .to_vec();
     let judged = gate::judge(&conditions, &loads);
-    golden("gate-100.txt", &rendered(&gate_of(&judged), &terminal()));
+    let mut document = Document::new("gate");
+    add_gate(&judged, &mut document);
+    golden("gate-100.txt", &rendered(&document, &terminal()));
 }
 
 #[test]

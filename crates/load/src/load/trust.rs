@@ -1,0 +1,323 @@
+//! Which certificates are accepted, and why one was refused.
+//!
+//! It decides what the user trusts by naming a file: the authorities in it, and the certificates in it themselves, as
+//! curl does. Start at [`TrustKnown`]. What a certificate says is read in `x509.rs`.
+
+use super::TlsError;
+use super::x509::{common_name, is_self_issued, issuer_name};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Why a certificate was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It was valid until this long ago.
+    Expired(Duration),
+    /// It becomes valid in this time.
+    NotYetValid(Duration),
+    /// It is for other names.
+    Name {
+        /// The name of the server.
+        wanted: String,
+        /// The names in the certificate.
+        presented: Vec<String>,
+    },
+    /// It is signed by itself, and not among the trusted ones. Its common name.
+    SelfSigned(String),
+    /// Its issuer, by this common name, is not trusted.
+    Issuer(String),
+    /// What the TLS library says.
+    Other(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Expired(ago) => write!(f, "it expired {} ago", roughly(*ago)),
+            Refusal::NotYetValid(until) => {
+                write!(
+                    f,
+                    "it becomes valid in {}: is the clock right?",
+                    roughly(*until)
+                )
+            }
+            Refusal::Name { wanted, presented } if presented.is_empty() => {
+                write!(f, "it has no name, and the server is called '{wanted}'")
+            }
+            Refusal::Name { wanted, presented } => {
+                let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
+                write!(f, "it is for {}, not for '{wanted}'", names.join(", "))
+            }
+            Refusal::SelfSigned(name) => {
+                write!(
+                    f,
+                    "it is self-signed ('{name}') and not among the trusted ones"
+                )
+            }
+            Refusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
+            Refusal::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A time in its largest unit, rounded down.
+fn roughly(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [(86_400, "day"), (3600, "hour"), (60, "minute")];
+    let unit = units.iter().find(|(length, _)| seconds >= *length);
+    let (length, name) = unit.copied().unwrap_or((1, "second"));
+    let count = seconds / length;
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The latest certificate that was refused, kept because QUIC passes on an alert only.
+#[derive(Debug, Default)]
+pub struct LastRefusal(Mutex<Option<Refusal>>);
+
+impl LastRefusal {
+    fn keep(&self, refusal: Refusal) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+    }
+
+    /// The latest refusal since the last call, if there was one.
+    pub fn take(&self) -> Option<Refusal> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Accepts certificates of known authorities, and the known certificates themselves.
+#[derive(Debug)]
+pub(super) struct TrustKnown {
+    authorities: Arc<WebPkiServerVerifier>,
+    /// Certificates that are accepted as they are.
+    accepted: Vec<CertificateDer<'static>>,
+    /// Whether the common name counts where a certificate has no other name.
+    takes_common_name: bool,
+    refused: Arc<LastRefusal>,
+}
+
+impl TrustKnown {
+    /// Trusts what is in the user's file.
+    pub(super) fn given(
+        known: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+        refused: Arc<LastRefusal>,
+    ) -> Result<TrustKnown, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in &known {
+            roots.add(certificate.clone())?;
+        }
+        Ok(TrustKnown {
+            authorities: verifier(roots, provider)?,
+            accepted: known,
+            takes_common_name: true,
+            refused,
+        })
+    }
+
+    /// Trusts what the operating system trusts.
+    pub(super) fn system(
+        provider: Arc<CryptoProvider>,
+        refused: Arc<LastRefusal>,
+    ) -> Result<TrustKnown, TlsError> {
+        let found = rustls_native_certs::load_native_certs();
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(found.certs.iter().cloned());
+        if added == 0 {
+            let why = found.errors.first().map(ToString::to_string);
+            return Err(TlsError::System(
+                why.unwrap_or_else(|| "it is empty".into()),
+            ));
+        }
+        Ok(TrustKnown {
+            authorities: verifier(roots, provider)?,
+            accepted: found.certs,
+            takes_common_name: false,
+            refused,
+        })
+    }
+
+    /// The verdict on a certificate that the authorities do not vouch for. `openssl req -x509` makes certificates that
+    /// are authorities, which the library does not accept from a server.
+    fn look_again(
+        &self,
+        certificate: &CertificateDer<'_>,
+        name: &ServerName<'_>,
+        why: rustls::Error,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let rustls::Error::InvalidCertificate(reason) = &why else {
+            return Err(why);
+        };
+        // The library looks at the time before it looks for an issuer, and at the name last (verify_cert.rs of
+        // rustls-webpki 0.103). So what fails by its issuer is valid now, and what fails by its name is trusted.
+        let is_accepted = || self.accepted.iter().any(|known| **known == **certificate);
+        if is_without_issuer(reason) && is_accepted() {
+            let parsed = ParsedCertificate::try_from(certificate)?;
+            return match verify_server_name(&parsed, name) {
+                Err(rustls::Error::InvalidCertificate(reason)) => {
+                    self.look_at_common_name(certificate, name, reason)
+                }
+                other => other.map(|()| ServerCertVerified::assertion()),
+            };
+        }
+        self.look_at_common_name(certificate, name, reason.clone())
+    }
+
+    /// Without alternative names the common name counts, as it does for curl, if the user has named the authority.
+    fn look_at_common_name(
+        &self,
+        certificate: &CertificateDer<'_>,
+        name: &ServerName<'_>,
+        reason: CertificateError,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let has_no_name = matches!(
+            &reason,
+            CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty()
+        );
+        let is_called_so =
+            || common_name(certificate).is_some_and(|own| own.eq_ignore_ascii_case(&name.to_str()));
+        if self.takes_common_name && has_no_name && is_called_so() {
+            return Ok(ServerCertVerified::assertion());
+        }
+        Err(reason.into())
+    }
+}
+
+fn verifier(
+    roots: RootCertStore,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+    builder
+        .build()
+        .map_err(|error| TlsError::Library(rustls::Error::General(error.to_string())))
+}
+
+/// Whether the library found no issuer for the certificate: none of that name is known, or only one with another key, or
+/// it is an authority itself.
+fn is_without_issuer(reason: &CertificateError) -> bool {
+    use CertificateError::{BadSignature, UnknownIssuer};
+    matches!(reason, UnknownIssuer | BadSignature) || is_authority(reason)
+}
+
+fn is_authority(reason: &CertificateError) -> bool {
+    matches!(inner(reason), Some(webpki::Error::CaUsedAsEndEntity))
+}
+
+/// The error of the library below, which has more kinds.
+fn inner(reason: &CertificateError) -> Option<&webpki::Error> {
+    match reason {
+        CertificateError::Other(other) => other.0.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// Says why a certificate was refused.
+fn refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Refusal {
+    let rustls::Error::InvalidCertificate(reason) = why else {
+        return Refusal::Other(why.to_string());
+    };
+    let distance = |one: &UnixTime, other: &UnixTime| {
+        Duration::from_secs(one.as_secs().abs_diff(other.as_secs()))
+    };
+    match reason {
+        CertificateError::ExpiredContext { time, not_after } => {
+            Refusal::Expired(distance(time, not_after))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => {
+            Refusal::NotYetValid(distance(time, not_before))
+        }
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => Refusal::Name {
+            wanted: expected.to_str().into_owned(),
+            presented: names(presented, certificate),
+        },
+        _ if is_without_issuer(reason) && is_self_issued(certificate) => {
+            Refusal::SelfSigned(issuer_name(certificate))
+        }
+        _ if is_authority(reason) => {
+            Refusal::Other("it is the certificate of an authority and not of a server".to_owned())
+        }
+        CertificateError::UnknownIssuer => Refusal::Issuer(issuer_name(certificate)),
+        CertificateError::BadEncoding => Refusal::Other("it cannot be read".to_owned()),
+        CertificateError::BadSignature => Refusal::Other(format!(
+            "the trusted '{}' has not signed it, but another key of that name",
+            issuer_name(certificate)
+        )),
+        CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
+            Refusal::Other("it is not meant for servers (extended key usage)".to_owned())
+        }
+        _ if matches!(inner(reason), Some(webpki::Error::UnsupportedCertVersion)) => {
+            Refusal::Other("it is of X.509 version 1, and version 3 is needed".to_owned())
+        }
+        _ => Refusal::Other(why.to_string()),
+    }
+}
+
+/// The names of a certificate, which the library hands over as `DnsName("a.test")`; else its common name.
+fn names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
+    let bare = |name: &String| {
+        let inside = name
+            .split_once('(')
+            .map_or(name.as_str(), |(_, inside)| inside);
+        inside.trim_end_matches(')').trim_matches('"').to_owned()
+    };
+    if presented.is_empty() {
+        return common_name(certificate).into_iter().collect();
+    }
+    presented.iter().map(bare).collect()
+}
+
+impl ServerCertVerifier for TrustKnown {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verdict =
+            self.authorities
+                .verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let verdict = verdict.or_else(|why| self.look_again(certificate, name, why));
+        if let Err(why) = &verdict {
+            self.refused.keep(refusal(why, certificate));
+        }
+        verdict
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
