@@ -22,11 +22,13 @@ mod load;
 mod new;
 mod operand;
 mod options;
+mod output_files;
 mod perform;
 mod profiles;
 mod progress;
 mod pull_answer;
 mod push;
+mod rehearsal;
 mod report;
 mod results_file;
 mod results_folder;
@@ -149,7 +151,7 @@ impl<T: FromArgMatches> FromArgMatches for Typed<T> {
 
 /// Does what the words ask for.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
-    let words = match parse(words) {
+    let (words, checked) = match parse(words) {
         Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
@@ -160,6 +162,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
             };
         }
     };
+    if let Err(error) = checked {
+        status::tell(&error);
+        return Status::COULD_NOT;
+    }
     let done = match words.command {
         Command::Run(args) => run::run(*args.0),
         Command::Eval(args) => eval::run(*args.0),
@@ -199,7 +205,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     }
     done.unwrap_or_else(|error| {
         status::tell(&error);
-        if speedwell_process::interrupted() {
+        if speedwell_process::interrupted() || error.is::<speedwell_process::Interrupted>() {
             Status::INTERRUPTED
         } else {
             Status::COULD_NOT
@@ -231,7 +237,10 @@ fn first_look(written: &new::Written) -> Status {
     looked
 }
 
-fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
+/// The command line, and whether its files contradict each other.
+fn parse(
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<(CommandLine, anyhow::Result<()>), clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     let mut grammar = CommandLine::command();
     let lists_all = words.get(1).is_none_or(|word| {
@@ -242,7 +251,9 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap:
         grammar.build();
     }
     let matches = grammar.try_get_matches_from_mut(words)?;
-    CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
+    let parsed =
+        CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))?;
+    Ok((parsed, output_files::check(&grammar, &matches)))
 }
 
 /// The grammar, for the tests that hold it together.
