@@ -59,7 +59,7 @@ pub use pairs_hint::pairs_hint;
 pub use points::{PointsInTurn, machine, points};
 pub use policy::Settings;
 pub use power::out_of_reach;
-pub use session::{analyse, analyse_in_parts, can_be_divided};
+pub use session::{analyse, analyse_in_parts, can_be_divided, check_metrics};
 pub use stopping::StopRule;
 pub use study::{LARGE_SHARE, is_skewed, reachable_p, study};
 pub use summary::finite;

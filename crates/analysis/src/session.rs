@@ -17,7 +17,8 @@ use crate::tally::Tally;
 use crate::validity::{self, Checked};
 use crate::warnings::list;
 use crate::{CaseSummary, Comparison, Findings, Settings, snippet_runs, warnings};
-use speedwell_model::{Case, Metric, Purpose, RunValue, Session, State};
+use anyhow::bail;
+use speedwell_model::{Case, Metric, Purpose, RunValue, Session, State, nearest};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -259,6 +260,32 @@ fn sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     sentences
 }
 
+/// Checks that every metric that was asked for is among `known`.
+///
+/// # Errors
+/// Names one that is not, and what was probably meant.
+pub fn check_metrics<'m>(
+    settings: &Settings,
+    known: impl IntoIterator<Item = &'m str>,
+) -> anyhow::Result<()> {
+    let mut names: Vec<String> = known.into_iter().map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
+    let Some(unknown) = settings.metrics.iter().find(is_unknown) else {
+        return Ok(());
+    };
+    match (nearest(unknown, &names), names.as_slice()) {
+        (_, []) => bail!("there is no metric '{unknown}': there are no results"),
+        (Some(near), _) => bail!("there is no metric '{unknown}'\nhint: did you mean '{near}'?"),
+        (None, [only]) => bail!("there is no metric '{unknown}'\nhint: there is only '{only}'"),
+        (None, _) => bail!(
+            "there is no metric '{unknown}'\nhint: there are {}",
+            list(names.iter().map(String::as_str))
+        ),
+    }
+}
+
 /// The metrics to look at: those requested, or the primary one.
 pub(super) fn metrics<'s>(
     session: &'s Session,
@@ -275,6 +302,7 @@ pub(super) fn metrics<'s>(
     for name in &settings.metrics {
         match session.metric(name) {
             Some(metric) => found.push(metric),
+            None if session.metrics.is_empty() => {}
             None => warnings.push(format!(
                 "There is no metric '{name}'; there are {}.",
                 list(session.metrics.iter().map(|metric| metric.name.as_str()))

@@ -104,6 +104,11 @@ impl Source {
         self.kind == Kind::Program || self.adapter().is_some_and(is_built)
     }
 
+    /// Whether its file is read once for a session, as definition files are, or is no file, as for snippets.
+    pub(crate) fn is_read_once(&self) -> bool {
+        matches!(self.kind, Kind::Load | Kind::Experiment | Kind::Snippet(_))
+    }
+
     /// The same file as the variant has it: that of its revision, where it is of one.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Source> {
         if variant.worktree.is_none() {

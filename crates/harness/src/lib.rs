@@ -6,6 +6,7 @@
 
 mod attempt;
 mod cache;
+mod code_files;
 mod compile;
 pub mod counting;
 mod cpp;
@@ -30,6 +31,7 @@ mod wire;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::{cache_folder, cache_warning};
+pub use code_files::code_files;
 pub use harness::Harness;
 pub use job::{
     Description, Job, Kind, Parameter, Request, Route, Setting, Source, SuiteCase, Tell, Trial,

@@ -5,6 +5,7 @@
 
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
 use crate::confirm::{Suspect, keep_cases};
+use crate::session::check_processors;
 use crate::{header, reference, revisions, warn, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_analysis::bisect::{self, Block, Phase, RUNS_PER_BLOCK, State, Step};
@@ -171,6 +172,7 @@ pub fn search(
     for sentence in &plans.suite.warnings {
         warn(listener, sentence)?;
     }
+    check_processors(&plans.plan)?;
     warn_if_busy(listener)?;
     let Plans { plan, suite, .. } = plans;
     let header = header(&plan, suite, request);

@@ -4,6 +4,7 @@
 //! many as show how they vary. What is enough, and which number comes next, is decided by `analysis::iterations`.
 //! Start at [`search_iterations`].
 
+use super::session::check_processors;
 use super::{Listener, MeasureRequest, Plans, SessionRequest, carry_out, warn, warn_if_busy};
 use anyhow::{bail, ensure};
 use indexmap::IndexMap;
@@ -83,6 +84,7 @@ impl Rounds<'_, '_> {
     /// The files that have the parameter, each at the beginning of its search.
     fn files(&mut self) -> anyhow::Result<Vec<File>> {
         let plans = Plans::read(&self.request.measuring, self.listener)?;
+        check_processors(&plans.plan)?;
         ensure!(
             plans.plan.design.experiment.is_none(),
             "an experiment says itself how long its runs are\nhint: 'plan' in its definition file"

@@ -22,6 +22,7 @@ pub mod load;
 mod pairs;
 mod plans;
 pub mod reference;
+mod rehearsal;
 mod request;
 mod resume;
 mod revisions;

@@ -10,7 +10,7 @@ use speedwell_harness::discover::{self, Selection, Suite};
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind, Known, Source, Tell, program_of};
 use speedwell_model::{Build, Event, Variant, Worktree, milliseconds};
-use speedwell_process::{adopt_orphans, on_interrupt, resolve};
+use speedwell_process::{adopt_orphans, check_interrupted, on_interrupt, resolve};
 use speedwell_results::store::Reference;
 use speedwell_runner::worktree::{self, Checkout, Commit};
 use speedwell_suite::project::Project;
@@ -368,6 +368,7 @@ pub fn keep_common(
             continue;
         }
         let described = discover::describe(&programs, selection, variant, tell);
+        check_interrupted()?;
         if let Some(failure) = described.iter().find_map(|own| own.failure.as_ref()) {
             bail!(
                 "'{}' of '{}' {}",

@@ -3,9 +3,10 @@
 //! Decides what is warned of beforehand and when a case needs no more runs. Start at [`measure`].
 
 use super::{
-    Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, roles, teller, warn,
+    Listener, Plans, SessionRequest, fleet, instructions, layout, pairs, rehearsal, roles, teller,
+    warn,
 };
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use speedwell_analysis::{self as analysis, Settings};
 use speedwell_environment as environment;
 use speedwell_harness::discover::Suite;
@@ -61,7 +62,11 @@ pub fn measure(
     if let Some(fleet) = &request.fleet {
         return fleet::carry_out(plans, fleet, request, store, listener);
     }
+    check_processors(&plans.plan)?;
     build_packages(&plans.plan, listener)?;
+    if plans.resumed.is_none() {
+        rehearsal::rehearse(&plans.plan, &plans.suite.failures, &request.settings)?;
+    }
     warn_before(&plans, request, listener)?;
     carry_out(plans, request, store, listener)
 }
@@ -161,10 +166,21 @@ pub(super) fn build_packages(plan: &Plan, listener: &mut Listener<'_>) -> anyhow
     let tell = teller(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
-            harness::build(&job.source, variant, &tell)?;
+            let built = harness::build(&job.source, variant, &tell);
+            // A build that the user ended failed because of it.
+            process::check_interrupted()?;
+            built?;
         }
     }
     Ok(())
+}
+
+/// Refuses processors that this process may not use.
+pub(super) fn check_processors(plan: &Plan) -> anyhow::Result<()> {
+    match &plan.pin {
+        Some(pin) => Ok(pin.check_usable().context("in --pin")?),
+        None => Ok(()),
+    }
 }
 
 /// Refuses rules where no single run can be put aside and repeated.

@@ -9,6 +9,7 @@ use speedwell_harness::{self as harness, Job, Kind};
 use speedwell_model::{
     Design, Event, Length, Metric, Order, Run, Samples, SteadyRule, Stopping, quote,
 };
+use speedwell_process::Interrupted;
 use speedwell_results::store::Store;
 use speedwell_runner::Ended;
 use std::time::Duration;
@@ -127,10 +128,9 @@ fn first_look(plans: &Plans, listener: &mut Listener<'_>) -> anyhow::Result<Vec<
     let request = SessionRequest::default();
     let mut silent = Silent;
     let measured = carry_out(Plans::new(plan, suite), &request, &mut store, &mut silent)?;
-    ensure!(
-        measured.ended? == Ended::Complete,
-        "interrupted before anything was recorded"
-    );
+    if measured.ended? != Ended::Complete {
+        return Err(Interrupted.into());
+    }
     Ok(measured.session.runs)
 }
 

@@ -99,6 +99,11 @@ impl Cause {
     pub fn is_skip(&self) -> bool {
         matches!(self, Cause::Skipped { .. })
     }
+
+    /// Whether the code does not compile; compilers and harnesses report it in these words.
+    pub fn is_not_compiled(&self) -> bool {
+        matches!(self, Cause::Invalid { reason } if reason.starts_with("does not compile"))
+    }
 }
 
 impl fmt::Display for Cause {

@@ -42,6 +42,23 @@ fn request(start: Instant) {
     }
 }
 
+/// Why something was not done: the user ended it before the first run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted before anything was measured")]
+pub struct Interrupted;
+
+/// Ends a step before the first run whose result means nothing if the user wants us to stop.
+///
+/// # Errors
+/// The user wants us to stop.
+pub fn check_interrupted() -> Result<(), Interrupted> {
+    if interrupted() {
+        Err(Interrupted)
+    } else {
+        Ok(())
+    }
+}
+
 /// Whether the user wants us to stop.
 pub fn interrupted() -> bool {
     REQUESTED.load(Ordering::Relaxed)

@@ -20,6 +20,14 @@ pub struct CpuSet(Vec<usize>);
 #[error("'{0}' is not a list of processors such as '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
 
+/// A processor that this thread may not use, and those that it may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot use processor '{cpu}': expected one of '{}'", usable.ranges())]
+pub struct UnusableCpu {
+    cpu: usize,
+    usable: CpuSet,
+}
+
 impl CpuSet {
     /// The processors, ascending, each once.
     pub fn cpus(&self) -> &[usize] {
@@ -36,12 +44,47 @@ impl CpuSet {
         Ok(all.filter(|cpu| mask.is_set(*cpu)).collect())
     }
 
+    /// Checks that this thread may use all of them.
+    ///
+    /// # Errors
+    /// Names one that it may not use.
+    pub fn check_usable(&self) -> Result<(), UnusableCpu> {
+        let Ok(usable) = CpuSet::usable() else {
+            // A system that does not tell refuses when it binds.
+            return Ok(());
+        };
+        let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
+        match self.0.iter().find(is_unusable) {
+            Some(&cpu) => Err(UnusableCpu { cpu, usable }),
+            None => Ok(()),
+        }
+    }
+
     /// Binds this thread, and all threads and processes that it starts from now on.
     ///
     /// # Errors
     /// The system does not allow it.
     pub fn bind(&self) -> io::Result<()> {
         Ok(thread::sched_setaffinity(None, &self.mask())?)
+    }
+
+    /// The set as it is typed, with ranges: `0-3,6`.
+    fn ranges(&self) -> String {
+        let mut ranges: Vec<(usize, usize)> = Vec::new();
+        for &cpu in &self.0 {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == cpu => *last = cpu,
+                _ => ranges.push((cpu, cpu)),
+            }
+        }
+        let words = ranges.iter().map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        });
+        words.collect::<Vec<_>>().join(",")
     }
 
     /// The kernel's form of the set.

@@ -6,6 +6,7 @@ use crate::document::{Block, Document};
 use crate::figure::count;
 use serde_json::{Value, json};
 use speedwell_model::Failure;
+use std::collections::BTreeSet;
 
 /// Different failures shown unless all are requested.
 const SHOWN: usize = 3;
@@ -27,17 +28,36 @@ fn data(failure: &Failure) -> Value {
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures that differ in nothing but the slot, with their number.
-fn grouped<'a>(failures: &[&'a Failure]) -> Vec<(&'a Failure, usize)> {
-    let alike = |a: &Failure, b: &Failure| {
-        (a.step, &a.benchmark, &a.case, &a.variant) == (b.step, &b.benchmark, &b.case, &b.variant)
-            && a.cause == b.cause
+/// Failures of one kind: those that differ in nothing but the slot, and those of other cases that failed for the same
+/// reason, with the same words.
+struct FailureGroup<'a> {
+    first: &'a Failure,
+    times: usize,
+    cases: BTreeSet<&'a str>,
+}
+
+fn grouped<'a>(failures: &[&'a Failure]) -> Vec<FailureGroup<'a>> {
+    let is_alike = |a: &Failure, b: &Failure| {
+        let is_one_case = (&a.benchmark, &a.case) == (&b.benchmark, &b.case);
+        (a.step, &a.variant, &a.cause) == (b.step, &b.variant, &b.cause)
+            && (is_one_case || a.stderr_tail == b.stderr_tail)
     };
-    let mut groups: Vec<(&Failure, usize)> = Vec::new();
+    let mut groups: Vec<FailureGroup<'a>> = Vec::new();
     for failure in failures {
-        match groups.iter_mut().find(|(first, _)| alike(first, failure)) {
-            Some((_, times)) => *times += 1,
-            None => groups.push((failure, 1)),
+        let case = failure.case.as_ref().unwrap_or(&failure.benchmark).as_str();
+        match groups
+            .iter_mut()
+            .find(|group| is_alike(group.first, failure))
+        {
+            Some(group) => {
+                group.times += 1;
+                group.cases.insert(case);
+            }
+            None => groups.push(FailureGroup {
+                first: failure,
+                times: 1,
+                cases: BTreeSet::from([case]),
+            }),
         }
     }
     groups
@@ -54,19 +74,13 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
         SHOWN
     };
     let (first, others) = groups.split_at(shown.min(groups.len()));
-    let mut blocks: Vec<Block> = first
-        .iter()
-        .flat_map(|group| failure_blocks(*group))
-        .collect();
+    let mut blocks: Vec<Block> = first.iter().flat_map(failure_blocks).collect();
     if !others.is_empty() {
         let more = count(others.len(), "other failure", "other failures");
         blocks.push(Block::Appendix {
             instead: Some(format!("and {more}")),
             title: more,
-            blocks: others
-                .iter()
-                .flat_map(|group| failure_blocks(*group))
-                .collect(),
+            blocks: others.iter().flat_map(failure_blocks).collect(),
         });
     }
     let summary = format!("{} failed", count(failures.len(), "step", "steps"));
@@ -78,14 +92,23 @@ fn failed_blocks(failures: &[&Failure], verbosity: Verbosity) -> Vec<Block> {
     }]
 }
 
-fn failure_blocks((failure, times): (&Failure, usize)) -> Vec<Block> {
-    let times = if times > 1 {
-        format!(" ({times} times)")
+fn failure_blocks(group: &FailureGroup<'_>) -> Vec<Block> {
+    let failure = group.first;
+    let times = if group.times > 1 {
+        format!(" ({} times)", group.times)
     } else {
         String::new()
     };
+    let others = match group.cases.len() - 1 {
+        0 => String::new(),
+        others => format!(" and {}", count(others, "other case", "other cases")),
+    };
     let mut blocks = vec![
-        Block::Paragraph(format!("{}: {}{times}", subject(failure), failure.cause)),
+        Block::Paragraph(format!(
+            "{}{others}: {}{times}",
+            subject(failure),
+            failure.cause
+        )),
         Block::Verbatim {
             label: "stderr".into(),
             text: failure.stderr_tail.clone(),
@@ -113,15 +136,55 @@ fn skipped_blocks(skipped: &[&Failure]) -> Vec<Block> {
     if skipped.is_empty() {
         return Vec::new();
     }
-    let groups = grouped(skipped);
-    let number = count(groups.len(), "benchmark", "benchmarks");
-    let item = |(failure, _): &(&Failure, usize)| {
+    let mut items: Vec<String> = Vec::new();
+    for failure in skipped {
         let cause = failure.cause.to_string();
         let reason = cause.strip_prefix("skipped: ").unwrap_or(&cause);
-        format!("{}: {reason}", subject(failure))
-    };
+        let item = format!("{}: {reason}", subject(failure));
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    let number = count(items.len(), "benchmark", "benchmarks");
     vec![
         Block::Paragraph(format!("Not run, because they cannot run here ({number}):")),
-        Block::List(groups.iter().map(item).collect()),
+        Block::List(items),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::{Cause, Step};
+
+    #[test]
+    fn cases_that_failed_for_one_reason_are_one_line() {
+        let failure = |case: &str, variant: &str, code: i32| Failure {
+            step: Step::Run,
+            benchmark: "g/x".into(),
+            case: Some(case.into()),
+            variant: Some(variant.into()),
+            slot: None,
+            cause: Cause::Exit { code },
+            stderr_tail: "no such module".into(),
+            replay: String::new(),
+        };
+        let mut all: Vec<Failure> = ["g/x n=1", "g/x n=2", "g/x n=2"]
+            .map(|case| failure(case, "new", 1))
+            .into();
+        all.push(failure("g/x n=1", "new", 2));
+        let document = failures(&all, Verbosity::Normal);
+        let Some(Block::Aside { blocks, .. }) = document.blocks.first() else {
+            panic!("{document:?}");
+        };
+        let lines = blocks.iter().filter_map(|block| match block {
+            Block::Paragraph(line) => Some(line.as_str()),
+            _ => None,
+        });
+        let expected = [
+            "g/x n=1 (new) and 1 other case: exited with status 1 (3 times)",
+            "g/x n=1 (new): exited with status 2",
+        ];
+        assert_eq!(lines.collect::<Vec<_>>(), expected);
+    }
 }

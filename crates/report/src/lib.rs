@@ -82,7 +82,7 @@ pub use format::{
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use live::{LiveCase, LiveState, live, live_loads};
 pub use outbox::{outbox, outbox_check};
-pub use output::{Output, Verbosity, print};
+pub use output::{Output, Verbosity, check_document, print};
 pub use parcels::{ParcelRow, PartRow, fleet_cleaned, fleet_parcels, fleet_parts};
 pub use plan::{CaseLine, Trial, cases, trial};
 pub use profile::{ProfileSide, profiles, sections as profile_sections};
@@ -198,6 +198,22 @@ pub enum Subject {
     Backfill,
 }
 
+/// Whether the charts of a report follow from what it is of, so that none can be chosen.
+fn has_own_charts(measured: Subject) -> bool {
+    use Subject::*;
+    matches!(
+        measured,
+        Iterations
+            | SnippetSearch
+            | Warmup
+            | Bisection
+            | Confirmation
+            | Backfill
+            | LoadLevels
+            | LoadRates
+    )
+}
+
 /// Checks what was typed about a report before anything is measured for it.
 ///
 /// # Errors
@@ -210,6 +226,9 @@ pub fn check(output: &Output, measured: Subject) -> anyhow::Result<()> {
             bail!("results over revisions can be drawn as trend only")
         }
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_course()),
+        Some(_) if has_own_charts(measured) => {
+            bail!("this report has charts of its own\nhint: leave out --chart")
+        }
         _ => {}
     }
     let keys = match measured {

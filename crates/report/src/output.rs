@@ -115,6 +115,15 @@ pub fn print(
     files::write(document, &plan)
 }
 
+/// Checks that the document can be printed, and written to every requested file.
+///
+/// # Errors
+/// As for [`print`], as far as nothing has to be written to find out.
+pub fn check_document(document: &Document, output: &Output) -> anyhow::Result<()> {
+    check_sort(document, output)?;
+    files::plan(document, &output.files).map(drop)
+}
+
 fn check_sort(document: &Document, output: &Output) -> anyhow::Result<()> {
     let keys = document.tables().flat_map(|table| {
         let shown = table.for_machines().into_iter();

@@ -160,9 +160,16 @@ fn snippets(
     } else {
         Some(crate::findings(findings, output)?)
     };
-    Ok(crate::snippet::document(
-        &figures, &warnings, findings, compared, output,
-    ))
+    let is_alone = compared.is_none();
+    let mut document = crate::snippet::document(&figures, &warnings, findings, compared, output);
+    if is_alone && output.chart.is_some() {
+        document.push_charts(crate::charts::of_findings(
+            findings,
+            output.chart,
+            output.unit,
+        )?);
+    }
+    Ok(document)
 }
 
 /// The report of a session whose runs were these HTTP loads. A single load speaks for itself: it has more to say than the

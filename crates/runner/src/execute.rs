@@ -1,6 +1,7 @@
 //! The loop over the slots of a plan.
 
 use crate::pairs;
+use crate::unchanged::Unchanged;
 use speedwell_environment::Sensors;
 use speedwell_harness::experiment::KeptServices;
 use speedwell_harness::plan::{Plan, Slot};
@@ -154,6 +155,7 @@ pub(super) struct Execution<'a, 'o> {
     judge: &'a mut dyn Judge,
     observers: &'a mut [&'o mut dyn Observer],
     answers: Answers,
+    unchanged: Unchanged,
     /// By job: all, or those of its open block.
     runs: HashMap<usize, Vec<Run>>,
     /// Whether anybody looks at runs whose block is over.
@@ -181,6 +183,7 @@ impl<'a, 'o> Execution<'a, 'o> {
             judge,
             observers,
             answers: Answers::default(),
+            unchanged: Unchanged::default(),
             runs: HashMap::new(),
             over: HashSet::new(),
             failed: HashMap::new(),
@@ -363,6 +366,9 @@ impl<'a, 'o> Execution<'a, 'o> {
                 variant: &self.plan.variants[slot.variant].name,
             })?;
         }
+        if self.refuse_changed(together)? {
+            return Ok(Stepped::Failed);
+        }
         let begun = self.sensors.begin();
         let attempts = self.perform(together);
         let surroundings = self.sensors.end(&begun);
@@ -380,6 +386,25 @@ impl<'a, 'o> Execution<'a, 'o> {
         } else {
             Stepped::Done
         })
+    }
+
+    /// Refuses slots if the code of one of them changed since its first run; whether it did.
+    fn refuse_changed(&mut self, together: &[Slot]) -> anyhow::Result<bool> {
+        let plan = self.plan;
+        let unchanged = &mut self.unchanged;
+        let changed = together.iter().find_map(|slot| {
+            let cause = unchanged.check(&plan.jobs[slot.job], &plan.variants[slot.variant])?;
+            Some((slot, cause))
+        });
+        let Some((slot, cause)) = changed else {
+            return Ok(false);
+        };
+        *self.failed.entry((slot.job, slot.variant)).or_insert(0) += 1;
+        let failure = self.contradiction(slot, cause);
+        self.tell(&Event::Failed(&failure))?;
+        let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
+        self.tell(&Event::SlotsDone(&done))?;
+        Ok(true)
     }
 
     fn perform(&mut self, together: &[Slot]) -> Vec<Attempt> {
@@ -599,7 +624,7 @@ fn machine_of(plan: &Plan) -> Option<u32> {
 }
 
 /// The circumstances of one slot.
-fn setting<'a>(
+pub(super) fn setting<'a>(
     plan: &'a Plan,
     slot: &Slot,
     pin: Option<&'a CpuSet>,
@@ -631,7 +656,7 @@ fn prepare(plan: &Plan, slot: &Slot, setting: &Setting<'_>) {
     harness::for_kind(job.source.kind).prepare(job, setting);
 }
 
-fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
+pub(super) fn perform(plan: &Plan, slot: &Slot, setting: &Setting<'_>) -> Attempt {
     let job = plan.jobs[slot.job].under(setting.variant);
     harness::for_kind(job.source.kind).perform(&job, setting)
 }

@@ -7,10 +7,13 @@ mod histories;
 pub mod load;
 mod pairs;
 pub mod profile;
+mod rehearsal;
 mod server;
 mod trial;
+mod unchanged;
 pub mod verify;
 pub mod worktree;
 
 pub use execute::{Ended, Judge, Orders, execute};
+pub use rehearsal::{Rehearsal, rehearse};
 pub use trial::try_all;

@@ -3,7 +3,7 @@
 //! Decides what clap's own answers lack: the short help, suggestions for short names, and that nothing hidden is
 //! suggested. It does not know what any command does. Start at [`parse`].
 
-use super::{CommandLine, Status, short_help, status};
+use super::{CommandLine, Status, output_files, short_help, status};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
@@ -11,7 +11,8 @@ use speedwell_model::nearest;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-/// The command line. Help is printed, and so is what is wrong with the arguments; the status is then what is left.
+/// Parses the command line and checks that its files do not contradict each other. Prints help and errors itself; the exit
+/// status is then all that is left.
 pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
     if let Some(argument) = arguments
         .iter()
@@ -40,8 +41,8 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
     }
     let matched = grammar
         .try_get_matches_from_mut(arguments)
-        .and_then(|matches| CommandLine::from_arg_matches(&matches));
-    matched.map_err(|error| {
+        .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
+    let (line, matches) = matched.map_err(|error| {
         let error = error.format(&mut grammar);
         let command = if lists_commands {
             &grammar
@@ -49,7 +50,12 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<CommandLine, Status> {
             typed_command(&grammar)
         };
         answer_refused(error, command, arguments)
-    })
+    })?;
+    output_files::check(&grammar, &matches).map_err(|error| {
+        status::tell(&error);
+        Status::COULD_NOT
+    })?;
+    Ok(line)
 }
 
 fn is_option(argument: &OsString) -> bool {

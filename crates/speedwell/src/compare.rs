@@ -7,7 +7,7 @@ use super::progress::Progress;
 use super::run;
 use super::source::{self, Source};
 use super::{Status, mistaken_sources, profiles, status};
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, Findings, Settings};
 use speedwell_harness::Trial;
@@ -96,9 +96,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     }
     if measured.is_empty() {
         let selection = args.selection.selection(&[], Trial::No)?;
+        source::check_outputs(&operands, &args.output)?;
         let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())
             .map_err(|error| mistaken_sources::explain(error, &operands))?;
-        return of_results(&sources, &args);
+        return of_results(sources, &args);
     }
     mixed(&operands, &measured, word.as_deref(), &args)
 }
@@ -151,7 +152,10 @@ fn mixed(
         };
         others.push(read);
     }
+    source::check_outputs(operands, &args.output)?;
     let (session, ended) = run::measure(plans, &mut store, &task)?;
+    let read = others.iter().flatten().map(|source| &source.session);
+    source::check_metrics(read.chain([&session]), &settings)?;
     let sources: Vec<Labelled<'_>> = operands
         .iter()
         .zip(&others)
@@ -170,13 +174,34 @@ fn sessions<'a>(sources: &'a [Labelled<'_>]) -> impl Iterator<Item = &'a Session
     sources.iter().map(|(_, session, _)| *session)
 }
 
-fn of_results(sources: &[Source], args: &RunArgs) -> anyhow::Result<Status> {
+fn of_results(mut sources: Vec<Source>, args: &RunArgs) -> anyhow::Result<Status> {
     let settings = settings(args);
-    source::refuse_the_same(sources)?;
+    source::refuse_the_same(&sources)?;
+    match (settings.baseline.as_deref(), &mut sources[..]) {
+        (None, _) => {}
+        (Some(name), [only]) => {
+            source::check_variant(&only.session, Some(name)).context("in --baseline")?;
+        }
+        (Some(name), many) => put_first(many, name)?,
+    }
+    source::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
     let sources: Vec<Labelled<'_>> = sources.iter().map(Source::labelled).collect();
     let mut findings = sources::compare(&sources, &settings)?;
     args.store.mark(&mut findings, sessions(&sources));
     print(&findings, &sources, &settings, args)
+}
+
+/// Makes the source of that name the one that the others are compared with.
+fn put_first(sources: &mut [Source], name: &str) -> anyhow::Result<()> {
+    let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
+    match labels.iter().position(|label| *label == name) {
+        Some(at) => sources[..=at].rotate_right(1),
+        None => bail!(
+            "in --baseline: no source is named '{name}'\nhint: they are {}",
+            labels.join(", ")
+        ),
+    }
+    Ok(())
 }
 
 fn settings(args: &RunArgs) -> Settings {

@@ -4,6 +4,7 @@
 use super::large::{self, Wanted};
 use super::options::{FailOn, Task};
 use super::{Status, experiment, status};
+use anyhow::Context;
 use speedwell_analysis::warmup::{self, CaseWarmup, WarmupFindings};
 use speedwell_analysis::{self as analysis, CaseComparison, Findings};
 use speedwell_compat::erlperf::style;
@@ -28,6 +29,11 @@ pub fn conclude(session: &Session, task: &Task) -> anyhow::Result<Status> {
         && is_whole
     {
         return conclude_series(session, rule, task);
+    }
+    if !session.metrics.is_empty() {
+        // Of a session without results the report shows the failures.
+        let known = session.metrics.iter().map(|metric| metric.name.as_str());
+        analysis::check_metrics(settings, known).context("in --metric")?;
     }
     let mut findings = analysis::analyse(session, settings);
     task.store.mark(&mut findings, [session]);

@@ -116,6 +116,10 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
         Order::from(args.execution.order) == Order::Blocks && args.comparison.method.is_none(),
         "a confirmation is measured in randomised blocks and judged by ranks\nhint: leave out --order and --method"
     );
+    ensure!(
+        args.study.x_axis.is_none(),
+        "a confirmation compares two sides, and is no parameter study\nhint: leave out --x-axis"
+    );
     Ok(())
 }
 

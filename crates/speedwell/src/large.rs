@@ -3,7 +3,8 @@
 //!
 //! Decides which sessions are, and refuses what would need all their runs at once. Start at [`document`] and [`chosen`].
 
-use anyhow::{Result, bail, ensure};
+use super::source;
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_analysis::{self as analysis, Findings, Settings};
 use speedwell_harness::discover::{Part, Selection};
 use speedwell_model::{Case, Session};
@@ -76,6 +77,8 @@ pub fn document(
         if stored.has_loads() || !analysis::can_be_divided(header, stored.cases()) {
             return Ok(None);
         }
+        source::check_metrics([header], settings)?;
+        source::check_variant(header, settings.baseline.as_deref()).context("in --baseline")?;
         let parts = |visit: &mut dyn FnMut(&Session)| stored.parts(visit);
         let mark = |findings: &mut Findings| mark(findings, header);
         session::in_parts((header, stored.runs()), parts, settings, output, mark).map(Some)

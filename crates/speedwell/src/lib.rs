@@ -26,11 +26,13 @@ mod mistaken_sources;
 mod new;
 mod operand;
 mod options;
+mod output_files;
 mod perform;
 mod profiles;
 mod progress;
 mod pull_answer;
 mod push;
+mod rehearsal;
 mod report;
 mod results_file;
 mod results_folder;
@@ -189,7 +191,7 @@ fn conclude_command(done: anyhow::Result<Status>) -> Status {
     }
     done.unwrap_or_else(|error| {
         status::tell(&error);
-        if speedwell_process::interrupted() {
+        if speedwell_process::interrupted() || error.is::<speedwell_process::Interrupted>() {
             Status::INTERRUPTED
         } else {
             Status::COULD_NOT

@@ -71,6 +71,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     if large_session(&args, &operands, &selection)? {
         return Ok(Status::DONE);
     }
+    source::check_outputs(&operands, &args.output)?;
     let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
     if args.merge {
         return merged(&args, &sources);
@@ -87,6 +88,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
             status::heard(export(session, kind))?;
             continue;
         }
+        source::check_metrics([session], &settings)?;
+        source::check_variant(session, baseline).context("in --baseline")?;
         let mark = |findings: &mut Findings| args.store.mark(findings, [session]);
         let name = (sources.len() > 1).then_some(source.label.as_str());
         let study = args.study.choice();

@@ -3,14 +3,16 @@
 use super::conclude::{conclude, conclude_stored};
 use super::large::{self, Wanted};
 use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
-use super::{Status, fleet, push, serve, status, trial};
+use super::{Status, fleet, push, rehearsal, serve, status, trial};
 use anyhow::ensure;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
 use speedwell_measure::{self as measure, MeasuredSession, Plans, SeriesLength, SessionRequest};
 use speedwell_model::{Session, Stopping};
+use speedwell_process::Interrupted;
 use speedwell_report::{ChartKind, Subject};
 use speedwell_results::store::Store;
+use std::path::{Path, PathBuf};
 
 /// Measures, analyses, reports, judges.
 ///
@@ -68,8 +70,12 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         _ => plans,
     };
     check_report(&plans.plan, task)?;
+    rehearsal::check(&plans.plan, task)?;
     let plan = plans.plan.clone();
     let (measured, ended) = measured(plans, store, task)?;
+    if ended == Status::INTERRUPTED && has_nothing(&measured, store)? {
+        return Err(Interrupted.into());
+    }
     let mut session = measured.session;
     if task.fleet.detach {
         return fleet::left(&session, ended);
@@ -126,6 +132,7 @@ fn measured(
     store: &mut Store,
     task: &Task,
 ) -> anyhow::Result<(MeasuredSession, Status)> {
+    check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
         Some(resumed) if !store.parcels(resumed.number)?.is_empty() => Some(FleetArgs::resumed()?),
         _ => task.fleet.request()?,
@@ -142,13 +149,45 @@ fn measured(
             Status::COULD_NOT
         }
     };
-    if status != Status::DONE && !task.store.no_save && !task.fleet.detach {
+    let is_begun = status != Status::INTERRUPTED || !has_nothing(&measured, store)?;
+    if status != Status::DONE && is_begun && !task.store.no_save && !task.fleet.detach {
         status::note(&how_to_resume(status, &measured, store, task)?);
     }
     if let Some(advice) = &measured.advice {
         status::hint(advice);
     }
     Ok((measured, status))
+}
+
+/// Whether no run and no failure of a session was kept.
+fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool> {
+    let number = measured.session.number.unwrap_or_default();
+    Ok(!measured.in_parts
+        && measured.session.runs.is_empty()
+        && measured.session.failures.is_empty()
+        && store.parcels(number)?.is_empty()
+        && store.finished_slots(number)?.is_empty())
+}
+
+/// Refuses files of `-o` that would replace a benchmark file, a definition file or a program that is measured.
+fn check_inputs(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+    let files = plan.jobs.iter().map(|job| job.source.file.as_path());
+    let paths = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
+    let paths = paths.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
+    let programs = plan
+        .variants
+        .iter()
+        .filter_map(|variant| variant.program.as_deref());
+    let definition = plan.design.experiment.iter().map(|own| own.file.as_path());
+    let mut inputs: Vec<&Path> = files
+        .chain(paths)
+        .chain(programs)
+        .chain(definition)
+        .collect();
+    inputs.sort_unstable();
+    inputs.dedup();
+    inputs.retain(|path| path.is_file());
+    task.output.check_inputs(inputs)
 }
 
 /// Refuses before anything is measured what the report would refuse afterwards.

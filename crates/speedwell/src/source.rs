@@ -5,9 +5,11 @@
 
 use super::large::{self, Wanted};
 use super::operand::{self, Operand};
+use super::options::OutputArgs;
 use super::results_file::{self, Remarks};
 use super::status;
 use anyhow::{Context, bail};
+use speedwell_analysis::{self as analysis, Settings};
 use speedwell_harness as harness;
 use speedwell_harness::discover::{Part, Selection, Side};
 use speedwell_measure::reference;
@@ -286,7 +288,40 @@ pub fn refuse_the_same(sources: &[Source]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
+/// Checks that the sessions have, between them, the metrics that were asked for.
+///
+/// # Errors
+/// One that none of them has.
+pub fn check_metrics<'s>(
+    sessions: impl IntoIterator<Item = &'s Session>,
+    settings: &Settings,
+) -> anyhow::Result<()> {
+    let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
+    let names = metrics.map(|metric| metric.name.as_str());
+    analysis::check_metrics(settings, names).context("in --metric")
+}
+
+/// Refuses files of `-o` that would replace a result file.
+///
+/// # Errors
+/// Names both.
+pub fn check_outputs(operands: &[Operand], output: &OutputArgs) -> anyhow::Result<()> {
+    if output.output.is_empty() {
+        return Ok(());
+    }
+    let places = operands.iter().flat_map(|operand| &operand.places);
+    let mut files = Vec::new();
+    for place in places.filter(|place| Path::new(place).exists()) {
+        files.extend(files_of(place)?);
+    }
+    output.check_inputs(files.iter().map(Path::new))
+}
+
+/// Checks that a session has the variant, if one is asked for.
+///
+/// # Errors
+/// It has not.
+pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
     if !known.contains(&name) {

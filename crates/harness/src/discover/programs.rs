@@ -10,6 +10,7 @@ use crate::discover::Part;
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
+use speedwell_process::check_interrupted;
 use speedwell_suite::adapter::Adapter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,6 +72,7 @@ fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Res
     let here = side.directory.as_deref().unwrap_or(&here);
     let source = target::program_source(&side.file, side.suite.clone(), here);
     let described = describe(&[source], selection, &side.variant, &|_| ());
+    check_interrupted()?;
     let mut jobs = Vec::new();
     for description in described {
         if let Some(failure) = description.failure {

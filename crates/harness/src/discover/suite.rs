@@ -5,7 +5,7 @@ use crate::{Description, Job, Kind, Parameter, Request, Source, Tell};
 use anyhow::{Context as _, bail};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, DefinitionFile, Event, Failure, Step, Value, Variant, nearest};
-use speedwell_process::{begin_activity, interrupted};
+use speedwell_process::{begin_activity, check_interrupted, interrupted};
 use speedwell_suite::Definition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -53,6 +53,7 @@ pub fn read(
         bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
     }
     let described = describe(&wanted, selection, baseline, tell);
+    check_interrupted()?;
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
         let own = wanted.iter().zip(&described);

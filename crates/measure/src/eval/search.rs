@@ -4,6 +4,8 @@
 //! is next is decided in `analysis`; here it is carried out, kept and told. Start at [`search`].
 
 use super::{EvalRequest, plans};
+use crate::rehearsal::rehearse;
+use crate::session::check_processors;
 use crate::{Listener, Plans, SessionRequest, header};
 use anyhow::ensure;
 use speedwell_analysis::scaling::{self, Level, Next, Rules};
@@ -42,6 +44,7 @@ pub fn search_plans(request: EvalRequest, listener: &mut Listener<'_>) -> anyhow
     let mut plans = plans(request, listener)?;
     plans.plan.sampling.samples = sampling.samples(VISIT);
     plans.plan.is_search = true;
+    check_processors(&plans.plan)?;
     crate::layout::check(&plans.plan)?;
     Ok(plans)
 }
@@ -58,6 +61,7 @@ pub fn search(
     listener: &mut Listener<'_>,
 ) -> anyhow::Result<(Session, Ended)> {
     let Plans { plan, suite, .. } = plans;
+    rehearse(&plan, &suite.failures, &request.settings)?;
     let header = header(&plan, suite, request);
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();

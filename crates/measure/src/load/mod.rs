@@ -11,7 +11,6 @@ use rounds::rounds;
 pub use rounds::{LoadEvent, LoadRequest, Turn, Wish, turns};
 
 use crate::SessionRequest;
-use anyhow::bail;
 use speedwell_environment as environment;
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Design, Order, Session, State, Stopping};
@@ -114,7 +113,7 @@ pub fn load_with_tools(
     };
     process::forget_interrupt();
     if sessions.is_empty() {
-        bail!("interrupted before anything was measured");
+        return Err(process::Interrupted.into());
     }
     let tool = request.specs[0].client.name();
     let program = resolve(Path::new(tool)).ok();

@@ -5,7 +5,7 @@
 use super::snippets::on_one_line;
 use crate::options::EvalArgs;
 use crate::{Status, status};
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use speedwell_environment::Watch;
 use speedwell_harness::snippet::{self, Answer, Gone, Live};
 use speedwell_harness::{self as harness, Job, Message};
@@ -47,6 +47,9 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
             .map_or(0, |warmup| warmup.as_nanos() as u64),
     };
     let Plans { plan, .. } = plans(request, &mut args.task().progress())?;
+    if let Some(pin) = &plan.pin {
+        pin.check_usable().context("in --pin")?;
+    }
     let snippets = snippets(&plan.jobs, &plan.variants);
     if snippets.len() > 1 && args.language().is_compiled() {
         bail!(

@@ -11,7 +11,7 @@ mod written;
 
 use super::options::{ComparisonArgs, LoadArgs};
 use super::{Status, serve, status};
-use anyhow::bail;
+use anyhow::{Context, bail, ensure};
 use live::LiveView;
 use speedwell_analysis::{self as analysis};
 use speedwell_measure::draw_seed;
@@ -137,7 +137,20 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     for url in &args.urls {
         Url::parse(url)?;
     }
+    if args.fleet.from.is_none()
+        && let Some(pin) = &args.generator.pin
+    {
+        pin.check_usable().context("in --pin")?;
+    }
     args.output.check(search::subject(args))?;
+    for file in [&args.hdr, &args.log_requests].into_iter().flatten() {
+        report::check_writable(file)?;
+    }
+    let is_repeated = args.runs.is_some_and(|runs| runs > 1);
+    ensure!(
+        args.output.chart.is_none() || is_repeated || client != Client::Builtin,
+        "a single load is drawn as what it is, and --chart shows runs\nhint: --runs 5 repeats it, or leave out --chart"
+    );
     search::check(args)
 }
 

@@ -1,13 +1,13 @@
 //! Where results go and how they look.
 
-use crate::status;
+use crate::{output_files, status};
 use clap::{Args, ValueEnum};
 use speedwell_compat::console::columns;
 use speedwell_report::{
     self as report, ChartKind, Document, Format, Output, Subject, UnitChoice, Verbosity,
 };
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Output options.
 #[derive(Debug, Clone, Default, Args)]
@@ -98,6 +98,17 @@ impl OutputArgs {
     /// An unknown column to sort by, or a file that cannot be written.
     pub fn check(&self, measured: Subject) -> anyhow::Result<()> {
         report::check(&self.settings(), measured)
+    }
+
+    /// Refuses inputs that a file of `-o` would replace.
+    ///
+    /// # Errors
+    /// Names both.
+    pub fn check_inputs<'p>(
+        &self,
+        inputs: impl IntoIterator<Item = &'p Path>,
+    ) -> anyhow::Result<()> {
+        output_files::check_inputs(&self.output, inputs)
     }
 
     /// Prints a document and says which files were written.

@@ -123,11 +123,11 @@ fn a_file_that_does_not_compile_shows_the_compilers_words_and_how_to_repeat_it()
         return;
     };
     let answer = run(&project, &["run", "g/broken.cpp"]).expect_status(2);
-    answer.expect_stdout(&[
+    answer.expect_stderr(&[
         "does not compile",
         "no_such_thing",
         "broken.cpp:2",
-        "to repeat it: cd ",
+        "repeat it with: cd ",
     ]);
 }
 
@@ -181,7 +181,7 @@ fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
     let variant = ["--variant", "a=/bin/true", "--variant", "b=/bin/true"];
     run(&project, &[&words[..2], &variant[..], &QUICK[..]].concat())
         .expect_status(2)
-        .expect_stdout(&["was not built with speedwell.hpp, so it is not started"]);
+        .expect_stderr(&["was not built with speedwell.hpp, so it is not started"]);
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn what_the_shell_does_not_understand_is_said_in_its_words() {
     let project = Project::new();
     eval(&project, &["echo 'a"])
         .expect_status(2)
-        .expect_stdout(&["does not compile", "nterminated"]);
+        .expect_stderr(&["does not compile", "nterminated"]);
 }
 
 #[test]

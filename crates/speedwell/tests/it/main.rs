@@ -41,6 +41,7 @@ mod disturbed;
 mod docs_commands;
 mod drop_in;
 mod earlier_results;
+mod early_checks;
 mod environment;
 mod erlang_harness;
 mod eval;

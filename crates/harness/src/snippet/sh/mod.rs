@@ -5,6 +5,7 @@
 //! times of executions, which contain it: taken out of them, a command that takes no longer than the shell would have
 //! times of zero and below, which nothing can be compared with. Start at [`serve`].
 
+use speedwell_model::Cause;
 use speedwell_process::{Ended, Stopwatch};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -33,6 +34,20 @@ pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
     let is_plain = !line.contains(|c| OF_A_SHELL.contains(c));
     !(is_plain && argv.first().is_some_and(|program| is_program(program)))
+}
+
+/// The statuses of a shell for a command that it did not find, and for one that is no program (POSIX, 2.8.2).
+const NOT_FOUND: &str = "127: is there such a command?";
+const NOT_EXECUTABLE: &str = "126: can the command be executed?";
+
+/// Whether a run failed because its command could not be started.
+pub fn is_not_started(cause: &Cause) -> bool {
+    let is_said = |reason: &String| {
+        [NOT_FOUND, NOT_EXECUTABLE]
+            .iter()
+            .any(|end| reason.ends_with(end))
+    };
+    matches!(cause, Cause::Invalid { reason } if is_said(reason))
 }
 
 /// How a line is executed.
@@ -87,7 +102,8 @@ impl Order {
 pub fn complaint(ended: Ended) -> Option<String> {
     match ended {
         Ended::Exit(0) => None,
-        Ended::Exit(127) => Some("exited with status 127: is there such a command?".to_owned()),
+        Ended::Exit(126) => Some(format!("exited with status {NOT_EXECUTABLE}")),
+        Ended::Exit(127) => Some(format!("exited with status {NOT_FOUND}")),
         Ended::Exit(code) => Some(format!(
             "exited with status {code}; if that is as it should be, add '|| true'"
         )),

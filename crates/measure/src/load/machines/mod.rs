@@ -278,7 +278,7 @@ fn add_up(names: &[&str], orders: &[WorkerOrder], seen: Vec<Seen>) -> Result<Sen
 /// Why no machine measured anything.
 fn why_not(names: &[&str], seen: &[Seen]) -> anyhow::Error {
     if process::interrupted() {
-        return anyhow::anyhow!("interrupted before anything was measured");
+        return process::Interrupted.into();
     }
     let failed = names.iter().zip(seen).filter_map(|(name, own)| {
         let why = own.over.as_ref()?.as_ref()?;

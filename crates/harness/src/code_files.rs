@@ -1,0 +1,465 @@
+//! The files whose content decides what a run does: the benchmark file, the program that performs it, and the modules of
+//! the project that they load.
+//!
+//! Modules are found in the text of scripts, without executing them, so a name that is computed is not followed. Files that
+//! are read only once for a session (definition files) or built only once (C++, packages) take no part. Start at
+//! [`code_files`].
+
+use crate::{Job, Kind, Source};
+use regex::Regex;
+use speedwell_model::{Language, Variant};
+use speedwell_process::resolve;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+/// Larger files are data, or generated, and are not searched for modules.
+const LARGEST_SCRIPT_BYTES: u64 = 1 << 20;
+
+/// Files of one benchmark that are followed; a project with more changes somewhere else as well.
+const MOST_FILES: usize = 2_000;
+
+/// Endings of scripts that are searched for modules.
+const JAVASCRIPT: [&str; 8] = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
+const PYTHON: &str = "py";
+
+/// Endings of other scripts, whose modules are not known.
+const OTHER_SCRIPTS: [&str; 7] = ["sh", "bash", "rb", "pl", "php", "lua", "r"];
+
+static JAVASCRIPT_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern =
+        r#"(?:\brequire(?:\.resolve)?\s*\(\s*|\bfrom\s*|\bimport\s*\(?\s*)["'`]([^"'`\n]+)["'`]"#;
+    Regex::new(pattern).ok()
+});
+
+static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern = r"(?m)^\s*(?:from\s+([.\w]+)\s+import\s+(\([^)]*\)|[^\n#]+)|import\s+([^\n#]+))";
+    Regex::new(pattern).ok()
+});
+
+/// The files whose content decides what a run of the job does under the variant, which `program` performs.
+pub fn code_files(job: &Job, variant: &Variant, program: &Path) -> Vec<PathBuf> {
+    let job = job.under(variant);
+    let source = &job.source;
+    let folders = [
+        source.file.parent(),
+        Some(&source.directory),
+        Some(&source.root),
+    ];
+    let mut search = Search {
+        folders: folders.into_iter().flatten().map(Path::to_owned).collect(),
+        found: BTreeSet::new(),
+        open: Vec::new(),
+    };
+    if source.kind != Kind::Cpp && source.file.is_file() && !source.is_read_once() {
+        search.add(&source.file);
+    }
+    if !is_built_once(source) && !matches!(source.kind, Kind::Load | Kind::Experiment) {
+        search.add_program(program, &source.directory);
+    }
+    for word in &variant.arguments {
+        search.add_script(word, &source.directory);
+    }
+    for (name, value) in &variant.environment {
+        if name == "PYTHONPATH" || name == "NODE_PATH" {
+            let own = value.split(':').filter(|folder| !folder.is_empty());
+            search
+                .folders
+                .extend(own.map(|folder| source.directory.join(folder)));
+        }
+        let words = value.split([' ', '=']);
+        words.for_each(|word| search.add_script(word, &source.directory));
+    }
+    if let Some(snippet) = job.snippet_under(variant) {
+        if snippet.language == Language::Sh {
+            search.add_command(&snippet.runner, &source.directory);
+        }
+        snippet
+            .paths
+            .iter()
+            .for_each(|path| search.add_folder(path));
+    }
+    if let Some(definition) = &source.definition {
+        search.add_definition(&definition.source().text, &source.file);
+    }
+    search.follow();
+    search.found.into_iter().collect()
+}
+
+/// Whether it is compiled, once for a session, so that `program` is a compiler, which takes no part in runs.
+fn is_built_once(source: &Source) -> bool {
+    match source.kind {
+        Kind::Cpp => true,
+        Kind::Snippet(language) => language.is_compiled(),
+        _ => source.file.is_dir() && source.is_program(),
+    }
+}
+
+/// Files that were found, and those whose modules have not been looked for yet.
+struct Search {
+    /// Where modules of Python are looked for, besides the folder of the file that imports them.
+    folders: Vec<PathBuf>,
+    found: BTreeSet<PathBuf>,
+    open: Vec<PathBuf>,
+}
+
+impl Search {
+    /// Adds a file by its path without links, and by its path with links, which may lead to another file one day.
+    fn add(&mut self, file: &Path) {
+        let Ok(path) = fs::canonicalize(file) else {
+            return;
+        };
+        let is_new = path.is_file() && self.found.len() < MOST_FILES;
+        if is_new && self.found.insert(path.clone()) {
+            self.open.push(path.clone());
+        }
+        let typed = without_dots(file);
+        if is_new && typed.is_absolute() && typed != path {
+            self.found.insert(typed);
+        }
+    }
+
+    fn add_program(&mut self, program: &Path, directory: &Path) {
+        // A name without a folder is looked up in PATH, anything else from the working folder.
+        let place = match program.components().count() {
+            1 => program.to_owned(),
+            _ => directory.join(program),
+        };
+        if let Ok(path) = resolve(&place) {
+            self.add(&path);
+        }
+    }
+
+    /// Adds the file that a word names, if it is a script: what it names may also be written by what is measured.
+    fn add_script(&mut self, word: &str, directory: &Path) {
+        let path = directory.join(word);
+        if is_script(&path) && path.is_file() {
+            self.add(&path);
+        }
+    }
+
+    /// Adds the program of a command line, and the script that it executes.
+    fn add_command(&mut self, line: &str, directory: &Path) {
+        let words = shell_words::split(line).unwrap_or_default();
+        let is_assignment = |word: &&String| word.contains('=');
+        let mut words = words.iter().skip_while(is_assignment);
+        let Some(program) = words.next() else { return };
+        self.add_program(Path::new(program), directory);
+        if let Some(script) = words.find(|word| is_script(Path::new(word))) {
+            self.add_script(script, directory);
+        }
+    }
+
+    /// Adds scripts that a definition file names in its commands.
+    fn add_definition(&mut self, text: &str, file: &Path) {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        for word in text.split(|c: char| c.is_whitespace() || "\"'`,[]=".contains(c)) {
+            if is_script(Path::new(word)) {
+                self.add_script(word, folder);
+            }
+        }
+    }
+
+    /// Adds the scripts in a folder in which modules are looked for, and the folder itself to where they are looked for.
+    fn add_folder(&mut self, path: &Path) {
+        if path.is_file() {
+            return self.add(path);
+        }
+        self.folders.push(path.to_owned());
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let scripts = entries
+            .map(|entry| entry.path())
+            .filter(|path| is_script(path));
+        scripts.for_each(|script| self.add(&script));
+    }
+
+    /// Looks for the modules of all files that were found, and for theirs.
+    fn follow(&mut self) {
+        while let Some(file) = self.open.pop() {
+            let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= LARGEST_SCRIPT_BYTES);
+            let ending = file
+                .extension()
+                .and_then(|ending| ending.to_str())
+                .unwrap_or_default();
+            let is_searched = JAVASCRIPT.contains(&ending) || ending == PYTHON;
+            let text = match fs::read_to_string(&file) {
+                Ok(text) if is_small && is_searched => text,
+                _ => continue,
+            };
+            let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
+            if ending == PYTHON {
+                self.follow_python(&text, &folder);
+            } else {
+                self.follow_javascript(&text, &folder);
+            }
+        }
+    }
+
+    fn follow_javascript(&mut self, text: &str, folder: &Path) {
+        let Some(pattern) = &*JAVASCRIPT_MODULE else {
+            return;
+        };
+        for found in pattern.captures_iter(text) {
+            let name = &found[1];
+            let place = if name.starts_with(['.', '/']) {
+                Some(folder.join(name))
+            } else {
+                linked_package(name, folder)
+            };
+            if let Some(file) = place.as_deref().and_then(javascript_module) {
+                self.add(&file);
+            }
+        }
+    }
+
+    fn follow_python(&mut self, text: &str, folder: &Path) {
+        let Some(pattern) = &*PYTHON_MODULE else {
+            return;
+        };
+        let names_in = |list: &str| -> Vec<String> {
+            let list = list.trim_matches(['(', ')']);
+            let first = |part: &str| part.split_whitespace().next().map(str::to_owned);
+            list.split(',').filter_map(first).collect()
+        };
+        for found in pattern.captures_iter(text) {
+            let mut modules = Vec::new();
+            match (found.get(1), found.get(2), found.get(3)) {
+                (Some(module), Some(names), _) => {
+                    let module = module.as_str();
+                    let inside = names_in(names.as_str());
+                    let dot = if module.ends_with('.') { "" } else { "." };
+                    modules.extend(inside.iter().map(|name| format!("{module}{dot}{name}")));
+                    modules.push(module.to_owned());
+                }
+                (_, _, Some(list)) => modules.extend(names_in(list.as_str())),
+                _ => {}
+            }
+            modules
+                .iter()
+                .for_each(|module| self.add_python(module, folder));
+        }
+    }
+
+    /// Adds the module and the packages that it is in.
+    fn add_python(&mut self, module: &str, folder: &Path) {
+        let name = module.trim_start_matches('.');
+        let dots = module.len() - name.len();
+        let mut folders = Vec::new();
+        match dots {
+            0 => {
+                folders.push(folder.to_owned());
+                folders.extend(self.folders.iter().cloned());
+            }
+            // One dot is the folder itself, each further one the folder above.
+            _ => folders.extend(folder.ancestors().nth(dots - 1).map(Path::to_owned)),
+        }
+        for mut place in folders {
+            for part in name.split('.').filter(|part| !part.is_empty()) {
+                place.push(part);
+                self.add(&place.join("__init__.py"));
+                self.add(&place.with_extension(PYTHON));
+            }
+        }
+    }
+}
+
+/// The path without `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                cleaned.pop();
+            }
+            part => cleaned.push(part),
+        }
+    }
+    cleaned
+}
+
+fn is_script(path: &Path) -> bool {
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
+    JAVASCRIPT.contains(&ending) || ending == PYTHON || OTHER_SCRIPTS.contains(&ending)
+}
+
+/// The file of a module, as Node.js looks for it: with an ending, or as a folder.
+fn javascript_module(place: &Path) -> Option<PathBuf> {
+    let with_ending = |ending: &str| {
+        let mut name = place.as_os_str().to_owned();
+        name.push(format!(".{ending}"));
+        PathBuf::from(name)
+    };
+    let main = || {
+        let text = fs::read_to_string(place.join("package.json")).ok()?;
+        let package: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Some(place.join(package.get("main")?.as_str()?))
+    };
+    let endings = JAVASCRIPT.into_iter().chain(["json", "node"]);
+    let files = [place.to_owned()]
+        .into_iter()
+        .chain(endings.map(with_ending))
+        .chain(main())
+        .chain(["index.js", "index.mjs", "index.cjs", "index.ts"].map(|name| place.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}
+
+/// The folder of a package by its name, if it is a link to a folder of the project, as in workspaces.
+fn linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
+    let mut places = folder
+        .ancestors()
+        .map(|above| above.join("node_modules").join(name));
+    let found = fs::canonicalize(places.find(|place| place.exists())?).ok()?;
+    let is_installed = found
+        .components()
+        .any(|part| part.as_os_str() == "node_modules");
+    (!is_installed).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Route;
+
+    fn job(kind: Kind, folder: &Path, name: &str) -> Job {
+        Job {
+            source: Source::new(kind, &folder.join(name), folder, folder),
+            label: name.to_owned(),
+            route: Route::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            names: Vec::new(),
+            in_suite: None,
+            test: false,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            snippet: None,
+            samples: None,
+            measured: None,
+        }
+    }
+
+    /// The names of the files in `folder` that decide what a run does.
+    fn names(folder: &Path, job: &Job, variant: &Variant) -> Vec<String> {
+        let files = code_files(job, variant, Path::new("/bin/sh"));
+        let inside = files
+            .iter()
+            .filter_map(|file| file.strip_prefix(folder).ok());
+        inside
+            .map(|file| file.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        (folder, root)
+    }
+
+    #[test]
+    fn javascript_is_followed_through_all_ways_to_load_a_module() {
+        let (_folder, root) = project(&[
+            (
+                "g/x.js",
+                "const a = require('./a'); import('../lib/lazy.mjs');\nrequire('fs'); require('linked')",
+            ),
+            (
+                "g/a.js",
+                "export { b } from '../lib';\nconst d = require(\"./data.json\")",
+            ),
+            ("g/data.json", "{}"),
+            ("g/unused.js", ""),
+            ("lib/index.js", "import './side.js'"),
+            ("lib/side.js", "import x from './missing.js'"),
+            ("lib/lazy.mjs", ""),
+            ("packages/linked/package.json", "{\"main\": \"main.js\"}"),
+            ("packages/linked/main.js", ""),
+            ("node_modules/.keep", ""),
+        ]);
+        std::os::unix::fs::symlink("../packages/linked", root.join("node_modules/linked")).unwrap();
+        let found = names(
+            &root,
+            &job(Kind::Node, &root, "g/x.js"),
+            &Variant::plain("a"),
+        );
+        let expected = [
+            "g/a.js",
+            "g/data.json",
+            "g/x.js",
+            "lib/index.js",
+            "lib/lazy.mjs",
+            "lib/side.js",
+            "packages/linked/main.js",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn python_is_followed_through_packages_and_relative_imports() {
+        let (_folder, root) = project(&[
+            (
+                "g/x.py",
+                "import os, helper as h\nfrom pkg import inner, other\nfrom elsewhere import y\n",
+            ),
+            ("g/helper.py", "  import pkg.deep\n"),
+            ("pkg/__init__.py", "from . import sibling\n"),
+            ("pkg/inner.py", "from .sibling import (a,\n b)\n"),
+            ("pkg/sibling.py", ""),
+            ("pkg/deep.py", "from .. import nothing\n"),
+            ("pkg/unused.py", ""),
+            ("more/elsewhere.py", ""),
+        ]);
+        let mut variant = Variant::plain("a");
+        variant
+            .environment
+            .push(("PYTHONPATH".into(), "more".into()));
+        let found = names(&root, &job(Kind::Python, &root, "g/x.py"), &variant);
+        let expected = [
+            "g/helper.py",
+            "g/x.py",
+            "more/elsewhere.py",
+            "pkg/__init__.py",
+            "pkg/deep.py",
+            "pkg/inner.py",
+            "pkg/sibling.py",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn programs_and_scripts_of_a_variant_are_files_of_its_code() {
+        let (_folder, root) =
+            project(&[("x.js", ""), ("hook.cjs", ""), ("bin", ""), ("out.txt", "")]);
+        let mut variant = Variant::plain("a");
+        variant.arguments = vec!["--require".into(), "./hook.cjs".into(), "out.txt".into()];
+        let found = names(&root, &job(Kind::Node, &root, "x.js"), &variant);
+        assert_eq!(found, ["hook.cjs", "x.js"]);
+        let with_program = code_files(&job(Kind::Node, &root, "x.js"), &variant, Path::new("sh"));
+        let shell = fs::canonicalize(resolve(Path::new("sh")).unwrap()).unwrap();
+        assert!(
+            with_program.contains(&shell),
+            "a name is looked up in PATH: {with_program:?}"
+        );
+        std::os::unix::fs::symlink("x.js", root.join("link.js")).unwrap();
+        let found = names(
+            &root,
+            &job(Kind::Node, &root, "link.js"),
+            &Variant::plain("a"),
+        );
+        assert_eq!(
+            found,
+            ["link.js", "x.js"],
+            "the link may lead to another file one day"
+        );
+    }
+}

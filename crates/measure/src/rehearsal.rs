@@ -1,0 +1,268 @@
+//! A rehearsal before the first run: whether every variant starts, and whether the metrics that were asked for exist.
+//!
+//! Decides what is started for that. Benchmark files were listed under the first variant, so the other variants list one
+//! as well; snippets are performed once under every variant, at the same time. Nothing of it is kept. Start at [`rehearse`].
+
+use anyhow::{Context, Result, anyhow};
+use speedwell_analysis::{Settings, check_metrics};
+use speedwell_harness::discover::{self, Selection};
+use speedwell_harness::plan::Plan;
+use speedwell_harness::snippet::sh;
+use speedwell_harness::{Job, Kind, Source};
+use speedwell_model::{Cause, Failure, Language, Order, Purpose, Variant};
+use speedwell_process::{check_interrupted, resolve};
+use speedwell_runner::{Rehearsal, rehearse as perform};
+use speedwell_suite::Definition;
+use speedwell_suite::experiment::{Experiment, Group};
+use std::path::Path;
+use std::thread;
+
+/// Files that are listed under a variant until one succeeds: a single file may have reasons of its own to fail.
+const LISTED_FILES: usize = 3;
+
+/// What a shell says of a program that cannot be executed or found (POSIX, 2.8.2).
+const NOT_EXECUTED: [i32; 2] = [126, 127];
+
+/// How the reason of code that does not compile begins.
+const NOT_COMPILED: &str = "does not compile: ";
+
+/// Refuses a plan of which nothing could be measured, or one side.
+///
+/// # Errors
+/// A variant that cannot be started, a benchmark that cannot be listed where there is no other, a metric that no case has.
+pub fn rehearse(plan: &Plan, failures: &[Failure], settings: &Settings) -> Result<()> {
+    let broken: Vec<&Failure> = failures
+        .iter()
+        .filter(|failure| !failure.cause.is_skip())
+        .collect();
+    if plan.jobs.is_empty() && !broken.is_empty() {
+        return Err(refusal(&broken, None));
+    }
+    // Revisions that cannot be measured are points of a history.
+    let is_rehearsed = matches!(plan.design.purpose, Purpose::Measured | Purpose::Confirm);
+    if !is_rehearsed || plan.jobs.is_empty() {
+        return Ok(());
+    }
+    if let Some(experiment) = plan.experiment()? {
+        // What it needs was looked for when it was planned.
+        return check_defined_metrics(&[&experiment], settings);
+    }
+    rehearse_snippets(plan)?;
+    for (at, variant) in plan.variants.iter().enumerate() {
+        let is_listed = plan.variants[..at]
+            .iter()
+            .any(|earlier| is_started_alike(earlier, variant));
+        if at > 0 && !is_listed {
+            list_files(plan, variant)?;
+        }
+    }
+    rehearse_metrics(plan, settings)?;
+    Ok(check_interrupted()?)
+}
+
+/// Whether two variants start the same program in the same way.
+fn is_started_alike(one: &Variant, other: &Variant) -> bool {
+    let of = |own: &Variant| {
+        let folder = own.worktree.as_ref().map(|own| own.folder.clone());
+        (
+            own.program.clone(),
+            own.arguments.clone(),
+            own.environment.clone(),
+            folder,
+        )
+    };
+    of(one) == of(other)
+}
+
+/// Lists some files under a variant.
+fn list_files(plan: &Plan, variant: &Variant) -> Result<()> {
+    let mut sources: Vec<&Source> = Vec::new();
+    for job in plan.jobs.iter().filter(|job| is_listed(job)) {
+        let source = &job.source;
+        if sources.iter().all(|known| known.file != source.file) {
+            sources.push(source);
+        }
+    }
+    let mut failed = Vec::new();
+    for source in sources.into_iter().take(LISTED_FILES) {
+        let own = [source.under(variant).into_owned()];
+        let described = discover::describe(&own, &Selection::default(), variant, &|_| ());
+        check_interrupted()?;
+        let failure = described.into_iter().find_map(|own| own.failure);
+        match failure.filter(|failure| !failure.cause.is_skip()) {
+            None => return Ok(()),
+            Some(failure) if is_not_started(&failure) => {
+                return Err(refusal(&[&failure], Some(variant)));
+            }
+            Some(failure) => failed.push(failure),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(refusal(&failed.iter().collect::<Vec<_>>(), Some(variant)))
+}
+
+/// Whether listing the job's file starts the variant's program.
+fn is_listed(job: &Job) -> bool {
+    let starts = !matches!(
+        job.source.kind,
+        Kind::Snippet(_) | Kind::Load | Kind::Experiment
+    );
+    starts && job.unavailable.is_none() && job.names.is_empty()
+}
+
+/// Performs every snippet once under every variant, at the same time: nothing is measured, so nothing is disturbed.
+fn rehearse_snippets(plan: &Plan) -> Result<()> {
+    let mut jobs: Vec<usize> = Vec::new();
+    for (at, job) in plan.jobs.iter().enumerate() {
+        let is_snippet = matches!(job.source.kind, Kind::Snippet(_));
+        let is_new = || {
+            jobs.iter()
+                .all(|known| plan.jobs[*known].snippet != job.snippet)
+        };
+        let is_in_vain = plan.variants.len() == 1 && is_known_command(job, &plan.variants[0]);
+        if is_snippet && is_new() && !is_in_vain {
+            jobs.push(at);
+        }
+    }
+    // The baseline of pairs was tried before, to find out whether it waits.
+    let first = usize::from(plan.design.order == Order::Paired);
+    let variants = first..plan.variants.len();
+    let pairs: Vec<(usize, usize)> = jobs
+        .iter()
+        .flat_map(|job| variants.clone().map(move |variant| (*job, variant)))
+        .collect();
+    let workers = thread::available_parallelism().map_or(1, |count| count.get());
+    let mut failed: Vec<(usize, Failure)> = Vec::new();
+    for together in pairs.chunks(workers) {
+        let seen: Vec<Rehearsal> = thread::scope(|scope| {
+            let running: Vec<_> = together
+                .iter()
+                .map(|(job, variant)| scope.spawn(|| perform(plan, *job, *variant)))
+                .collect();
+            let ended = running.into_iter().map(|thread| match thread.join() {
+                Ok(rehearsal) => rehearsal,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            ended.collect()
+        });
+        check_interrupted()?;
+        let own = together.iter().zip(seen);
+        failed.extend(own.filter_map(|((_, variant), seen)| Some((*variant, seen.failure?))));
+    }
+    failed.retain(|(_, failure)| !failure.cause.is_skip());
+    if let Some((variant, failure)) = failed.iter().find(|(_, failure)| is_not_started(failure)) {
+        return Err(refusal(&[failure], Some(&plan.variants[*variant])));
+    }
+    // What fails while it is executed has been started; its runs report what is wrong with it.
+    let is_never = |(_, failure): &(usize, Failure)| failure.cause.is_not_compiled();
+    if !failed.is_empty() && failed.len() == pairs.len() && failed.iter().all(is_never) {
+        let all: Vec<&Failure> = failed.iter().map(|(_, failure)| failure).collect();
+        return Err(refusal(&all, Some(&plan.variants[failed[0].0])));
+    }
+    Ok(())
+}
+
+/// Whether it is a command whose program exists. Where nothing is compared with it, its first run tells as much as a
+/// rehearsal, which takes as long.
+fn is_known_command(job: &Job, variant: &Variant) -> bool {
+    let Some(snippet) = job.snippet_under(variant) else {
+        return false;
+    };
+    let program = snippet.runner.split_whitespace().next().map(Path::new);
+    snippet.language == Language::Sh && program.is_some_and(|program| resolve(program).is_ok())
+}
+
+/// Performs jobs once until all metrics that were asked for have been reported.
+fn rehearse_metrics(plan: &Plan, settings: &Settings) -> Result<()> {
+    let is_asked = !settings.metrics.is_empty() && !settings.wants_all_metrics();
+    if !is_asked || plan.design.counting.is_some() {
+        return Ok(());
+    }
+    let definitions = plan
+        .jobs
+        .iter()
+        .filter_map(|job| job.source.definition.as_deref());
+    let definitions: Vec<&Experiment> = definitions
+        .map(Definition::experiment)
+        .collect::<Result<_>>()?;
+    if definitions.len() == plan.jobs.len() {
+        return check_defined_metrics(&definitions, settings);
+    }
+    let mut known: Vec<String> = Vec::new();
+    for at in 0..plan.jobs.len() {
+        known.extend(perform(plan, at, 0).metrics);
+        check_interrupted()?;
+        if settings.metrics.iter().all(|name| known.contains(name)) {
+            return Ok(());
+        }
+    }
+    if known.is_empty() {
+        // Nothing works, which the runs report better.
+        return Ok(());
+    }
+    check_metrics(settings, known.iter().map(String::as_str)).context("in --metric")
+}
+
+/// Checks metrics against those that definition files can have.
+fn check_defined_metrics(definitions: &[&Experiment], settings: &Settings) -> Result<()> {
+    let groups = || definitions.iter().flat_map(|definition| &definition.groups);
+    let is_open = groups().any(|group| !group.files.is_empty());
+    let is_known = |name: &String| groups().any(|group| group.metric(name).is_some());
+    if is_open || settings.wants_all_metrics() || settings.metrics.iter().all(is_known) {
+        // What benchmark files of a group report, only their runs tell.
+        return Ok(());
+    }
+    let names: Vec<String> = groups().flat_map(Group::metric_names).collect();
+    check_metrics(settings, names.iter().map(String::as_str)).context("in --metric")
+}
+
+/// Whether the program could not be started at all, whatever it was to measure.
+fn is_not_started(failure: &Failure) -> bool {
+    match &failure.cause {
+        Cause::Start { .. } => true,
+        Cause::Exit { code } => NOT_EXECUTED.contains(code),
+        cause => sh::is_not_started(cause),
+    }
+}
+
+/// One line of what failed first, how many others failed, and how it is repeated.
+fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
+    let Some(first) = failures.first() else {
+        return anyhow!("nothing can be measured");
+    };
+    let of_variant = variant
+        .map(|own| format!(" of '{}'", own.name))
+        .unwrap_or_default();
+    let others = match failures.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} more failed"),
+    };
+    let hint = match first.replay.as_str() {
+        "" => String::new(),
+        line => format!("\nhint: repeat it with: {line}"),
+    };
+    anyhow!(
+        "'{}'{of_variant} {}{others}{hint}",
+        first.benchmark,
+        reason_of(first)
+    )
+}
+
+/// Why it failed, on one line: with the place in the code where it does not compile, and with the last words of a process.
+fn reason_of(failure: &Failure) -> String {
+    let cause = failure.cause.to_string();
+    let mut lines = failure.stderr_tail.lines().map(str::trim);
+    match cause.strip_prefix(NOT_COMPILED) {
+        Some(complaint) => {
+            let place = lines.find(|line| line.ends_with(complaint));
+            format!("{NOT_COMPILED}{}", place.unwrap_or(complaint))
+        }
+        None if matches!(failure.cause, Cause::Invalid { .. }) => cause,
+        None => match lines.rfind(|line| !line.is_empty()) {
+            Some(words) => format!("{cause}: {words}"),
+            None => cause,
+        },
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether the report that was asked for can be made, before the first run: the same report, of made-up figures.
+//!
+//! Decides what is made up. A column to sort by, a parameter for the x axis or a chart that does not exist is then refused
+//! by the code that would refuse it afterwards. Names of metrics are the exception: only a run tells them
+//! (`measure::rehearsal`). Start at [`check`].
+
+use super::options::Task;
+use anyhow::bail;
+use speedwell_analysis::{self as analysis, Settings};
+use speedwell_harness::plan::{Plan, Slot};
+use speedwell_harness::{Job, Kind};
+use speedwell_model::{Better, Case, Environment, Metric, Run, Sample, Session, State, Stopping};
+use speedwell_report::session::document_of;
+use speedwell_report::{self as report, ChartKind, Output, Verbosity};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Made-up runs of a case and variant: enough for every interval and test.
+const RUNS: u32 = 8;
+
+/// Cases with the same parameters that are made up; more would show the same columns and charts.
+const ALIKE: usize = 3;
+
+/// Checks what the options ask of the report of a plan.
+///
+/// # Errors
+/// What cannot be shown of such a session.
+pub fn check(plan: &Plan, task: &Task) -> anyhow::Result<()> {
+    let settings = &task.settings;
+    let output = Output {
+        // Units are those of the metrics, which only runs tell.
+        unit: None,
+        verbosity: Verbosity::Quiet,
+        ..task.output.settings()
+    };
+    let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
+    if plan.design.experiment.is_some() && is_whole {
+        return check_experiment(output.chart, task.profile);
+    }
+    let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
+    let asks = output.sort.is_some()
+        || output.chart.is_some()
+        || task.study.x_axis.is_some()
+        || !output.files.is_empty();
+    let knows_cases = plan.jobs.iter().all(|job| job.case.is_some());
+    if !asks
+        || is_series && is_whole
+        || !knows_cases
+        || plan.jobs.is_empty()
+        || task.style.is_some()
+    {
+        return Ok(());
+    }
+    let session = session(plan, settings);
+    let findings = analysis::analyse(&session, settings);
+    let study = task.study.choice();
+    let document = document_of(&session, &findings, &study, settings, &output)?;
+    report::check_document(&document, &output)
+}
+
+/// The figures of an experiment come from its own file, and cannot be made up.
+fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Result<()> {
+    match chart {
+        None => Ok(()),
+        Some(ChartKind::Flame) if is_profiled => Ok(()),
+        Some(ChartKind::Flame) => {
+            bail!("flame graphs are drawn of profiles\nhint: measure with --profile")
+        }
+        Some(_) => bail!(
+            "an experiment has charts of its own\nhint: --metric NAME shows one metric, with the chart of --chart"
+        ),
+    }
+}
+
+/// The session that the plan might give.
+fn session(plan: &Plan, settings: &Settings) -> Session {
+    let plan = shortened(plan);
+    let metrics = metrics(&plan, settings);
+    let slots = plan.slots().into_iter();
+    let runs = slots.filter(|slot| slot.ordinal < RUNS);
+    let mut design = plan.design.clone();
+    design.stopping = Stopping::Fixed { runs: RUNS };
+    Session {
+        id: String::new(),
+        number: None,
+        started_unix_ms: 0,
+        state: State::Complete,
+        tags: Vec::new(),
+        command: Vec::new(),
+        runs: runs
+            .filter_map(|slot| run(&plan, &slot, &metrics))
+            .collect(),
+        design,
+        variants: plan.variants,
+        metrics,
+        environment: Environment::default(),
+        origin: None,
+        failures: Vec::new(),
+        profiles: Vec::new(),
+        calibration: None,
+        machines: Vec::new(),
+    }
+}
+
+/// The plan with few cases of each kind.
+fn shortened(plan: &Plan) -> Plan {
+    let mut seen: HashMap<(String, Vec<String>), usize> = HashMap::new();
+    let is_new = |job: &&Job| {
+        let case = job.case.as_ref();
+        let names = case.map_or_else(Vec::new, |case| {
+            case.values.iter().map(|(name, _)| name.clone()).collect()
+        });
+        let count = seen.entry((job.source.name.clone(), names)).or_default();
+        *count += 1;
+        *count <= ALIKE
+    };
+    Plan {
+        jobs: plan.jobs.iter().filter(is_new).cloned().collect(),
+        ..plan.clone()
+    }
+}
+
+/// The metrics of its runs: those asked for, and those that snippets always have.
+fn metrics(plan: &Plan, settings: &Settings) -> Vec<Metric> {
+    let asked = settings.metrics.iter().map(String::as_str);
+    let mut names: Vec<&str> = asked.filter(|name| *name != "all").collect();
+    let is_snippet = |job: &Job| matches!(job.source.kind, Kind::Snippet(_));
+    if plan.jobs.iter().any(is_snippet) {
+        names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
+        names.extend(["user_time", "system_time"]);
+    }
+    let others = names.into_iter().filter(|name| *name != Metric::THROUGHPUT);
+    let others = others.map(|name| Metric::new(name, "ns", Better::Lower));
+    [Metric::throughput()].into_iter().chain(others).collect()
+}
+
+fn run(plan: &Plan, slot: &Slot, metrics: &[Metric]) -> Option<Run> {
+    let case: &Case = plan.jobs[slot.job].case.as_ref()?;
+    let sample = |metric: &Metric| Sample {
+        metric: Arc::from(metric.name.as_str()),
+        value: 100.0 + f64::from(slot.index % 7),
+        elapsed_ns: Some(1_000_000),
+        iterations: Some(1.0),
+    };
+    Some(Run {
+        case: Arc::new(case.clone()),
+        variant: Arc::from(plan.variants[slot.variant].name.as_str()),
+        slot: slot.index,
+        block: slot.block,
+        build: slot.build,
+        started_unix_ms: 0,
+        wall_ns: 1_000_000,
+        usage: None,
+        surroundings: None,
+        disturbed: None,
+        machine: None,
+        samples: metrics.iter().map(sample).collect(),
+        notes: Vec::new(),
+        load: None,
+    })
+}
