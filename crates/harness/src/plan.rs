@@ -415,6 +415,7 @@ pub(crate) mod tests {
             directory: "/".into(),
             definition: None,
             suite: None,
+            user_suites: Vec::new(),
         };
         Job {
             source,
