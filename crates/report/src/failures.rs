@@ -116,9 +116,7 @@ fn skipped_blocks(skipped: &[&Failure]) -> Vec<Block> {
     let groups = grouped(skipped);
     let number = count(groups.len(), "benchmark", "benchmarks");
     let item = |(failure, _): &(&Failure, usize)| {
-        let cause = failure.cause.to_string();
-        let reason = cause.strip_prefix("skipped: ").unwrap_or(&cause);
-        format!("{}: {reason}", subject(failure))
+        format!("{}: {}", subject(failure), failure.cause)
     };
     vec![
         Block::Paragraph(format!("Not run, because they cannot run here ({number}):")),
