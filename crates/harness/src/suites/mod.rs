@@ -273,10 +273,7 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
     let said = fault
         .clone()
         .filter(|_| seen.as_ref().is_some_and(is_empty));
-    if said.is_some() {
-        seen = None;
-    }
-    let seen = seen.into_iter().collect();
+    let seen = seen.filter(|_| said.is_none()).into_iter().collect();
     let mut attempt = Attempt::new(&plain, &outcome, seen, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
