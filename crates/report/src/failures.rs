@@ -115,9 +115,8 @@ fn skipped_blocks(skipped: &[&Failure]) -> Vec<Block> {
     }
     let groups = grouped(skipped);
     let number = count(groups.len(), "benchmark", "benchmarks");
-    let item = |(failure, _): &(&Failure, usize)| {
-        format!("{}: {}", subject(failure), failure.cause)
-    };
+    let item =
+        |(failure, _): &(&Failure, usize)| format!("{}: {}", subject(failure), failure.cause);
     vec![
         Block::Paragraph(format!("Not run, because they cannot run here ({number}):")),
         Block::List(groups.iter().map(item).collect()),
