@@ -264,6 +264,7 @@ mod tests {
             directory: "/".into(),
             definition: None,
             suite: None,
+            user_suites: Vec::new(),
         };
         let job = Job {
             source,

@@ -3,6 +3,7 @@
 use crate::experiment::KeptServices;
 use crate::layout::RunLayout;
 use anyhow::Context;
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
     Case, Clock, Counting, Division, Event, Failure, Language, Samples, Snippet, Value, Variant,
@@ -76,6 +77,9 @@ pub struct Source {
         with = "crate::suites::stored"
     )]
     pub suite: Option<Arc<Adapter>>,
+    /// Suites of the user that programs which are built out of it may belong to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_suites: Vec<Arc<Adapter>>,
 }
 
 impl Source {
@@ -90,6 +94,7 @@ impl Source {
             directory: directory.to_owned(),
             definition: None,
             suite: None,
+            user_suites: Vec::new(),
         }
     }
 
@@ -151,12 +156,45 @@ pub struct Request {
     pub variant: Variant,
     /// Values that replace declared ones, in the order given.
     pub sets: Vec<(String, String)>,
+    /// Which benchmarks are wanted, for harnesses that execute a benchmark to learn its cases.
+    pub names: NamePatterns,
     /// Whether small values are wanted that only show whether the file works.
     pub trial: Trial,
     /// Who makes HTTP loads where nobody names a tool.
     pub usual_tool: UsualTool,
     /// Time limit of the description.
     pub limit: Duration,
+}
+
+/// Patterns of the names of benchmarks, of which some are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct NamePatterns {
+    /// One of these has to match, if there are any.
+    pub filters: Vec<Regex>,
+    /// None of these may match.
+    pub excludes: Vec<Regex>,
+}
+
+impl NamePatterns {
+    /// Decides which benchmarks are executed to learn their cases, whose names begin with that of their benchmark.
+    ///
+    /// A filter that matches names chooses among them, as `go test -bench` does; one that matches none is looked for in the cases
+    /// of all.
+    pub fn choose(&self, names: &[String]) -> Vec<bool> {
+        let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
+        let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
+        let is_wanted =
+            |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
+        // A pattern that matches in front of a slash does so whatever stands behind it, unless it looks for the end of the name.
+        let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
+        let is_excluded = |name: &String| {
+            let mut excludes = self.excludes.iter();
+            excludes.any(|exclude| exclude.is_match(name) && exclude.is_match(&any_case(name)))
+        };
+        (names.iter())
+            .map(|name| is_wanted(name) && !is_excluded(name))
+            .collect()
+    }
 }
 
 /// Who makes HTTP loads where neither the file nor the user names a tool.
@@ -379,3 +417,39 @@ pub struct Setting<'a> {
 
 /// Progress before the first run, reported by several threads.
 pub type Tell<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_chooses_benchmarks_by_name_or_else_among_their_cases() {
+        let names = ["p/Sum", "p/Sort", "p/Zip"].map(str::to_owned);
+        let chosen = |filters: &[&str], excludes: &[&str]| {
+            let read = |patterns: &[&str]| -> Vec<Regex> {
+                let patterns = patterns.iter();
+                patterns.map(|one| Regex::new(one).unwrap()).collect()
+            };
+            let patterns = NamePatterns {
+                filters: read(filters),
+                excludes: read(excludes),
+            };
+            let chosen = names.iter().zip(patterns.choose(&names));
+            let chosen: Vec<&str> = chosen
+                .filter(|(_, is)| *is)
+                .map(|(name, _)| &name[2..])
+                .collect();
+            chosen.join(" ")
+        };
+        assert_eq!(chosen(&[], &[]), "Sum Sort Zip");
+        assert_eq!(chosen(&["Sum"], &[]), "Sum");
+        assert_eq!(chosen(&["gzip"], &[]), "Sum Sort Zip");
+        assert_eq!(chosen(&["Zip/gzip", "Sum"], &[]), "Sum Sort Zip");
+        assert_eq!(chosen(&["^p/S"], &["Sort"]), "Sum");
+        assert_eq!(
+            chosen(&[], &["Sort$"]),
+            "Sum Sort Zip",
+            "its cases are called otherwise"
+        );
+    }
+}

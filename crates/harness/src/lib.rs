@@ -34,14 +34,15 @@ pub use cache::{cache_folder, cache_warning};
 pub use code_files::code_files;
 pub use harness::Harness;
 pub use job::{
-    Description, Job, Kind, Parameter, Request, Route, Setting, Source, SuiteCase, Tell, Trial,
-    UsualTool,
+    Description, Job, Kind, NamePatterns, Parameter, Request, Route, Setting, Source, SuiteCase,
+    Tell, Trial, UsualTool,
 };
 pub use layout::{Build, Linking, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use sources::own_program;
 pub use suites::{
-    Known, build, is_elf, is_wrapper, meaningless_option, program_of_package, shipped,
+    Known, build, explain_framework, framework_without_adapter, is_elf, is_wrapper,
+    meaningless_option, program_of_package, shipped,
 };
 pub use wire::Message;
 

@@ -421,6 +421,7 @@ pub(crate) mod tests {
             directory: "/".into(),
             definition: None,
             suite: None,
+            user_suites: Vec::new(),
         };
         Job {
             source,

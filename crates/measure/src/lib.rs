@@ -33,7 +33,7 @@ mod trial;
 mod warmup;
 
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
-
+pub use pairs::check_targets as check_paired_targets;
 pub use request::{
     BuildRequest, MeasureRequest, PlanRequest, Plans, Resumed, RevisionRequest, SamplingRequest,
     SearchRequest, SessionRequest, VariantRequest, draw_seed,

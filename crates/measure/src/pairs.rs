@@ -6,11 +6,12 @@
 
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::Plan;
-use speedwell_harness::{Job, Kind};
+use speedwell_harness::{Job, Kind, Known, Source, discover};
 use speedwell_model::{Event, Length, Metric, Observer, Order, Run, Samples, Usage};
 use speedwell_process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -34,6 +35,32 @@ pub fn advice(plan: &Plan) -> Option<&'static str> {
         "hint: --order paired compares the processor time of both sides while they share a processor, which needs far \
          fewer runs if the work does not wait",
     )
+}
+
+/// Refuses targets of frameworks that report no processor time, before anything is built out of them. What cannot be found is left
+/// to those who read the targets.
+///
+/// # Errors
+/// The first such target.
+pub fn check_targets(targets: &[String], here: &Path) -> anyhow::Result<()> {
+    let known = Known::new(targets, here)?;
+    let sources = |target: &String| discover::sources(target, here, &known).unwrap_or_default();
+    for source in targets.iter().flat_map(sources) {
+        check_source(&source)?;
+    }
+    Ok(())
+}
+
+fn check_source(source: &Source) -> anyhow::Result<()> {
+    if let Some(suite) = source.suite.as_deref() {
+        ensure!(
+            suite.may_report_processor_time(),
+            "'{}' cannot be measured with '--order paired': it compares processor time, which {} does not report\n{HINT}",
+            source.name,
+            suite.name
+        );
+    }
+    Ok(())
 }
 
 /// Refuses what pairs on one processor cannot measure.
@@ -87,6 +114,7 @@ fn check_kinds(plan: &Plan) -> anyhow::Result<()> {
         "'--order paired' needs a process for every snippet\nhint: leave out --shared"
     );
     for job in &plan.jobs {
+        check_source(&job.source)?;
         let name = &job.label;
         ensure!(
             !matches!(job.source.kind, Kind::Load | Kind::Experiment),

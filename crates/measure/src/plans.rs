@@ -1,7 +1,8 @@
 //! From a request to what is executed.
 
-use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment, revisions, teller};
+use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment, pairs, revisions, teller};
 use speedwell_harness::discover::{self, Selection, Side};
+use speedwell_model::Order;
 use speedwell_process as process;
 
 impl Plans {
@@ -15,6 +16,9 @@ impl Plans {
         let here = std::env::current_dir()?;
         if let Some(file) = discover::experiment(&request.targets, &here)? {
             return experiment::plans(&file, request, listener);
+        }
+        if request.plan.order == Order::Paired {
+            pairs::check_targets(&request.targets, &here)?;
         }
         let wanted = revisions::settled(&request.variants, listener)?;
         let sources = revisions::sources(&request.targets, &here, &wanted.given)?;

@@ -29,7 +29,7 @@ pub use interrupt::{
 pub use listen::{run, unix_ms};
 pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
-    Companion, Identity, adopt_orphans, cpu_ns_of, cpu_ns_of_others, name_of, names_of,
+    Companion, Identity, LeftBehind, adopt_orphans, cpu_ns_of, cpu_ns_of_others, name_of, names_of,
     peak_rss_bytes_of, tree_of, wants_processor,
 };
 pub use scheduling::{CpuSet, RealTime, TimeSlice, UnusableCpu};

@@ -71,7 +71,7 @@ pub(super) fn run_until(
     } else {
         Vec::new()
     };
-    let strays = left.len() + process_tree::clear(group, &left);
+    let strays = process_tree::clear(group, &left);
     Ok(Outcome {
         ended: ended.unwrap_or(by_itself),
         wall_ns,

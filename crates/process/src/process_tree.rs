@@ -212,34 +212,95 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Kills the process group `group` and every adopted orphan; returns how many orphans there were besides the
-/// members of the group that are `known`.
-pub(super) fn clear(group: Pid, known: &[i32]) -> usize {
+/// Kills the process group `group` and every adopted orphan; returns what the orphans called themselves, and the members of the
+/// group that are `known`.
+pub(super) fn clear(group: Pid, known: &[i32]) -> BTreeSet<String> {
     // Counted while they live: what is killed with its group is no longer there to be seen.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         trees_of(&orphans())
     } else {
         BTreeSet::new()
     };
+    let left = living.iter().chain(known);
+    let mut names: BTreeSet<String> = left.map(|pid| name_or_number(*pid)).collect();
     // Mostly nobody of it is left.
     let _ = kill_process_group(group, Signal::KILL);
-    if !ADOPTING.load(Ordering::Relaxed) {
-        return 0;
+    if ADOPTING.load(Ordering::Relaxed) {
+        names.extend(end_all(orphans));
     }
-    let is_new = |pid: &i32| !known.contains(pid);
-    let mut found = living.iter().copied().filter(is_new).count();
+    names
+}
+
+/// Kills all processes that `find` finds, again and again until it finds none; what those called themselves that were alive.
+fn end_all(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
     // Killing an orphan may hand us its own children, so look again until none is left.
     while Instant::now() < deadline {
-        let orphans = orphans();
-        if orphans.is_empty() {
+        let found = find();
+        if found.is_empty() {
             break;
         }
-        for pid in orphans {
-            found += usize::from(end(pid) && is_new(&pid) && !living.contains(&pid));
+        for pid in found {
+            let name = name_or_number(pid);
+            if end(pid) {
+                names.insert(name);
+            }
         }
     }
-    found
+    names
+}
+
+fn name_or_number(pid: i32) -> String {
+    name_of(pid).unwrap_or_else(|| format!("process {pid}"))
+}
+
+/// Processes that commands leave behind, where nobody listens to the commands: they become children of this process.
+///
+/// What is kept lives until this value goes; what was there when this began is none of ours. Nobody else may start processes meanwhile.
+#[derive(Debug)]
+pub struct LeftBehind {
+    earlier: BTreeSet<i32>,
+    kept: BTreeSet<i32>,
+}
+
+impl LeftBehind {
+    /// Begins to look after orphans.
+    pub fn watch() -> LeftBehind {
+        adopt_orphans();
+        LeftBehind {
+            earlier: orphans().into_iter().collect(),
+            kept: BTreeSet::new(),
+        }
+    }
+
+    /// Keeps what a command has left behind on purpose, such as a service that others use.
+    pub fn keep(&mut self) {
+        self.kept.extend(self.new_ones());
+    }
+
+    /// Ends what a command has left behind; returns what it called itself.
+    pub fn end(&self) -> BTreeSet<String> {
+        end_all(|| self.new_ones())
+    }
+
+    fn new_ones(&self) -> Vec<i32> {
+        let mut found = orphans();
+        found.retain(|pid| !self.earlier.contains(pid) && !self.kept.contains(pid));
+        found
+    }
+}
+
+impl Drop for LeftBehind {
+    fn drop(&mut self) {
+        let kept: Vec<i32> = std::mem::take(&mut self.kept).into_iter().collect();
+        let services = || orphans().into_iter().filter(|pid| kept.contains(pid));
+        end_all(|| {
+            trees_of(&services().collect::<Vec<_>>())
+                .into_iter()
+                .collect()
+        });
+    }
 }
 
 /// Kills and reaps one adopted process; whether it was still alive.

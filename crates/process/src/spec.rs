@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use rustix::process::Signal;
 use speedwell_clock::Clock;
 use speedwell_model::{Cause, Usage, quote};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -157,8 +157,8 @@ pub struct Outcome {
     pub stdout: Capture,
     /// What it wrote on stderr.
     pub stderr: Capture,
-    /// How many processes it left behind, which we ended.
-    pub strays: usize,
+    /// What the processes called themselves that it left behind and we ended.
+    pub strays: BTreeSet<String>,
     /// What came of asking it to end, where it was asked.
     pub shutdown: Option<ShutdownOutcome>,
 }
@@ -177,9 +177,11 @@ pub struct ShutdownOutcome {
 impl Outcome {
     /// A sentence about what it left behind, if it did.
     pub fn leftovers(&self) -> Option<String> {
-        (self.strays > 0).then(|| {
-            let count = self.strays;
-            format!("It left {count} other process(es) behind, which were ended.")
+        // Without their number: a sentence that is true of every run is said once.
+        let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
+        (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!("It left processes behind, which were ended: {names}.")
         })
     }
 

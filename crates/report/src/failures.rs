@@ -138,9 +138,7 @@ fn skipped_blocks(skipped: &[&Failure]) -> Vec<Block> {
     }
     let mut items: Vec<String> = Vec::new();
     for failure in skipped {
-        let cause = failure.cause.to_string();
-        let reason = cause.strip_prefix("skipped: ").unwrap_or(&cause);
-        let item = format!("{}: {reason}", subject(failure));
+        let item = format!("{}: {}", subject(failure), failure.cause);
         if !items.contains(&item) {
             items.push(item);
         }

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_fixtures::Story;
 use speedwell_harness::plan::{Parcel, Plan};
-use speedwell_harness::{Kind, Request, Source, Trial, UsualTool, for_kind};
+use speedwell_harness::{Kind, NamePatterns, Request, Source, Trial, UsualTool, for_kind};
 use speedwell_model::{
     Design, Event, Observer, Order, Run, Runs, Sampling, Session, SessionMachine, State, Stopping,
     Variant,
@@ -57,12 +57,14 @@ fn plan(file: &Path) -> Plan {
         directory: file.parent().unwrap().into(),
         definition: None,
         suite: None,
+        user_suites: Vec::new(),
     };
     let variants = vec![Variant::plain("old"), Variant::plain("new")];
     let request = Request {
         program: "true".into(),
         variant: variants[0].clone(),
         sets: Vec::new(),
+        names: NamePatterns::default(),
         trial: Trial::No,
         usual_tool: UsualTool::Speedwell,
         limit: Duration::from_secs(1),

@@ -1,8 +1,8 @@
 //! `speedwell compare`: existing results, programs, or variants measured first.
 
 use super::operand::{self, Operand};
-use super::options::RunArgs;
 use super::options::Task;
+use super::options::{OrderName, RunArgs};
 use super::progress::Progress;
 use super::run;
 use super::source::{self, Source};
@@ -82,6 +82,11 @@ pub fn run(args: CompareArgs) -> anyhow::Result<Status> {
     let operands = operand::parse_all(&args.targets)?;
     if let Some(recorded) = profiles::read_sides(&operands)? {
         return profiles::compare(&operands, &recorded, &args);
+    }
+    if args.execution.order == OrderName::Paired {
+        let places = operands.iter().flat_map(|operand| &operand.places);
+        let places: Vec<String> = places.cloned().collect();
+        speedwell_measure::check_paired_targets(&places, &std::env::current_dir()?)?;
     }
     let mut progress = Progress::new(&args.output);
     let tell = speedwell_measure::teller(&mut progress);

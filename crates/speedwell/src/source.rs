@@ -460,6 +460,9 @@ pub fn program_side(
     let is_wrapper = || harness::is_wrapper(file).then(|| harness::shipped("google-benchmark"));
     let mut suite = suite.or_else(|| is_wrapper()?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
+        if let Some(name) = harness::framework_without_adapter(file) {
+            bail!("'{place}': {}", harness::explain_framework(name, place));
+        }
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
              hint: docs/guide/suites.md tells how a suite is described; as a command it is measured by: speedwell eval sh {}",
@@ -477,8 +480,8 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
-        let (program, own) =
-            harness::program_of_package(package, &file, &variant, tell).with_context(in_source)?;
+        let (program, own) = harness::program_of_package((package, &known), &file, &variant, tell)
+            .with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);
     }

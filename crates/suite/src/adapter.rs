@@ -97,6 +97,10 @@ pub struct AdapterKeys {
     pub refuse: Vec<String>,
     /// How the version of the suite is found.
     pub version: Option<Version>,
+    /// The oldest version whose benchmarks can be measured, such as "3".
+    pub minimum: Option<String>,
+    /// A pattern of what `run` prints where a benchmark is skipped and so has no results; a group `reason` is why.
+    pub skipped: Option<String>,
     /// What to install where the program or the suite is missing.
     pub install: Option<String>,
     /// A pattern of what `list` says where the program is there and the suite is not.
@@ -251,6 +255,15 @@ impl Adapter {
             .collect()
     }
 
+    /// Whether its results may have processor time: of the known forms only that of google/benchmark has it. What a command builds
+    /// may be such a program, unless the table says which form its results have.
+    pub fn may_report_processor_time(&self) -> bool {
+        match (&self.keys.build, self.keys.read) {
+            (Some(Build::Command(_)), Read::Json) => true,
+            (_, form) => form == Read::GoogleBenchmark,
+        }
+    }
+
     /// Reads all tables `[suite.NAME]` of a text in TOML. Other tables are somebody else's.
     ///
     /// # Errors
@@ -315,6 +328,7 @@ fn check(part: &Part, keys: &AdapterKeys) -> Result<()> {
         ("case", &keys.case, Some("name")),
         ("line", &keys.line, Some("value")),
         ("missing", &keys.missing, None),
+        ("skipped", &keys.skipped, None),
     ] {
         if let Some(pattern) = pattern {
             check_pattern(part, key, pattern, group)?;

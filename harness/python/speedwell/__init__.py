@@ -38,9 +38,16 @@ def __getattr__(name):
 def main(words=None):
     """Measures the benchmarks of the file that calls this, and ends the process.
 
-    Imported by a harness, the file's benchmarks are declared and nothing else happens.
+    While the file is imported, by Speedwell or by a process that its benchmarks start, its benchmarks are declared and
+    nothing else happens.
     """
     import sys
+
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
+            return
+        frame = frame.f_back
 
     from . import by_hand
 

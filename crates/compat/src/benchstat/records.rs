@@ -67,7 +67,8 @@ impl Record {
     }
 }
 
-/// A name without, and the number of processors with, its dash.
+/// A name without, and the number of processors with, its dash: as benchstat does it, whatever the other names of the file are
+/// (`go doc golang.org/x/perf/benchfmt.Name.Parts`). Our own importer looks at the other names.
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let at = name.len() - digits;

@@ -11,7 +11,8 @@ use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_harness::plan::Shuffle;
-use speedwell_process::{Ended, Stopwatch, Timed};
+use speedwell_process::{Ended, LeftBehind, Stopwatch, Timed};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
 use std::process::{Command as Process, Stdio};
@@ -59,6 +60,9 @@ pub struct Measuring<'a> {
     shell: ShellTimes,
     offsets: Xoshiro256PlusPlus,
     watch: Stopwatch,
+    /// Of what commands leave behind, that of `--setup` and the like is there for the runs that follow.
+    left_behind: LeftBehind,
+    ended: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Measuring<'a> {
@@ -72,6 +76,8 @@ impl<'a> Measuring<'a> {
             shell: ShellTimes::default(),
             offsets: Xoshiro256PlusPlus::seed_from_u64(seed),
             watch: Stopwatch::default(),
+            left_behind: LeftBehind::watch(),
+            ended: BTreeMap::new(),
         };
         if let Executor::Shell(argv) = &request.executor {
             let shell = argv.join(" ");
@@ -88,6 +94,16 @@ impl<'a> Measuring<'a> {
             };
         }
         Ok(measuring)
+    }
+
+    /// Sentences about processes that timed commands left behind, and which were ended.
+    pub fn remarks_on_processes(&self) -> Vec<String> {
+        let sentence = |(line, names): (&String, &BTreeSet<String>)| {
+            let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+            let names = names.join(", ");
+            format!("'{line}' left processes behind, which were ended after each run: {names}.")
+        };
+        self.ended.iter().map(sentence).collect()
     }
 
     /// Whether commands are measured one after the other.
@@ -286,7 +302,15 @@ impl<'a> Measuring<'a> {
         let timed = self.watch.time(&mut process);
         // Its end of the pipe has to be closed, or nobody sees the end of the output.
         drop(process);
-        if let Some(drain) = drain {
+        if which == Which::Around {
+            self.left_behind.keep();
+        } else {
+            let ended = self.left_behind.end();
+            if !ended.is_empty() {
+                self.ended.entry(line.to_owned()).or_default().extend(ended);
+            }
+        }
+        if let Some(drain) = drain.filter(|_| which != Which::Around) {
             // A reader that panicked has read all the same.
             let _ = drain.join();
         }

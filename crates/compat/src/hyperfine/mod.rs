@@ -72,7 +72,11 @@ fn measure(request: &Request, console: &mut Console<'_>) -> Result<()> {
              what changes on the machine meanwhile counts as a difference.",
         )?;
     }
-    let all = measuring.all(&mut Shuffle::new(seed), &mut shown)?;
+    let all = measuring.all(&mut Shuffle::new(seed), &mut shown);
+    for sentence in measuring.remarks_on_processes() {
+        shown.console.warn(TOOL, &sentence)?;
+    }
+    let all = all?;
     if !is_silent {
         match report::comparison(&all, request, look) {
             Ok(text) => shown.console.stdout.write_all(text.as_bytes())?,

@@ -5,8 +5,8 @@
 
 use super::suite::{Suite, describe};
 use super::{Selection, target};
-use crate::Job;
 use crate::discover::Part;
+use crate::{Job, Known};
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
@@ -70,7 +70,7 @@ pub fn common(sides: &[Side], word: Option<&str>, selection: &Selection) -> anyh
 fn jobs_of(side: &Side, selection: &Selection, suite: &mut Suite) -> anyhow::Result<Vec<Job>> {
     let here = std::env::current_dir()?;
     let here = side.directory.as_deref().unwrap_or(&here);
-    let source = target::program_source(&side.file, side.suite.clone(), here);
+    let source = target::program_source(&side.file, side.suite.clone(), here, &Known::default());
     let described = describe(&[source], selection, &side.variant, &|_| ());
     check_interrupted()?;
     let mut jobs = Vec::new();

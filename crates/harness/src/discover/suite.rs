@@ -1,7 +1,7 @@
 //! Asking every file for its cases, and checking the user's values against what they declare.
 
 use super::Selection;
-use crate::{Description, Job, Kind, Parameter, Request, Source, Tell};
+use crate::{Description, Job, Kind, NamePatterns, Parameter, Request, Source, Tell};
 use anyhow::{Context as _, bail};
 use speedwell_model::quote;
 use speedwell_model::{Case, Cause, DefinitionFile, Event, Failure, Step, Value, Variant, nearest};
@@ -165,6 +165,10 @@ fn describe_one(
         program: crate::program_of(source, baseline),
         variant: baseline.clone(),
         sets: selection.sets_of(&source.name, &source.file),
+        names: NamePatterns {
+            filters: selection.filters.clone(),
+            excludes: selection.excludes.clone(),
+        },
         trial: selection.trial,
         usual_tool: selection.usual_tool,
         limit: LIMIT,

@@ -4,8 +4,8 @@
 //! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, a
 //! folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
 
-use crate::{Kind, Known, Source, shipped};
-use anyhow::{Context, bail};
+use crate::{Kind, Known, Source, explain_framework, framework_without_adapter, shipped};
+use anyhow::{Context, bail, ensure};
 use speedwell_model::{Variant, nearest, quote};
 use speedwell_process::resolve;
 use speedwell_suite as suite;
@@ -40,7 +40,10 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
     {
         let path = fs::canonicalize(here.join(path))
             .with_context(|| format!("cannot resolve the path '{path}'"))?;
-        return Ok(vec![suite_source(&path, suite, here)]);
+        return Ok(vec![suite_source(&path, suite, here, known)]);
+    }
+    if let Some(folder) = target.strip_suffix("...") {
+        return go_packages(target, &here.join(folder), here, known);
     }
     let path = find(target, here, known)?;
     let path = fs::canonicalize(&path)
@@ -53,12 +56,10 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
             // What a script starts is not known; that it is a program of google/benchmark is the usual case.
-            let suite = known.recognise(&path);
-            Ok(program_source(
-                &path,
-                suite.or_else(|| shipped("google-benchmark")),
-                here,
-            ))
+            let suite = known
+                .recognise(&path)
+                .or_else(|| shipped("google-benchmark"));
+            Ok(program_source(&path, suite, here, known))
         } else {
             source_of(&path, here, known)
         };
@@ -75,6 +76,14 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
     } else {
         own_folder(&path, here, known)?
     };
+    if let (true, Some(file)) = (found.is_empty(), foreign_file(&path)) {
+        let (file, name) = file;
+        let shown = file.strip_prefix(here).unwrap_or(&file).to_string_lossy();
+        bail!(
+            "no benchmarks found in '{target}': of '{shown}', {}",
+            explain_framework(name, &shown)
+        );
+    }
     if found.is_empty() {
         bail!(
             "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
@@ -84,6 +93,19 @@ pub fn sources(target: &str, here: &Path, known: &Known) -> anyhow::Result<Vec<S
         );
     }
     Ok(found)
+}
+
+/// The first file in a folder that belongs to a framework which has no adapter.
+fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
+    let inside = entries(folder).ok()?;
+    let files = inside.iter().filter(|entry| entry.is_file());
+    let mut known = files.filter_map(|file| Some((file.clone(), framework_without_adapter(file)?)));
+    known.next().or_else(|| {
+        let mut folders = inside.iter().filter(|entry| {
+            entry.is_dir() && entry.file_name().is_some_and(|name| name != "node_modules")
+        });
+        folders.find_map(|folder| foreign_file(folder))
+    })
 }
 
 fn find(target: &str, here: &Path, known: &Known) -> anyhow::Result<PathBuf> {
@@ -221,7 +243,7 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Benchmark files in a folder that is no Node core folder: groups are the folders they lie in.
 fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Source>> {
     if let Some(suite) = known.recognise(path) {
-        return Ok(vec![suite_source(path, suite, here)]);
+        return Ok(vec![suite_source(path, suite, here, known)]);
     }
     let mut found = Vec::new();
     for entry in entries(path)? {
@@ -249,15 +271,66 @@ fn own_folder(path: &Path, here: &Path, known: &Known) -> anyhow::Result<Vec<Sou
     Ok(found)
 }
 
-/// A single file as a benchmark: one of ours, or else one of another suite.
+/// A single file as a benchmark: one of a suite that the user describes, one of ours, or one of another suite.
 fn source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
-    own_source_of(file, here).or_else(|error| {
-        let suite = known.recognise(file).ok_or(error)?;
-        Ok(suite_source(file, suite, here))
+    if let Some(suite) = known.recognise_by_user(file) {
+        return Ok(suite_source(file, suite, here, known));
+    }
+    own_source_of(file, here, known).or_else(|error| {
+        if let Some(suite) = known.recognise(file) {
+            return Ok(suite_source(file, suite, here, known));
+        }
+        match framework_without_adapter(file) {
+            Some(name) => bail!("{}", explain_framework(name, &file.to_string_lossy())),
+            None => Err(error),
+        }
     })
 }
 
-fn own_source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
+/// The packages of Go in and below a folder, as `go test ./...` takes them: without modules of their own, `vendor`, `testdata`, and
+/// folders whose names begin with a dot or an underscore.
+fn go_packages(
+    target: &str,
+    folder: &Path,
+    here: &Path,
+    known: &Known,
+) -> anyhow::Result<Vec<Source>> {
+    let folder = fs::canonicalize(folder)
+        .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
+    let mut found = Vec::new();
+    add_go_packages(&folder, here, known, &mut found)?;
+    ensure!(
+        !found.is_empty(),
+        "no package of Go with benchmarks in '{target}'\nhint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a \
+         file '_test.go'"
+    );
+    Ok(found)
+}
+
+fn add_go_packages(
+    folder: &Path,
+    here: &Path,
+    known: &Known,
+    found: &mut Vec<Source>,
+) -> anyhow::Result<()> {
+    let suite = known.recognise(folder);
+    found.extend(
+        suite
+            .filter(|suite| suite.name == "go-package")
+            .map(|suite| suite_source(folder, suite, here, known)),
+    );
+    for entry in entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
+        let name = entry.file_name().unwrap_or_default();
+        let is_link = entry.is_symlink();
+        let is_module = entry.join("go.mod").is_file();
+        if name != "vendor" && name != "testdata" && !is_link && !is_module {
+            add_go_packages(&entry, here, known, found)?;
+        }
+    }
+    Ok(())
+}
+
+fn own_source_of(file: &Path, here: &Path, known: &Known) -> anyhow::Result<Source> {
     // The name is the group and the file, so the root is two floors up.
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     if let Some(source) = fake_source(file, &root) {
@@ -269,7 +342,7 @@ fn own_source_of(file: &Path, here: &Path) -> anyhow::Result<Source> {
         .unwrap_or_default();
     let source = |kind| Source::new(kind, file, &root, here);
     if crate::is_program_with_harness(file) {
-        return Ok(program_source(file, None, here));
+        return Ok(program_source(file, None, here, known));
     }
     if extension == "toml" {
         return definition_source(file);
@@ -388,9 +461,14 @@ pub fn declared_variants(sources: &[Source]) -> anyhow::Result<Vec<Variant>> {
 
 /// A built program. Its folder is where somebody builds, not a group: the cases of two builds in two
 /// folders are the same ones.
-pub fn program_source(file: &Path, suite: Option<Arc<Adapter>>, here: &Path) -> Source {
+pub fn program_source(
+    file: &Path,
+    suite: Option<Arc<Adapter>>,
+    here: &Path,
+    known: &Known,
+) -> Source {
     match suite {
-        Some(suite) => suite_source(file, suite, here),
+        Some(suite) => suite_source(file, suite, here, known),
         None => {
             let root = file.parent().unwrap_or(Path::new("/"));
             Source::new(Kind::Program, file, root, here)
@@ -399,10 +477,13 @@ pub fn program_source(file: &Path, suite: Option<Arc<Adapter>>, here: &Path) -> 
 }
 
 /// A file or package folder of another suite. A package is performed in its own folder.
-fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path) -> Source {
+fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path, known: &Known) -> Source {
     let root = path.parent().unwrap_or(Path::new("/"));
     let directory = if path.is_dir() { path } else { here };
+    let is_built = suite.keys.build.is_some();
+    let user_suites = known.of_user().iter().filter(|_| is_built).cloned();
     Source {
+        user_suites: user_suites.collect(),
         suite: Some(suite),
         ..Source::new(Kind::Suite, path, root, directory)
     }

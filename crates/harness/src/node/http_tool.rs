@@ -440,6 +440,7 @@ fn free_port() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::NamePatterns;
     use speedwell_model::Variant;
     use std::time::Duration;
 
@@ -451,6 +452,7 @@ mod tests {
             sets: sets.iter().map(owned).collect(),
             trial: Trial::Own,
             usual_tool,
+            names: NamePatterns::default(),
             limit: Duration::from_secs(1),
         }
     }

@@ -7,6 +7,7 @@
 use super::command::Filling;
 use super::known::{Known, shipped};
 use super::place::Collected;
+use super::without_adapter::{explain_framework, framework_without_adapter};
 use crate::Tell;
 use crate::cache::{self, cache_folder};
 use crate::compile::{Failed, call, remove_unused};
@@ -77,12 +78,12 @@ type Key = (PathBuf, PathBuf, String, Vec<(String, String)>);
 
 static BUILT: Mutex<Option<HashMap<Key, Arc<OnceLock<Outcome>>>>> = Mutex::new(None);
 
-/// The programs of a package under a variant. Asked again, they are the same ones; `tell` is told when building begins.
+/// The programs of a package under a variant, which belong to a suite of the user (`own`) or a shipped one. Asked again, they are the same ones; `tell` is told when building begins.
 ///
 /// # Errors
 /// The tool is missing or refuses the package, or nothing that it built is a program of a known suite.
 pub fn programs(
-    adapter: &Adapter,
+    (adapter, own): (&Adapter, &[Arc<Adapter>]),
     folder: &Path,
     tool: &Path,
     variant: &Variant,
@@ -108,12 +109,18 @@ pub fn programs(
             target: &target.to_string_lossy(),
             variant: &variant.name,
         });
-        build(adapter, folder, tool, variant)
+        build((adapter, own), folder, tool, variant)
     };
     place.get_or_init(build).clone()
 }
 
-fn build(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant) -> Outcome {
+fn build(
+    (adapter, own): (&Adapter, &[Arc<Adapter>]),
+    folder: &Path,
+    tool: &Path,
+    variant: &Variant,
+) -> Outcome {
+    let known = Known::new(&[], folder).unwrap_or_default().after(own);
     let tool = resolve(tool)
         .map_err(|error| Failed::start(format!("{error:#}{}", adapter.install_hint())))?;
     let mut spec = Spec::new(&tool);
@@ -121,13 +128,13 @@ fn build(adapter: &Adapter, folder: &Path, tool: &Path, variant: &Variant) -> Ou
     spec.directory = Some(folder.to_owned());
     spec.limit = LIMIT;
     match &adapter.keys.build {
-        Some(Build::Command(command)) => by_command(adapter, command, spec),
-        _ => by_cargo(spec),
+        Some(Build::Command(command)) => by_command((adapter, &known), command, spec),
+        _ => by_cargo(&known, spec),
     }
 }
 
 /// What one command makes.
-fn by_command(adapter: &Adapter, command: &[String], mut spec: Spec) -> Outcome {
+fn by_command((adapter, known): (&Adapter, &Known), command: &[String], mut spec: Spec) -> Outcome {
     let folder = spec.directory.clone().unwrap_or_default();
     let scratch = scratch()?;
     let output = scratch.path("built");
@@ -155,10 +162,8 @@ fn by_command(adapter: &Adapter, command: &[String], mut spec: Spec) -> Outcome 
         // `go test -c` makes nothing of a package without tests.
         return Err(unmade("made no program of its benchmarks".to_owned()));
     }
-    let known = Known::new(&[], &folder)
-        .unwrap_or_default()
-        .recognise(&output);
-    let of_suite = known.filter(|known| known.keys.build.is_none());
+    let recognised = known.recognise(&output);
+    let of_suite = recognised.filter(|own| own.keys.build.is_none());
     let adapter = of_suite.ok_or_else(|| {
         unmade(format!(
             "made a program by '{}' that belongs to no known suite",
@@ -193,7 +198,7 @@ struct Target {
 }
 
 /// Every bench target of a package or workspace.
-fn by_cargo(mut spec: Spec) -> Outcome {
+fn by_cargo(known: &Known, mut spec: Spec) -> Outcome {
     let words = ["bench", "--no-run", "--bench", "*"];
     let shown = spec.clone().args(words);
     spec = spec
@@ -242,7 +247,7 @@ fn by_cargo(mut spec: Spec) -> Outcome {
         };
         if target.kind.iter().any(|kind| kind == "bench") {
             let manifest = artifact.manifest_path.as_deref().and_then(Path::parent);
-            built.push(of_cargo(&program, target.name, manifest)?);
+            built.push(of_cargo(known, &program, target.name, manifest)?);
         }
     }
     if built.is_empty() {
@@ -252,9 +257,19 @@ fn by_cargo(mut spec: Spec) -> Outcome {
     Ok(built)
 }
 
-fn of_cargo(program: &Path, target: String, folder: Option<&Path>) -> Result<Built, Failed> {
-    let known = Known::default().with_shipped().recognise(program);
-    let adapter = known.or_else(|| shipped("libtest"));
+fn of_cargo(
+    known: &Known,
+    program: &Path,
+    target: String,
+    folder: Option<&Path>,
+) -> Result<Built, Failed> {
+    let recognised = known.recognise(program);
+    if let (None, Some(framework)) = (&recognised, framework_without_adapter(program)) {
+        let why = explain_framework(framework, &program.to_string_lossy());
+        let reason = format!("has a bench target '{target}' that cannot be measured: {why}");
+        return Err(Failed::before_start(Cause::Invalid { reason }));
+    }
+    let adapter = recognised.or_else(|| shipped("libtest"));
     let missing = || Failed::start("the adapter 'libtest' is missing".to_owned());
     Ok(Built {
         program: kept(program, &target)?,

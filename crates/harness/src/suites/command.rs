@@ -136,6 +136,34 @@ pub fn without_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     words.into_iter().filter(keeps).collect()
 }
 
+/// The words of the user without the options that `command` gives the target itself: a listing decides how short each benchmark is.
+pub fn without_decided(arguments: &[String], command: &[String]) -> Vec<String> {
+    let is_target = |word: &String| ["{program}", "{file}", "{folder}"].contains(&word.as_str());
+    let target = command.iter().rposition(is_target).unwrap_or_default();
+    let decided = &command[target..];
+    let mut kept = Vec::new();
+    let mut words = arguments.iter().peekable();
+    while let Some(word) = words.next() {
+        let is_same = |own: &String| word.starts_with('-') && is_same_option(word, own);
+        let Some(at) = decided.iter().position(is_same) else {
+            kept.push(word.clone());
+            continue;
+        };
+        let is_value = |word: &String| !word.starts_with(['-', '{']);
+        let takes_value = decided[at].contains('=') || decided.get(at + 1).is_some_and(is_value);
+        if takes_value && !word.contains('=') {
+            words.next_if(|next| !next.starts_with('-'));
+        }
+    }
+    kept
+}
+
+/// Whether a word of the user is the option of one of ours. Go takes one hyphen or two.
+fn is_same_option(word: &str, own: &str) -> bool {
+    let (word, own) = (option_name(word), option_name(own));
+    word == own || word.strip_prefix('-') == Some(own)
+}
+
 fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
@@ -211,12 +239,12 @@ pub fn without_meaning(adapter: &Adapter, asked: Division) -> Option<&'static st
 
 /// An option of the user that would start several cases or write elsewhere.
 pub fn refused<'a>(adapter: &Adapter, arguments: &'a [String]) -> Option<&'a str> {
-    let name = |word: &'a String| option_name(word);
-    // Go takes one hyphen or two.
-    let alike = |own: &str, word: &str| own == word || own.strip_prefix('-') == Some(word);
-    let is_refused =
-        |word: &&str| (adapter.keys.refuse.iter()).any(|own| alike(word, own) || own == word);
-    arguments.iter().map(name).find(is_refused)
+    let refuse = &adapter.keys.refuse;
+    let is_refused = |word: &&String| refuse.iter().any(|own| is_same_option(word, own));
+    arguments
+        .iter()
+        .find(is_refused)
+        .map(|word| option_name(word))
 }
 
 #[cfg(test)]
@@ -287,6 +315,38 @@ mod tests {
         );
         let ours = words("--time=1 --count=2");
         assert_eq!(without_given(ours, &words("--count=7")), ["--time=1"]);
+    }
+
+    #[test]
+    fn a_listing_gets_the_words_of_the_user_that_it_does_not_decide() {
+        let listed = |suite: &str, words: &str| {
+            let keys = shipped(suite).unwrap().keys.clone();
+            let command = if keys.expand.is_empty() {
+                keys.list
+            } else {
+                keys.expand
+            };
+            assert!(command.contains(&"{arguments}".to_owned()), "{suite}");
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            without_decided(&words, &command).join(" ")
+        };
+        assert_eq!(
+            listed("go", "-size=9 --test.benchtime 5s -test.v -dsn x"),
+            "-size=9 -dsn x"
+        );
+        assert_eq!(
+            listed("catch2", "-c inner --benchmark-samples 50 [fast]"),
+            "-c inner [fast]"
+        );
+        assert_eq!(
+            listed("pytest-benchmark", "-n0 -p no:randomly -c a.ini"),
+            "-n0 -p no:randomly -c a.ini"
+        );
+        assert_eq!(listed("pyperf", "-q unpickle"), "unpickle");
+        assert_eq!(listed("vitest", "--project=unit"), "--project=unit");
+        for suite in ["jmh", "criterion", "divan", "libtest", "google-benchmark"] {
+            assert_eq!(listed(suite, "--own=1"), "--own=1");
+        }
     }
 
     #[test]

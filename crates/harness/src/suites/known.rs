@@ -51,6 +51,8 @@ fn begins_with(file: &Path, magic: &[u8]) -> bool {
 pub struct Known {
     /// Those of the user come first.
     adapters: Vec<Arc<Adapter>>,
+    /// How many are the user's.
+    of_user: usize,
 }
 
 impl Known {
@@ -71,13 +73,22 @@ impl Known {
         {
             adapters.extend(project.suites.into_iter().map(Arc::new));
         }
-        Ok(Known { adapters }.with_shipped())
+        let of_user = adapters.len();
+        adapters.extend(OWN.iter().cloned());
+        Ok(Known { adapters, of_user })
     }
 
-    /// These, and shipped ones.
-    pub fn with_shipped(mut self) -> Known {
-        self.adapters.extend(OWN.iter().cloned());
+    /// The same, behind those.
+    #[must_use]
+    pub fn after(mut self, first: &[Arc<Adapter>]) -> Known {
+        self.adapters.splice(0..0, first.iter().cloned());
+        self.of_user += first.len();
         self
+    }
+
+    /// Those of the user.
+    pub fn of_user(&self) -> &[Arc<Adapter>] {
+        &self.adapters[..self.of_user]
     }
 
     /// The adapter of that name.
@@ -105,11 +116,20 @@ impl Known {
 
     /// The adapter that a file or folder belongs to, by its content.
     pub fn recognise(&self, path: &Path) -> Option<Arc<Adapter>> {
-        let look = Look::at(path);
-        let fits =
-            |own: &&Arc<Adapter>| (own.keys.recognise.as_ref()).is_some_and(|how| look.fits(how));
-        self.adapters.iter().find(fits).cloned()
+        first_that_fits(&self.adapters, path)
     }
+
+    /// The same among those of the user.
+    pub fn recognise_by_user(&self, path: &Path) -> Option<Arc<Adapter>> {
+        first_that_fits(self.of_user(), path)
+    }
+}
+
+fn first_that_fits(adapters: &[Arc<Adapter>], path: &Path) -> Option<Arc<Adapter>> {
+    let look = Look::at(path);
+    let fits =
+        |own: &&Arc<Adapter>| (own.keys.recognise.as_ref()).is_some_and(|how| look.fits(how));
+    adapters.iter().find(fits).cloned()
 }
 
 /// A file that is looked at, whose content is read once.

@@ -1,7 +1,7 @@
 //! The cases of one program: listed by it, and where its list says too little, by executing each once. Start at [`Asking`].
 
 use super::build::Built;
-use super::command::Filling;
+use super::command::{Filling, without_decided};
 use super::known;
 use super::place::Collected;
 use super::read::{self, Listed, last_lines};
@@ -40,15 +40,16 @@ impl Asking<'_> {
     pub fn describe(&self) -> Description {
         let keys = &self.built.adapter.keys;
         let spec = self.spec(&keys.list, &Filling::default(), LISTING);
+        let version = self.version();
+        if let Some(cause) = version.as_deref().and_then(|version| self.too_old(version)) {
+            return not_described(self.source, cause, &spec, None);
+        }
         let mut cases = match self.ask(&spec) {
             Ok(cases) => cases,
             Err(description) => return *description,
         };
         if !keys.expand.is_empty() {
-            cases = cases
-                .into_iter()
-                .flat_map(|case| self.expanded(case))
-                .collect();
+            cases = self.expanded_where_wanted(cases);
         }
         // A test of Catch2 with a generator has its benchmarks as often as that has values.
         let mut known = HashSet::new();
@@ -62,9 +63,7 @@ impl Asking<'_> {
             let reason = format!("lists no benchmarks; it was asked with: {how}");
             return not_described(self.source, Cause::Invalid { reason }, &spec, None);
         }
-        let version = self
-            .version()
-            .map(|version| (self.built.adapter.name.clone(), version));
+        let version = version.map(|version| (self.built.adapter.name.clone(), version));
         Description {
             warnings: self.together(&cases).into_iter().collect(),
             jobs: cases.into_iter().map(|case| self.job(case)).collect(),
@@ -75,7 +74,12 @@ impl Asking<'_> {
 
     fn spec(&self, command: &[String], more: &Filling, limit: Duration) -> Spec {
         let variant = &self.request.variant;
-        let filling = self.built.filling(self.source, variant).and(more);
+        let arguments = without_decided(&variant.arguments, command);
+        let filling = self
+            .built
+            .filling(self.source, variant)
+            .and(more)
+            .words("arguments", arguments);
         Spec {
             limit,
             channel: Channel::Stdout,
@@ -158,6 +162,29 @@ impl Asking<'_> {
         })
     }
 
+    /// The cases in those listed ones that are wanted, and the others as they are listed.
+    fn expanded_where_wanted(&self, listed: Vec<Listed>) -> Vec<Listed> {
+        let listed: Vec<Listed> = listed.into_iter().map(|one| self.in_package(one)).collect();
+        let names: Vec<String> = listed.iter().map(|one| self.benchmark(&one.case)).collect();
+        let wanted = self.request.names.choose(&names);
+        let of_one = |(one, is_wanted)| {
+            if is_wanted {
+                self.expanded(one)
+            } else {
+                vec![one]
+            }
+        };
+        listed.into_iter().zip(wanted).flat_map(of_one).collect()
+    }
+
+    /// What a case's benchmark is called: after the target, where a package has several.
+    fn benchmark(&self, case: &Case) -> String {
+        match &self.built.target {
+            Some(target) => format!("{target}/{}", case.benchmark),
+            None => case.benchmark.clone(),
+        }
+    }
+
     /// The cases in a listed one. One that fails stays as it is listed: executing it shows how it fails.
     fn expanded(&self, listed: Listed) -> Vec<Listed> {
         let adapter = &self.built.adapter;
@@ -169,7 +196,7 @@ impl Asking<'_> {
         let inner: Vec<Listed> = results.into_iter().filter_map(read::listed).collect();
         // Of a benchmark that panicked, some of its own may be missing.
         if inner.is_empty() || !is_over {
-            vec![self.in_package(listed)]
+            vec![listed]
         } else {
             inner.into_iter().map(|one| self.in_package(one)).collect()
         }
@@ -184,7 +211,7 @@ impl Asking<'_> {
         let Some(package) = package.ok().flatten() else {
             return listed;
         };
-        let named = go_bench::case(Some(&package), &listed.name);
+        let named = go_bench::case(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;
         }
@@ -210,11 +237,27 @@ impl Asking<'_> {
         }
     }
 
+    /// Why the suite cannot be measured, if it is older than what can.
+    fn too_old(&self, version: &str) -> Option<Cause> {
+        let (suite, minimum) = (
+            &self.built.adapter.name,
+            self.built.adapter.keys.minimum.as_deref()?,
+        );
+        let numbers = |version: &str| -> Vec<u32> {
+            let numbers = version.split('.').map_while(|part| part.parse().ok());
+            numbers.collect()
+        };
+        let hint = self.built.adapter.install_hint();
+        (numbers(version) < numbers(minimum)).then(|| Cause::Invalid {
+            reason: format!(
+                "needs {suite} {minimum} or newer, and this is {suite} {version}{hint}"
+            ),
+        })
+    }
+
     fn job(&self, listed: Listed) -> Job {
         let Listed { name, mut case } = listed;
-        if let Some(target) = &self.built.target {
-            case.benchmark = format!("{target}/{}", case.benchmark);
-        }
+        case.benchmark = self.benchmark(&case);
         Job {
             label: case.id(),
             arguments: (case.values.iter())

@@ -11,8 +11,10 @@ mod list;
 mod place;
 mod read;
 pub mod stored;
+mod without_adapter;
 
 pub use known::{Known, is_elf, is_wrapper, shipped};
+pub use without_adapter::{explain_framework, framework_without_adapter};
 
 use crate::compile::Failed;
 use crate::job::{Description, Job, Request, Setting, Source};
@@ -24,7 +26,7 @@ use list::{Asking, parameters, select};
 use place::{Collected, Place};
 use read::last_lines;
 use speedwell_model::{Case, Cause, Division, Variant};
-use speedwell_process::{Scratch, Spec, run};
+use speedwell_process::{Ended, Scratch, Spec, run};
 use speedwell_suite::adapter::Adapter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -130,7 +132,13 @@ pub fn build(source: &Source, variant: &Variant, tell: Tell<'_>) -> Result<()> {
     let usual = || Suites.usual_program(&source.under(variant));
     let program = variant.program.clone().unwrap_or_else(usual);
     let source = source.under(variant);
-    let built = build::programs(adapter, &source.file, &program, variant, tell);
+    let built = build::programs(
+        (adapter, &source.user_suites),
+        &source.file,
+        &program,
+        variant,
+        tell,
+    );
     built.map(drop).map_err(|failed| {
         anyhow!(
             "'{}' of '{}' {}",
@@ -155,14 +163,15 @@ fn words_of(failed: &Failed) -> String {
 /// # Errors
 /// It cannot be built, or has several programs.
 pub fn program_of_package(
-    adapter: &Adapter,
+    (adapter, known): (&Adapter, &Known),
     folder: &Path,
     variant: &Variant,
     tell: Tell<'_>,
 ) -> Result<(PathBuf, Arc<Adapter>)> {
     let tool = adapter.keys.program.clone().unwrap_or_default();
     let shown = folder.display();
-    let built = build::programs(adapter, folder, Path::new(&tool), variant, tell);
+    let own = known.of_user();
+    let built = build::programs((adapter, own), folder, Path::new(&tool), variant, tell);
     let built = built.map_err(|failed| anyhow!("'{shown}' {}", words_of(&failed)))?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
@@ -191,7 +200,8 @@ fn programs(source: &Source, program: &Path, variant: &Variant) -> Result<Vec<Bu
             folder: source.directory.clone(),
         }]);
     }
-    let built = build::programs(&adapter, &source.file, program, variant, &|_| ())?;
+    let own = &source.user_suites;
+    let built = build::programs((&adapter, own), &source.file, program, variant, &|_| ())?;
     for built in &built {
         if let Some(word) = command::refused(&built.adapter, &variant.arguments) {
             return Err(refused(&built.adapter, word));
@@ -216,13 +226,11 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         Some(words) if job.test => words.clone(),
         _ => command::options(adapter, setting.asked),
     };
+    let options = command::without_given(options, &setting.variant.arguments);
     let common = built
         .filling(&job.source, setting.variant)
         .case(name, job.case.as_ref(), keys)
-        .words(
-            "options",
-            command::without_given(options, &setting.variant.arguments),
-        );
+        .words("options", options);
     let command = with_places(&keys.run, &["options", "arguments"]);
     let spec_of = |filling: &Filling| Spec {
         limit: setting.limit,
@@ -245,27 +253,29 @@ fn perform(job: &Job, setting: &Setting<'_>, built: &Built, scratch: &Scratch) -
         Ok(outcome) => outcome,
         Err(error) => return Attempt::not_started(&plain, &error, job, setting),
     };
-    let case = job
-        .case
-        .clone()
-        .unwrap_or_else(|| Case::new(name, Vec::new()));
+    let own_case = job.case.clone();
+    let case = own_case.unwrap_or_else(|| Case::new(name, Vec::new()));
     let written = place.written(&collected, scratch, &output);
-    let is_tried = job.test && keys.trial.is_some();
-    let mut said = None;
-    let (seen, fault) = match read::observation(adapter, name, &case, &written) {
-        // Suites that only try a case write no results of it.
-        (None, Some(_)) if is_tried => (Some(Observation::new(case, Vec::new())), None),
-        (Some(seen), Some(cause)) if seen.samples.is_empty() => {
-            said = Some(cause.clone());
-            (None, Some(cause))
-        }
-        read => read,
+    let printed = match place {
+        Place::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
+        _ => outcome.stdout.text(),
     };
-    let seen = seen.into_iter().collect();
-    let mut attempt = Attempt::new(&plain, &outcome, seen, fault, job, setting);
-    if place == Place::Stdout {
-        attempt.stdout = String::from_utf8_lossy(&collected.0).into_owned();
+    let (mut seen, mut fault) = read::observation(adapter, name, &case, &written);
+    if seen.is_none() && outcome.ended == Ended::Exit(0) {
+        let skip = read::skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
+        if job.test && keys.trial.is_some() && skip.is_none() {
+            // Suites that only try a case write no results of it.
+            (seen, fault) = (Some(Observation::new(case, Vec::new())), None);
+        }
+        fault = skip.or(fault);
     }
+    let is_empty = |seen: &Observation| seen.samples.is_empty();
+    let said = fault
+        .clone()
+        .filter(|_| seen.as_ref().is_some_and(is_empty));
+    let seen = seen.filter(|_| said.is_none()).into_iter().collect();
+    let mut attempt = Attempt::new(&plain, &outcome, seen, fault, job, setting);
+    attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|seen| !seen.samples.is_empty());
     }

@@ -164,6 +164,7 @@ fn job(
             directory: here,
             definition: None,
             suite: None,
+            user_suites: Vec::new(),
         },
         label: case.id(),
         route: Route::Direct,

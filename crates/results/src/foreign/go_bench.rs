@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use speedwell_model::{Better, Case, Metric, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The keys of configuration lines that `go test` itself writes.
 const KEYS: [&str; 4] = ["goos", "goarch", "pkg", "cpu"];
@@ -44,6 +45,8 @@ pub enum Line<'a> {
     Panic(&'a str),
     /// A line that belongs to the line before, which is a failure, a skip or a log.
     Log(&'a str),
+    /// A name that stands alone, as with `-v` before the results of that benchmark: without GOMAXPROCS.
+    Announced(&'a str),
     /// A line of the tools without a result.
     Quiet,
     /// Anything else.
@@ -71,10 +74,12 @@ impl<'a> Line<'a> {
         let is_quiet = line.trim().is_empty()
             || ["=== ", "--- BENCH: ", "exit status ", "coverage: ", "?   "]
                 .iter()
-                .any(|start| line.starts_with(start))
-            // With -v the name stands alone before the line of the result.
-            || (is_name(line.trim()) && !line.contains(char::is_whitespace));
-        if is_quiet { Line::Quiet } else { Line::Other }
+                .any(|start| line.starts_with(start));
+        match line.trim_end() {
+            name if is_name(name) && !name.contains(char::is_whitespace) => Line::Announced(name),
+            _ if is_quiet => Line::Quiet,
+            _ => Line::Other,
+        }
     }
 }
 
@@ -191,12 +196,10 @@ fn direction(is_higher: bool) -> Better {
     }
 }
 
-/// The case of a name as it is printed: `BenchmarkJoin/n=8-2`.
+/// The case of a benchmark, by its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
 ///
-/// Parts `key=value` of a sub-benchmark are parameters. The number at the end is GOMAXPROCS, which
-/// package testing leaves out if it is 1.
-pub fn case(package: Option<&str>, name: &str) -> Case {
-    let (name, processors) = processors(name);
+/// Parts `key=value` of a sub-benchmark are parameters, and so is GOMAXPROCS where it is known.
+pub fn case(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
     let mut values: Vec<(String, Value)> = Vec::new();
     for (at, part) in name.split('/').enumerate() {
@@ -216,7 +219,7 @@ pub fn case(package: Option<&str>, name: &str) -> Case {
     } else {
         short
     };
-    values.push((PROCESSORS.to_owned(), Value::Number(processors)));
+    values.extend(processors.map(|count| (PROCESSORS.to_owned(), Value::Number(count.into()))));
     match package {
         Some(package) => Case::new(format!("{package}/{short}"), values),
         None => Case::new(short, values),
@@ -230,23 +233,107 @@ fn is_new(key: &str, values: &[(String, Value)]) -> bool {
     !key.is_empty() && key != PROCESSORS && values.iter().all(|(known, _)| known != key)
 }
 
-/// The name without the number at its end.
-pub fn without_processors(name: &str) -> &str {
-    processors(name).0
+/// Decides which numbers at the ends of names are GOMAXPROCS.
+///
+/// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may just as well be the name of a sub-benchmark.
+/// What `-v` announces before a result decides. Without it, only a number is taken for GOMAXPROCS that every benchmark of the package was
+/// measured with: of `X`, `X-2`, `X-4` (`-cpu 1,2,4`) both numbers, of `gzip`, `gzip-6` and `none` neither.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Processors(BTreeSet<u32>);
+
+impl Processors {
+    /// Reads the names of all results of a package.
+    pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Processors {
+        let names: BTreeSet<&str> = names.into_iter().collect();
+        // How many results each benchmark has, as long as every number is taken for GOMAXPROCS.
+        let mut results: HashMap<&str, usize> = HashMap::new();
+        let mut with_number: BTreeMap<u32, Vec<(&str, &str)>> = BTreeMap::new();
+        for name in &names {
+            let end = number_at_end(name);
+            let benchmark = end.map_or(*name, |(benchmark, _)| benchmark);
+            *results.entry(benchmark).or_default() += 1;
+            if let Some((_, number)) = end {
+                with_number
+                    .entry(number)
+                    .or_default()
+                    .push((name, benchmark));
+            }
+        }
+        // The rarest first. Of two that are equally rare, the one stays whose benchmarks were measured without it as well.
+        let mut numbers: Vec<_> = with_number.into_iter().collect();
+        numbers.sort_by_key(|(_, own)| {
+            let beside = own
+                .iter()
+                .filter(|(_, benchmark)| names.contains(benchmark));
+            (own.len(), beside.count())
+        });
+        let mut first = numbers.len();
+        for (at, (_, own)) in numbers.iter().enumerate() {
+            if own.len() >= results.len() {
+                first = at;
+                break;
+            }
+            for (name, benchmark) in own {
+                match results.get_mut(benchmark) {
+                    Some(count) if *count > 1 => *count -= 1,
+                    _ => drop(results.remove(benchmark)),
+                }
+                *results.entry(name).or_default() += 1;
+            }
+        }
+        Processors(numbers[first..].iter().map(|(number, _)| *number).collect())
+    }
+
+    /// Adds the numbers of results that `-v` announced.
+    #[must_use]
+    pub fn with_announced(mut self, numbers: impl IntoIterator<Item = u32>) -> Processors {
+        self.0
+            .extend(numbers.into_iter().filter(|number| *number > 1));
+        self
+    }
+
+    /// Splits the name of a result into that of the benchmark and GOMAXPROCS, which is 1 where no number is appended.
+    pub fn split<'n>(&self, name: &'n str) -> (&'n str, u32) {
+        number_at_end(name)
+            .filter(|(_, number)| self.0.contains(number))
+            .unwrap_or((name, 1))
+    }
+
+    /// Splits the name of a benchmark that stopped, to which nothing is appended if it stopped in its first iteration.
+    pub fn split_stopped<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
+        let split = announced.and_then(|announced| split_announced(announced, name));
+        match split.unwrap_or_else(|| self.split(name)) {
+            (name, 1) => (name, self.only().unwrap_or(1)),
+            appended => appended,
+        }
+    }
+
+    /// Returns the one GOMAXPROCS that all results were measured with, if it was appended to their names.
+    fn only(&self) -> Option<u32> {
+        self.0.first().copied().filter(|_| self.0.len() == 1)
+    }
 }
 
-fn processors(name: &str) -> (&str, f64) {
-    let end = name.rsplit_once('-').and_then(|(name, digits)| {
-        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-        let number: u32 = digits.parse().ok().filter(|_| is_number)?;
-        Some((name, f64::from(number)))
-    });
-    end.unwrap_or((name, 1.0))
+/// Splits the name of a result by the name that was announced before it, if it belongs to that.
+pub fn split_announced<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u32)> {
+    if name == announced {
+        return Some((name, 1));
+    }
+    number_at_end(name).filter(|(benchmark, _)| *benchmark == announced)
 }
 
-/// A line for a shell that executes this benchmark alone.
+/// The number at the end of a name, if package testing may have appended it: never 1, and without leading zeros.
+fn number_at_end(name: &str) -> Option<(&str, u32)> {
+    let (benchmark, digits) = name.rsplit_once('-')?;
+    let is_appended = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    let number = digits.parse().ok().filter(|number| *number > 1);
+    number
+        .filter(|_| is_appended)
+        .map(|number| (benchmark, number))
+}
+
+/// A line for a shell that executes this benchmark alone, by its name without GOMAXPROCS.
 pub fn replay(package: Option<&str>, name: &str) -> String {
-    let (name, _) = processors(name);
     let parts: Vec<String> = name
         .split('/')
         .map(|part| format!("^{}$", regex::escape(part)))
@@ -321,7 +408,7 @@ mod tests {
             ("BenchmarkA-2 takes long", Line::Other),
             ("BenchmarkA-2 20 1.5", Line::Other),
             ("Benchmarks 20 1.5 ns/op", Line::Other),
-            ("BenchmarkA", Line::Quiet),
+            ("BenchmarkA", Line::Announced("BenchmarkA")),
             ("cpu: A: B", Line::Configuration("cpu", "A: B")),
             ("note: x", Line::Other),
             ("--- FAIL: BenchmarkA-2", Line::Fail("BenchmarkA-2")),
@@ -343,19 +430,84 @@ mod tests {
 
     #[test]
     fn a_name_is_a_package_a_benchmark_and_parameters() {
-        for (name, id) in [
-            ("BenchmarkJoin/n=8/sep=x-2", "p/Join gomaxprocs=2 n=8 sep=x"),
-            ("BenchmarkJoin/big/n=8", "p/Join/big gomaxprocs=1 n=8"),
-            ("BenchmarkJoin/a=1/a=2-4", "p/Join/a=2 a=1 gomaxprocs=4"),
+        for (name, processors, id) in [
+            (
+                "BenchmarkJoin/n=8/sep=x",
+                2,
+                "p/Join gomaxprocs=2 n=8 sep=x",
+            ),
+            ("BenchmarkJoin/big/n=8", 1, "p/Join/big gomaxprocs=1 n=8"),
+            ("BenchmarkJoin/a=1/a=2", 4, "p/Join/a=2 a=1 gomaxprocs=4"),
             (
                 "BenchmarkJoin/=1/gomaxprocs=7",
+                1,
                 "p/Join/=1/gomaxprocs=7 gomaxprocs=1",
             ),
-            ("Benchmark-8", "p/Benchmark gomaxprocs=8"),
-            ("BenchmarkA/utf-x", "p/A/utf-x gomaxprocs=1"),
+            ("Benchmark", 8, "p/Benchmark gomaxprocs=8"),
+            ("BenchmarkA/utf-8", 1, "p/A/utf-8 gomaxprocs=1"),
         ] {
-            assert_eq!(case(Some("p"), name).id(), id, "{name}");
+            assert_eq!(case(Some("p"), name, Some(processors)).id(), id, "{name}");
         }
+        assert_eq!(case(None, "BenchmarkA/n=8", None).id(), "A n=8");
+    }
+
+    /// `BENCHMARK PROCESSORS` of each result of a package.
+    fn split(names: &[&str]) -> Vec<String> {
+        let processors = Processors::from_names(names.iter().copied());
+        let split = names.iter().map(|name| processors.split(name));
+        split
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect()
+    }
+
+    #[test]
+    fn only_a_number_that_every_benchmark_was_measured_with_is_gomaxprocs() {
+        let compressions = ["B/gzip", "B/gzip-1", "B/gzip-6", "B/gzip-9"];
+        let ones = compressions.map(|name| format!("{name} 1"));
+        assert_eq!(split(&compressions), ones, "GOMAXPROCS=1");
+        let with_two = compressions.map(|name| format!("{name}-2"));
+        let twos = compressions.map(|name| format!("{name} 2"));
+        assert_eq!(split(&with_two.each_ref().map(String::as_str)), twos);
+        let both: Vec<&str> = compressions
+            .into_iter()
+            .chain(with_two.iter().map(String::as_str))
+            .collect();
+        assert_eq!(split(&both), [ones, twos].concat(), "-cpu 1,2");
+        assert_eq!(
+            split(&["X", "X-2", "X-4", "Y", "Y-2", "Y-4"]),
+            ["X 1", "X 2", "X 4", "Y 1", "Y 2", "Y 4"]
+        );
+        assert_eq!(split(&["X-2", "X-16"]), ["X 2", "X 16"], "-cpu 2,16");
+        assert_eq!(
+            split(&["gzip", "gzip-6", "none"]),
+            ["gzip 1", "gzip-6 1", "none 1"]
+        );
+        assert_eq!(
+            split(&["utf-8", "utf-8-2"]),
+            ["utf-8 1", "utf-8 2"],
+            "-cpu 1,2"
+        );
+        assert_eq!(
+            split(&["a-1", "b-1"]),
+            ["a-1 1", "b-1 1"],
+            "1 is never appended"
+        );
+        assert_eq!(split(&["a-08", "b-08"]), ["a-08 1", "b-08 1"]);
+    }
+
+    #[test]
+    fn an_announced_name_decides() {
+        assert_eq!(split_announced("B/gzip", "B/gzip-2"), Some(("B/gzip", 2)));
+        assert_eq!(
+            split_announced("B/gzip-6", "B/gzip-6"),
+            Some(("B/gzip-6", 1))
+        );
+        assert_eq!(
+            split_announced("B/gzip-6", "B/gzip-6-8"),
+            Some(("B/gzip-6", 8))
+        );
+        assert_eq!(split_announced("B/gzip", "B/gzip-1"), None);
+        assert_eq!(split_announced("B/gzip", "B/other-2"), None);
     }
 
     #[test]
@@ -374,7 +526,7 @@ mod tests {
     #[test]
     fn a_shell_line_names_every_level() {
         assert_eq!(
-            replay(Some("x/y"), "BenchmarkA/n=8-2"),
+            replay(Some("x/y"), "BenchmarkA/n=8"),
             "go test -run '^$' -bench '^BenchmarkA$/^n=8$' x/y"
         );
     }

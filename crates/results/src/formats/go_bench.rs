@@ -5,7 +5,7 @@
 //! It must not know where the text came from. Start at [`read`].
 
 use crate::foreign::beginning;
-use crate::foreign::go_bench::{self as line, Figures, Line};
+use crate::foreign::go_bench::{self as line, Figures, Line, Processors};
 use crate::formats::Skipped;
 use crate::formats::imported::{
     Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, remark_on_guesses, sample,
@@ -66,6 +66,8 @@ struct Reading<'a> {
     package: Option<&'a str>,
     /// A name whose result is still to come.
     begun: Option<&'a str>,
+    /// The benchmark whose results follow, as `-v` announces it.
+    announced: Option<&'a str>,
     /// A panic prints the stacks of all goroutines, up to the end of the package.
     is_in_panic: bool,
     /// Whether indented lines explain the last entry.
@@ -93,6 +95,7 @@ impl<'a> Reading<'a> {
                 Some(name) => self.push(name, Outcome::Measured(figures)),
                 None => self.skipped.add(text.as_bytes()),
             },
+            Line::Announced(name) => self.announced = Some(name),
             Line::Configuration(key, value) => self.configure(key, value),
             Line::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
@@ -149,6 +152,7 @@ impl<'a> Reading<'a> {
         self.entries.push(Entry {
             package: self.package,
             name,
+            announced: self.announced,
             outcome,
         });
     }
@@ -184,6 +188,7 @@ impl<'a> Reading<'a> {
         }
         self.settled = self.entries.len();
         self.package = None;
+        self.announced = None;
         self.is_in_panic = false;
     }
 
@@ -218,6 +223,8 @@ pub struct Entry<'a> {
     pub package: Option<&'a str>,
     /// The name as it is printed.
     pub name: &'a str,
+    /// The name that was announced last.
+    pub announced: Option<&'a str>,
     /// What came of it.
     pub outcome: Outcome<'a>,
 }
@@ -231,6 +238,43 @@ pub enum Outcome<'a> {
     Stopped(Cause),
 }
 
+impl<'a> Entry<'a> {
+    /// The benchmark and GOMAXPROCS of a result that was announced.
+    fn split_announced(&self) -> Option<(&'a str, u32)> {
+        let is_measured = matches!(self.outcome, Outcome::Measured(_));
+        let announced = self.announced.filter(|_| is_measured)?;
+        line::split_announced(announced, self.name)
+    }
+
+    /// The benchmark and GOMAXPROCS.
+    fn split(&self, processors: &Processors) -> (&'a str, u32) {
+        match self.outcome {
+            Outcome::Measured(_) => {
+                let announced = self.split_announced();
+                announced.unwrap_or_else(|| processors.split(self.name))
+            }
+            Outcome::Stopped(_) => processors.split_stopped(self.name, self.announced),
+        }
+    }
+}
+
+/// Which numbers at the ends of names are GOMAXPROCS, by package.
+fn processors<'a>(entries: &[Entry<'a>]) -> HashMap<Option<&'a str>, Processors> {
+    let mut by_package: HashMap<Option<&str>, (Vec<&str>, Vec<u32>)> = HashMap::new();
+    let measured = |entry: &&Entry<'_>| matches!(entry.outcome, Outcome::Measured(_));
+    for entry in entries.iter().filter(measured) {
+        let (names, announced) = by_package.entry(entry.package).or_default();
+        match entry.split_announced() {
+            Some((_, count)) => announced.push(count),
+            None => names.push(entry.name),
+        }
+    }
+    let of_package = |(names, announced)| Processors::from_names(names).with_announced(announced);
+    (by_package.into_iter())
+        .map(|(package, found)| (package, of_package(found)))
+        .collect()
+}
+
 /// Adds all entries to a session. `directions` are those that the text itself gives to units. Gives
 /// what the user should know.
 fn add(
@@ -238,12 +282,17 @@ fn add(
     directions: &HashMap<&str, bool>,
     imported: &mut Imported,
 ) -> Vec<String> {
-    let cases: Vec<Case> = entries
-        .iter()
-        .map(|entry| line::case(entry.package, entry.name))
+    let processors = processors(&entries);
+    let none = Processors::default();
+    let cases: Vec<(&str, Case)> = (entries.iter())
+        .map(|entry| {
+            let own = processors.get(&entry.package).unwrap_or(&none);
+            let (name, count) = entry.split(own);
+            (name, line::case(entry.package, name, Some(count)))
+        })
         .collect();
     let mut counts: HashMap<String, u32> = HashMap::new();
-    for (entry, case) in entries.iter().zip(&cases) {
+    for (entry, (_, case)) in entries.iter().zip(&cases) {
         if matches!(entry.outcome, Outcome::Measured(_)) {
             *counts.entry(case.id()).or_default() += 1;
         }
@@ -254,9 +303,9 @@ fn add(
         guessed: BTreeSet::new(),
         not_finite: 0,
     };
-    for (entry, case) in entries.into_iter().zip(cases) {
+    for (entry, (name, case)) in entries.into_iter().zip(cases) {
         let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
-        adding.entry(entry, case, is_repeated);
+        adding.entry(entry, (name, case), is_repeated);
     }
     let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
@@ -275,7 +324,7 @@ struct Adding<'a> {
 }
 
 impl Adding<'_> {
-    fn entry(&mut self, entry: Entry<'_>, case: Case, is_repeated: bool) {
+    fn entry(&mut self, entry: Entry<'_>, (name, case): (&str, Case), is_repeated: bool) {
         match entry.outcome {
             Outcome::Measured(figures) => {
                 let mut process = self.process(&figures);
@@ -285,7 +334,7 @@ impl Adding<'_> {
                 self.imported.run(case, process);
             }
             Outcome::Stopped(cause) => {
-                let replay = line::replay(entry.package, entry.name);
+                let replay = line::replay(entry.package, name);
                 self.imported.failure(&case, cause, replay);
             }
         }

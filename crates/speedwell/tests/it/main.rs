@@ -150,6 +150,7 @@ mod small_multiples;
 mod sources;
 mod store;
 mod style;
+mod suite_cases;
 mod suite_comparisons;
 mod suite_packages;
 mod suite_projects;

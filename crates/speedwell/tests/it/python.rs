@@ -196,6 +196,20 @@ fn the_collector_rests_while_measuring_unless_it_is_asked_for() {
 }
 
 #[test]
+fn a_file_that_ends_in_main_is_measured_with_a_guard_and_without() {
+    for ending in [
+        "speedwell.main()",
+        "def by_hand():\n    speedwell.main()\n\nby_hand()",
+    ] {
+        let Some(project) = project("lists.py", &format!("{LISTS}\n{ending}\n")) else {
+            return;
+        };
+        let listed = project.run(&["run", "lists.py", "--list"]).expect_status(0);
+        assert!(listed.stdout.contains("copy size=10"), "{listed:#?}");
+    }
+}
+
+#[test]
 fn started_by_hand_a_file_prints_a_table_and_a_hint() {
     let Some(project) = project("lists.py", &format!("{LISTS}\nspeedwell.main()\n")) else {
         return;

@@ -18,6 +18,8 @@ pub enum Effect {
     Samples(usize),
     /// Words of a note of the run.
     Note(&'static str),
+    /// So many iterations that the first value is of.
+    Iterations(f64),
     /// A file in the project.
     File(&'static str),
 }
@@ -224,8 +226,8 @@ pub fn divan() -> Option<Suite> {
         large: &["with_divan::fold::4$"],
         fails: (&["with_divan::panics"], "no luck"),
         passed_on: (
-            &["--sample-count=7", "--max-time=60"],
-            Effect::Note("the 7 samples"),
+            &["--sample-count=7", "--sample-size=1", "--max-time=60"],
+            Effect::Iterations(7.0),
         ),
         refused: (&["--skip", "fold"], "'--skip' of "),
         performs_several: false,

@@ -62,6 +62,7 @@ fn measures_one_case_and_passes_words_on(suite: &Suite) {
     match effect {
         Effect::Samples(expected) => assert_eq!(count, expected, "{:#?}", runs[0]),
         Effect::Note(words) => assert!(runs[0]["notes"].to_string().contains(words), "{runs:#?}"),
+        Effect::Iterations(expected) => assert_eq!(samples[0]["iterations"], expected),
         Effect::File(name) => assert!(suite.project.path(name).exists(), "{name}"),
     }
     if let Some((fact, beginning)) = suite.version {

@@ -137,9 +137,13 @@ pub fn observation(
     let is_own = |reported: &Reported| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
     };
-    let mut own: Vec<Reported> = all.into_iter().filter(is_own).collect();
+    let (mut own, others): (Vec<Reported>, Vec<Reported>) = all.into_iter().partition(is_own);
     if own.is_empty() {
-        return wrong(format!("wrote no results of '{name}'"));
+        let reason = format!("wrote no results of '{name}'");
+        return (
+            None,
+            Some(skip_of_all(&others).unwrap_or_else(|| invalid(reason))),
+        );
     }
     // Where one name chooses several cases, such as the benchmarks of one test, the others of them are not this one.
     if own.iter().any(|reported| is_case(reported, case)) {
@@ -181,6 +185,22 @@ fn namesakes(read: Read, own: &[Reported]) -> Option<usize> {
     let of_first = |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
     let most = primary().map(of_first).max()?;
     (most > 1 && !may_repeat).then_some(most)
+}
+
+/// Why nothing was measured, if all benchmarks of a process were skipped: those that one case consists of.
+fn skip_of_all(reported: &[Reported]) -> Option<Cause> {
+    let is_skip = |one: &Reported| one.cause.as_ref().is_some_and(Cause::is_skip);
+    let first = reported.first()?.cause.clone();
+    first.filter(|_| reported.iter().all(is_skip))
+}
+
+/// Why a benchmark has no results, if what its process printed says that it was skipped.
+pub fn skip(adapter: &Adapter, printed: &str) -> Option<Cause> {
+    let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
+    let found = pattern.captures(printed)?;
+    let reason = found.name("reason").map(|reason| reason.as_str().trim());
+    let reason = reason.map_or_else(|| format!("{} skips it", adapter.name), str::to_owned);
+    Some(Cause::Skipped { reason })
 }
 
 /// The most letters of a reason: libraries may repeat what they could not read.

@@ -6,13 +6,11 @@ use super::{Reported, excerpt};
 use crate::foreign::unit::Measure;
 use crate::foreign::utf8;
 use anyhow::{Context, Result};
-use speedwell_model::Cause;
+use speedwell_model::{Case, Cause, Value};
 
-/// What is said of the figures.
-fn note(samples: &str) -> String {
-    let own = format!("the value is the median of the {samples} samples of one process");
-    format!("divan prints no single samples: {own}.")
-}
+/// A fact of all figures, without the number of samples: what is true of every row of a table is said once.
+const NOTE: &str =
+    "divan prints no single samples: the value is the median of the samples of one process.";
 
 /// What a level of the tree is drawn with.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
@@ -38,7 +36,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         if name.is_empty() || depth > path.len() {
             continue;
         }
-        let is_ignored = line.trim_end().ends_with("(ignored)");
+        let first_cell = rest.split('│').next().unwrap_or_default();
+        let is_ignored = first_cell.trim_end().ends_with("(ignored)");
         let name = name.trim_end_matches("(ignored)").trim_end();
         path.truncate(depth);
         path.push(name.to_owned());
@@ -46,7 +45,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         rows.retain(|(other, reported)| {
             *other + 1 != depth || reported.name.as_deref() != Some(&path[..depth].join("::"))
         });
-        let mut reported = Reported::new(Some(path.join("::")));
+        let mut reported = of_path(&path);
         if is_ignored {
             let reason = "ignored".to_owned();
             reported.cause = Some(Cause::Skipped { reason });
@@ -62,6 +61,28 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
         .map(|(_, reported)| reported)
         .filter(is_case)
         .collect())
+}
+
+/// The case of a row. One for each number of threads stands below the benchmark, which is not called after it:
+/// `--threads` chooses.
+fn of_path(path: &[String]) -> Reported {
+    let name = |path: &[String]| Reported::new(Some(path.join("::")));
+    let Some((last, before)) = path.split_last() else {
+        return name(path);
+    };
+    let count = last
+        .strip_prefix("t=")
+        .and_then(|count| count.parse::<u32>().ok());
+    match count {
+        Some(count) if before.len() > 1 => {
+            let threads = ("threads".to_owned(), Value::Number(count.into()));
+            Reported {
+                case: Some(Case::new(before.join("::"), vec![threads])),
+                ..name(before)
+            }
+        }
+        _ => name(path),
+    }
 }
 
 /// The crate is a root even where nothing is below it.
@@ -134,9 +155,7 @@ fn add(reported: &mut Reported, figures: &[(String, &str)]) -> Result<()> {
         .and_then(|iterations| iterations.parse().ok())
         .filter(|iterations: &f64| iterations.is_finite());
     reported.add(&Measure::of_unit(unit), number, iterations)?;
-    reported
-        .notes
-        .push(note(cell("samples").unwrap_or_default()));
+    reported.notes.push(NOTE.to_owned());
     Ok(())
 }
 
@@ -150,7 +169,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
 │  ├─ 100           31.17 ns      │ 31.33 ns      │ 31.25 ns      │ 31.22 ns      │ 25      │ 1600
 │  ╰─ two words     1.5 µs        │ 2 µs          │ 1.75 µs       │ 1.8 µs        │ 25      │ 1600
 │                   3 Mitem/s     │ 3 Mitem/s     │ 3 Mitem/s     │ 3 Mitem/s     │         │
-├─ old              (ignored)
+├─ old              (ignored)     │               │               │               │         │
 ╰─ inner                          │               │               │               │         │
    ╰─ deep          3.961 ns      │ 3.982 ns      │ 3.963 ns      │ 3.968 ns      │ 100     │ 51200
 ";
@@ -194,6 +213,27 @@ tiny                fastest       │ slowest       │ median        │ mean  
         let trial = "tiny\n╰─ fold\n   ├─ 100\n   ╰─ 1000\n";
         assert_eq!(names(trial), ["tiny::fold::100", "tiny::fold::1000"]);
         assert_eq!(names("tiny\n"), [""; 0]);
+    }
+
+    #[test]
+    fn each_number_of_threads_is_a_case_that_an_option_chooses() {
+        let trial = "tiny\n├─ both\n│  ╰─ 4\n│     ├─ t=1\n│     ╰─ t=16\n╰─ spread\n   ├─ t=1\n   ╰─ t=2\n";
+        let read = read(trial.as_bytes()).unwrap();
+        let cases: Vec<(&str, String)> = (read.iter())
+            .map(|one| {
+                (
+                    one.name.as_deref().unwrap(),
+                    one.case.as_ref().unwrap().id(),
+                )
+            })
+            .collect();
+        let expected = [
+            ("tiny::both::4", "tiny::both::4 threads=1"),
+            ("tiny::both::4", "tiny::both::4 threads=16"),
+            ("tiny::spread", "tiny::spread threads=1"),
+            ("tiny::spread", "tiny::spread threads=2"),
+        ];
+        assert_eq!(cases, expected.map(|(name, id)| (name, id.to_owned())));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Text of one process of a Go test binary. Lines of one name (`-test.count`) are samples; every unit is a metric.
 
 use super::Reported;
-use crate::foreign::go_bench::{Figures, Line, case, measure_of_unit, without_processors};
+use crate::foreign::go_bench::{Figures, Line, Processors, case, measure_of_unit, split_announced};
 use anyhow::Result;
 use speedwell_model::Cause;
 use std::collections::HashMap;
@@ -16,19 +16,36 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Reported>> {
     for line in text.lines() {
         reading.line(line);
     }
-    Ok(reading.reported)
+    Ok(reading.reported())
 }
 
 #[derive(Default)]
 struct Reading<'a> {
-    reported: Vec<Reported>,
+    entries: Vec<Entry<'a>>,
     package: Option<&'a str>,
     begun: Option<&'a str>,
+    /// The benchmark whose results follow, as `-test.v` announces it.
+    announced: Option<&'a str>,
     directions: HashMap<&'a str, bool>,
     /// Whether indented lines explain the last entry.
     explains: bool,
     /// What was logged just now: with `-test.v` it explains what stops next.
     logged: Option<&'a str>,
+}
+
+/// A result, or why there is none.
+struct Entry<'a> {
+    package: Option<&'a str>,
+    name: &'a str,
+    announced: Option<&'a str>,
+    outcome: Result<Figures<'a>, Cause>,
+}
+
+impl<'a> Entry<'a> {
+    /// The benchmark and GOMAXPROCS of a result that was announced.
+    fn split_announced(&self) -> Option<(&'a str, u32)> {
+        split_announced(self.announced?, self.name)
+    }
 }
 
 impl<'a> Reading<'a> {
@@ -41,11 +58,12 @@ impl<'a> Reading<'a> {
             Line::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
             }
-            Line::Result(name, figures) => self.measured(name, &figures),
+            Line::Announced(name) => self.announced = Some(name),
+            Line::Result(name, figures) => self.push(name, Ok(figures)),
             Line::Begin(name) => self.begun = Some(name),
             Line::Rest(figures) => {
                 if let Some(name) = self.begun.take() {
-                    self.measured(name, &figures);
+                    self.push(name, Ok(figures));
                 }
             }
             Line::Fail(name) => self.stopped(name, failed("failed"), logged),
@@ -59,38 +77,17 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn entry(&mut self, name: &str) -> &mut Reported {
-        let (package, own) = (self.package, without_processors(name));
-        let known = |known: &Reported| known.name.as_deref() == Some(own);
-        let at = self.reported.iter().position(known).unwrap_or_else(|| {
-            self.reported.push(Reported {
-                case: Some(case(package, name)),
-                ..Reported::new(Some(own.to_owned()))
-            });
-            self.reported.len() - 1
+    fn push(&mut self, name: &'a str, outcome: Result<Figures<'a>, Cause>) {
+        self.entries.push(Entry {
+            package: self.package,
+            name,
+            announced: self.announced,
+            outcome,
         });
-        &mut self.reported[at]
-    }
-
-    fn measured(&mut self, name: &'a str, figures: &Figures<'a>) {
-        let measures: Vec<_> = (figures.values.iter())
-            .map(|(value, unit)| {
-                let is_higher = self.directions.get(unit).copied();
-                (measure_of_unit(unit, is_higher), *value)
-            })
-            .collect();
-        let entry = self.entry(name);
-        for (measure, value) in measures {
-            // A figure of the benchmark's own (`b.ReportMetric`) may be anything. The others of the list are as good as without it.
-            if let Err(error) = entry.add(&measure, value, Some(figures.iterations)) {
-                let reason = format!("'{}': {error}", measure.metric.name);
-                entry.cause = Some(failed(&reason));
-            }
-        }
     }
 
     fn stopped(&mut self, name: &'a str, cause: Cause, logged: Option<&str>) {
-        self.entry(name).cause = Some(cause);
+        self.push(name, Err(cause));
         self.explains = logged.is_none();
         if let Some(words) = logged {
             self.explain(words);
@@ -98,14 +95,51 @@ impl<'a> Reading<'a> {
     }
 
     fn explain(&mut self, words: &str) {
-        match self
-            .reported
-            .last_mut()
-            .and_then(|last| last.cause.as_mut())
-        {
-            Some(Cause::Skipped { reason }) => *reason = words.to_owned(),
-            Some(cause) => *cause = failed(&format!("failed: {words}")),
-            None => {}
+        match self.entries.last_mut().map(|last| &mut last.outcome) {
+            Some(Err(Cause::Skipped { reason })) => *reason = words.to_owned(),
+            Some(Err(cause)) => *cause = failed(&format!("failed: {words}")),
+            _ => {}
+        }
+    }
+
+    /// The results of each benchmark. All of one process have the same GOMAXPROCS.
+    fn reported(self) -> Vec<Reported> {
+        let results = || self.entries.iter().filter(|entry| entry.outcome.is_ok());
+        let announced = results().filter_map(|entry| Some(entry.split_announced()?.1));
+        let unannounced = results().filter(|entry| entry.split_announced().is_none());
+        let processors = Processors::from_names(unannounced.map(|entry| entry.name));
+        let processors = processors.with_announced(announced);
+        let mut reported: Vec<Reported> = Vec::new();
+        for entry in self.entries {
+            let (name, count) = match &entry.outcome {
+                Ok(_) => (entry.split_announced()).unwrap_or_else(|| processors.split(entry.name)),
+                Err(_) => processors.split_stopped(entry.name, entry.announced),
+            };
+            let is_known = |known: &Reported| known.name.as_deref() == Some(name);
+            let at = reported.iter().position(is_known).unwrap_or_else(|| {
+                let count = entry.outcome.is_ok().then_some(count);
+                reported.push(Reported {
+                    case: Some(case(entry.package, name, count)),
+                    ..Reported::new(Some(name.to_owned()))
+                });
+                reported.len() - 1
+            });
+            match entry.outcome {
+                Ok(figures) => add(&mut reported[at], &figures, &self.directions),
+                Err(cause) => reported[at].cause = Some(cause),
+            }
+        }
+        reported
+    }
+}
+
+fn add(reported: &mut Reported, figures: &Figures<'_>, directions: &HashMap<&str, bool>) {
+    for (value, unit) in &figures.values {
+        let measure = measure_of_unit(unit, directions.get(unit).copied());
+        // A figure of the benchmark's own (`b.ReportMetric`) may be anything. The others of the list are as good as without it.
+        if let Err(error) = reported.add(&measure, *value, Some(figures.iterations)) {
+            let reason = format!("'{}': {error}", measure.metric.name);
+            reported.cause = Some(failed(&reason));
         }
     }
 }
@@ -143,6 +177,32 @@ mod tests {
             .map(|sample| (sample.value, sample.iterations))
             .collect();
         assert_eq!(times, [(29.68, Some(1000.0)), (30.5, Some(1000.0))]);
+    }
+
+    #[test]
+    fn a_number_at_the_end_of_a_name_is_gomaxprocs_only_if_the_process_had_it() {
+        let text = |processors: &str| {
+            let sizes = ["gzip", "gzip-1", "gzip-6", "gzip-9"];
+            let lines = sizes.map(|size| {
+                format!("BenchmarkZip/{size}\nBenchmarkZip/{size}{processors} \t 1\t 7.0 ns/op\n")
+            });
+            lines.concat()
+        };
+        let ids = |text: &str| -> Vec<String> {
+            let read = read(text.as_bytes()).unwrap().into_iter();
+            read.map(|one| one.case.unwrap().id()).collect()
+        };
+        for (suffix, processors) in [("", 1), ("-2", 2), ("-6", 6)] {
+            let expected = ["gzip", "gzip-1", "gzip-6", "gzip-9"]
+                .map(|size| format!("Zip/{size} gomaxprocs={processors}"));
+            let with_names = text(suffix);
+            assert_eq!(ids(&with_names), expected, "-test.v, {processors}");
+            let results = with_names.lines().filter(|line| line.contains('\t'));
+            let results: Vec<&str> = results.collect();
+            assert_eq!(ids(&results.join("\n")), expected, "{processors}");
+        }
+        let alone = "BenchmarkZip/gzip-6\nBenchmarkZip/gzip-6 \t 1\t 7.0 ns/op\n";
+        assert_eq!(ids(alone), ["Zip/gzip-6 gomaxprocs=1"]);
     }
 
     #[test]

@@ -51,10 +51,10 @@ fn result(place: &str, benchmark: &Node<'_>) -> Result<Reported> {
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;
-        if let Some(count) = benchmark.number_of("sampleCount")? {
-            let note =
-                format!("vitest reports the mean of its {count} iterations, not each of them.");
-            reported.notes.push(note);
+        // Without their number: what is true of every row of a table is said once.
+        if benchmark.number_of("sampleCount")?.is_some() {
+            let note = "vitest reports the mean of its iterations, not each of them.";
+            reported.notes.push(note.to_owned());
         }
     }
     Ok(reported)
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(mean.name.as_deref(), Some("outer inner total"));
         assert_eq!(mean.case.unwrap().id(), "outer/inner/total");
         assert_eq!((mean.samples.len(), mean.samples[0].value), (1, 2000.0));
-        assert!(mean.notes[0].contains("mean of its 7 iterations"));
+        assert!(mean.notes[0].contains("mean of its iterations"));
         let all = read(document(r#","samples":[0.001,0.003]"#).as_bytes())
             .unwrap()
             .remove(0);

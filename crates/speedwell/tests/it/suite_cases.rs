@@ -1,0 +1,238 @@
+//! Which cases a framework's benchmarks have: numbers at the ends of names, skipped benchmarks, what stands behind `--`, filters that
+//! narrow the listing, frameworks that nobody drives.
+
+use super::harness_driver::is_missing;
+use super::project::Project;
+use serde_json::Value;
+
+/// Levels of a compression, each reporting itself; one that is slow to list; some that are skipped.
+const LEVELS: &str = r#"package levels
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+var extra = flag.String("extra", "", "one more level")
+
+func BenchmarkZip(b *testing.B) {
+	for name, level := range map[string]float64{"gzip": 0, "gzip-1": 1, "gzip-6": 6, "gzip-9": 9} {
+		b.Run(name, func(b *testing.B) {
+			for i := 0; i < b.N; i++ {
+			}
+			b.ReportMetric(level, "level")
+		})
+	}
+	if *extra != "" {
+		b.Run(*extra, func(b *testing.B) {})
+	}
+}
+
+func BenchmarkDevice(b *testing.B) {
+	os.WriteFile("listed", nil, 0o644)
+	for _, name := range []string{"read", "write"} {
+		b.Run(name, func(b *testing.B) { b.Skip("no device") })
+	}
+}
+"#;
+
+fn levels() -> Option<Project> {
+    let project = Project::new()
+        .with("go.mod", "module example.com/levels\n\ngo 1.18\n")
+        .with("levels_test.go", LEVELS);
+    (!is_missing("go")).then_some(project)
+}
+
+fn exported(project: &Project, key: &str) -> Vec<Value> {
+    let exported = project.run(&["report", "--export", "jsonl"]);
+    let lines = exported.expect_status(0).stdout;
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter_map(|line| line.get(key).cloned()).collect()
+}
+
+#[test]
+fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
+    let Some(project) = levels() else { return };
+    for processors in ["1", "6"] {
+        let variable = format!("only=GOMAXPROCS={processors}");
+        let words = [
+            "run",
+            ".",
+            "-f",
+            "Zip",
+            "-r",
+            "1",
+            "-n",
+            "1",
+            "-i",
+            "3",
+            "--variant",
+            &variable,
+        ];
+        project.run(&words).expect_status(0);
+        let mut levels: Vec<(String, f64)> = (exported(&project, "run").iter())
+            .map(|run| {
+                let samples = run["samples"].as_array().unwrap();
+                let level = samples.iter().find(|one| one["metric"] == "level").unwrap();
+                let name = run["benchmark"].as_str().unwrap().to_owned();
+                (name, level["value"].as_f64().unwrap())
+            })
+            .collect();
+        levels.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected = [
+            ("gzip", 0.0),
+            ("gzip-1", 1.0),
+            ("gzip-6", 6.0),
+            ("gzip-9", 9.0),
+        ];
+        let expected =
+            expected.map(|(name, level)| (format!("example.com/levels/Zip/{name}"), level));
+        assert_eq!(levels, expected, "GOMAXPROCS={processors}");
+    }
+}
+
+#[test]
+fn a_benchmark_of_which_all_parts_are_skipped_has_not_failed() {
+    let Some(project) = levels() else { return };
+    let words = ["run", ".", "-f", "Device", "-r", "1", "-i", "1"];
+    let answer = project.run(&words).expect_status(0);
+    answer.expect_stdout(&["Device/read", "Device/write", "no device"]);
+}
+
+#[test]
+fn what_stands_behind_two_hyphens_reaches_the_listing_and_filters_narrow_it() {
+    let Some(project) = levels() else { return };
+    let words = [
+        "run",
+        ".",
+        "--list",
+        "-f",
+        "Zip",
+        "--",
+        "-extra=bzip-2",
+        "-test.benchtime=1h",
+    ];
+    let answer = project.run(&words).expect_status(0);
+    answer.expect_stdout(&["Zip/gzip-9", "Zip/bzip-2"]);
+    let was_executed = || project.path("listed").exists();
+    assert!(
+        !was_executed(),
+        "only benchmarks of the filter are executed"
+    );
+    let words = ["run", ".", "--list", "-f", "gzip-9$"];
+    let listed = project.run(&words).expect_status(0).stdout;
+    assert!(
+        listed.contains("Zip/gzip-9") && !listed.contains("gzip-6"),
+        "{listed}"
+    );
+    assert!(was_executed(), "a name of a part may be in any benchmark");
+}
+
+#[test]
+fn a_listing_that_fails_is_shown_with_its_name_its_words_and_its_command() {
+    let table = "[suite.mine]\nlist = ['sh', '-c', 'echo no library x >&2; exit 3', '{program}', '{arguments}']\n\
+                 run = ['{program}']\nread = 'lines'\nline = '(?P<value>\\d+)'\n";
+    let project = Project::new()
+        .with("speedwell.toml", table)
+        .with_program("tool", "#!/bin/sh\n");
+    let words = ["run", "mine:./tool", "--list", "--", "--deep"];
+    let answer = project.run(&words).expect_status(2);
+    answer.expect_stderr(&[
+        "'tool' exited with status 3 and said:\n  no library x",
+        "hint: repeat it with: ",
+        "/tool --deep",
+    ]);
+}
+
+#[test]
+fn a_version_that_is_too_old_is_named_before_anything_is_listed() {
+    let table = |version: &str| {
+        format!(
+            "[suite.mine]\nlist = ['sh', '-c', 'echo own']\ncase = '(?P<name>.+)'\nrun = ['{{program}}']\nread = 'lines'\n\
+             line = '(?P<value>\\d+)'\nminimum = '3'\nversion = ['echo', 'mine/{version} linux']\n\
+             install = 'mine of today'\n"
+        )
+    };
+    let project = Project::new().with_program("tool", "#!/bin/sh\n");
+    let project = project.with("speedwell.toml", &table("2.11.9"));
+    let words = ["run", "mine:./tool", "--list"];
+    let answer = project.run(&words).expect_status(2);
+    answer.expect_stderr(&[
+        "'tool' needs mine 3 or newer, and this is mine 2.11.9",
+        "hint: install mine of today",
+    ]);
+    let project = project.with("speedwell.toml", &table("3.0.0"));
+    project.run(&words).expect_status(0).expect_stdout(&["own"]);
+}
+
+#[test]
+fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
+    let Some(project) = levels() else { return };
+    let nested = LEVELS.replace("package levels", "package inner");
+    let project = project
+        .with("inner/levels_test.go", &nested)
+        .with("vendor/x/levels_test.go", &nested)
+        .with("own/go.mod", "module example.com/own\n")
+        .with("own/levels_test.go", &nested)
+        .with("plain/plain.go", "package plain\n");
+    let listed = project.run(&["run", "./...", "--list"]).expect_status(0);
+    let listed = listed.expect_stdout(&["example.com/levels/Zip", "example.com/levels/inner/Zip"]);
+    assert!(
+        !listed.stdout.contains("vendor") && !listed.stdout.contains("own"),
+        "{listed:#?}"
+    );
+    let answer = project.run(&["run", "./plain/..."]).expect_status(2);
+    answer.expect_stderr(&["no package of Go with benchmarks in './plain/...'"]);
+}
+
+#[test]
+fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reported() {
+    let project = Project::new()
+        .with("old/go.mod", "module example.com/x\n")
+        .with(
+            "old/x_test.go",
+            "package x\nfunc BenchmarkX(b *testing.B) { does not compile }\n",
+        )
+        .with(
+            "new/x_test.go",
+            "package x\nfunc BenchmarkX(b *testing.B) {}\n",
+        );
+    for words in [
+        &["compare", "./old", "./new", "--order", "paired"][..],
+        &[
+            "compare",
+            "./old",
+            "--order",
+            "paired",
+            "--variant",
+            "a=A=1",
+            "--variant",
+            "b=",
+        ],
+    ] {
+        let answer = project.run(words).expect_status(2);
+        answer.expect_stderr(&[
+            "'old' cannot be measured with '--order paired'",
+            "hint: --order blocks",
+        ]);
+    }
+}
+
+#[test]
+fn a_framework_without_an_adapter_is_named_and_one_of_the_user_wins() {
+    let project = Project::new().with("a.mjs", "import { bench, run } from 'mitata';\n");
+    let answer = project.run(&["run", "a.mjs"]).expect_status(2);
+    answer.expect_stderr(&["benchmarks of mitata", "speedwell new adapter mitata"]);
+    let answer = project.run(&["run", "."]).expect_status(2);
+    answer.expect_stderr(&["of 'a.mjs'", "benchmarks of mitata"]);
+    let table = "[suite.mitata]\nrecognise = { kind = 'text', glob = '*.mjs' }\nprogram = 'sh'\n\
+                 list = ['{program}', '-c', 'echo own']\ncase = '(?P<name>.+)'\n\
+                 run = ['{program}', '-c', 'echo own 5']\nread = 'lines'\nline = '(?P<name>\\w+) (?P<value>\\d+)'\n";
+    let ours = "const { createBenchmark } = require('speedwell');\ncreateBenchmark(() => {}, {});\n// mitata\n";
+    let project = project.with("speedwell.toml", table).with("a.mjs", ours);
+    let listed = project.run(&["run", "a.mjs", "--list"]).expect_status(0);
+    listed.expect_stdout(&["own"]);
+}
