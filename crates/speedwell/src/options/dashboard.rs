@@ -54,6 +54,9 @@ pub struct DashboardArgs {
     /// The address of a proxy that has TLS and is believed when it says who asks; 'unix' behind a socket
     #[arg(long, value_name = "ADDRESS", help_heading = "For others")]
     pub behind_proxy: Option<String>,
+    /// Connections from one address at a time [default: 16]; 128 more for those that log in
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "For others")]
+    pub connections_per_address: Option<u16>,
     /// Ask for the key of the start also where something is only read
     #[arg(long, help_heading = "For others")]
     pub private: bool,
