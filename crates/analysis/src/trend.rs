@@ -250,11 +250,11 @@ impl Trend {
         let changes = walk.changes(&series);
         ends.push(walk.to_bytes(&series));
         let borders: Vec<usize> = changes.iter().map(|change| change.after).collect();
-        self.add_levels(group, &borders);
         self.search = match FIRST_SUSPICION.saturating_sub(series.len()) {
             0 => Search::Done,
             missing => Search::TooShort(missing),
         };
+        self.add_levels(group, &borders);
         self.smallest_visible = walk.smallest_visible(&series, VISIBLE_AFTER);
         self.first_beyond = search::first_beyond(&series);
         self.machine_swap = search::machine_swap(&series).map(|place| group[place]);
@@ -290,7 +290,8 @@ impl Trend {
         }
     }
 
-    /// Adds the levels between `borders`, which are places in `group`.
+    /// Adds the levels between `borders`, which are places in `group`. A group that is too short to be searched has none: a line
+    /// through its points would claim that nothing has changed between them.
     fn add_levels(&mut self, group: &[usize], borders: &[usize]) {
         let ends = borders.iter().copied().chain([group.len()]);
         let starts = [0].into_iter().chain(borders.iter().copied());
@@ -300,6 +301,9 @@ impl Trend {
             .collect();
         let between = search::between_sessions(&self.by_machine(&stretches));
         self.between_sessions = between.map(f64::sqrt);
+        if !self.is_searched() {
+            return;
+        }
         for stretch in stretches {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
                 continue;
@@ -548,6 +552,17 @@ pub(crate) mod tests {
         assert_eq!(apart.search, Search::Done);
         assert_eq!(apart.levels.len(), 2);
         assert_eq!(trend(changed, &[], true).changes.len(), 1);
+    }
+
+    #[test]
+    fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
+        for points in [1, 2, FIRST_SUSPICION - 1] {
+            let short = trend(step(points), &[], false);
+            assert_eq!(short.points.len(), points);
+            assert_eq!(short.search, Search::TooShort(FIRST_SUSPICION - points));
+            assert_eq!(short.levels, []);
+        }
+        assert_eq!(trend(step(FIRST_SUSPICION), &[], false).levels.len(), 1);
     }
 
     #[test]
