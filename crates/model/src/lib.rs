@@ -25,7 +25,7 @@ mod text;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
-pub use change::{Change, ChangeState, Judgement};
+pub use change::{Change, ChangeState, Judgement, check_note};
 pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
