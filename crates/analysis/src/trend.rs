@@ -56,6 +56,8 @@ pub struct Level {
     pub value: Estimate,
     /// The same for each machine, where several measured.
     pub by_machine: Vec<(u32, Estimate)>,
+    /// Whether its points were searched. Else a line through them would claim that nothing has changed between them.
+    pub is_claimed: bool,
 }
 
 /// What the search can say.
@@ -290,8 +292,7 @@ impl Trend {
         }
     }
 
-    /// Adds the levels between `borders`, which are places in `group`. A group that is too short to be searched has none: a line
-    /// through its points would claim that nothing has changed between them.
+    /// Adds the levels between `borders`, which are places in `group`.
     fn add_levels(&mut self, group: &[usize], borders: &[usize]) {
         let ends = borders.iter().copied().chain([group.len()]);
         let starts = [0].into_iter().chain(borders.iter().copied());
@@ -301,9 +302,6 @@ impl Trend {
             .collect();
         let between = search::between_sessions(&self.by_machine(&stretches));
         self.between_sessions = between.map(f64::sqrt);
-        if !self.is_searched() {
-            return;
-        }
         for stretch in stretches {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
                 continue;
@@ -317,6 +315,7 @@ impl Trend {
                 last,
                 value,
                 by_machine,
+                is_claimed: self.is_searched(),
             });
         }
     }
@@ -560,9 +559,9 @@ pub(crate) mod tests {
             let short = trend(step(points), &[], false);
             assert_eq!(short.points.len(), points);
             assert_eq!(short.search, Search::TooShort(FIRST_SUSPICION - points));
-            assert_eq!(short.levels, []);
+            assert!(short.levels.iter().all(|level| !level.is_claimed));
         }
-        assert_eq!(trend(step(FIRST_SUSPICION), &[], false).levels.len(), 1);
+        assert!(trend(step(FIRST_SUSPICION), &[], false).levels[0].is_claimed);
     }
 
     #[test]

@@ -248,7 +248,7 @@ fn data(series: &SeriesTrend) -> Value {
         "variant": series.key.variant,
         "metric": series.key.metric,
         "search": search,
-        "levels": trend.levels.iter().map(level).collect::<Vec<_>>(),
+        "levels": trend.levels.iter().filter(|level| level.is_claimed).map(level).collect::<Vec<_>>(),
         "smallest_visible": trend.smallest_visible.and_then(number),
         "between_sessions": trend.between_sessions.and_then(number),
         "within_sessions": trend.within_sessions.and_then(number),

@@ -196,6 +196,12 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     );
     let page = dashboard.request("GET", &alerts, &ours, "");
     assert!(!page.body.contains("▼ worse"), "{page:?}");
+    // What was judged is still in the form, so that it can be taken back.
+    assert_eq!(judged_in(&page).1, number);
+    assert!(page.body.contains("(accepted)</option>"), "{page:?}");
+    let long = format!("change={number}&judgement=open&note={}", "x".repeat(60_000));
+    let refused = dashboard.request("POST", &action, &ours, &long);
+    refused.expect(400, &["at most 1000 characters", "60000"]);
     let said = project
         .run(&["history", "changes", "--format", "json"])
         .json();
