@@ -31,6 +31,7 @@ fn session(id: &str, revision: &str, parent: &str, pull: Option<f64>) -> Session
         .session();
     session.id = id.to_owned();
     session.state = State::Complete;
+    session.started_unix_ms = 1_760_000_000_000;
     session.origin = Some(Origin {
         revision: revision.to_owned(),
         parents: vec![parent.to_owned()],
