@@ -161,6 +161,7 @@ fn cookie(reply: &Reply) -> String {
     set.split(';').next().unwrap().to_owned()
 }
 
+#[expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     let project = super::serve::long_project(120, place);
     let dashboard = Dashboard::of(&project);
