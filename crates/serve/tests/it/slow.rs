@@ -173,7 +173,7 @@ fn has_room_for_three(served: &Served) {
     let answer = further.answer();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
-    assert_eq!(answer.text(), "there are too many connections");
+    assert_eq!(answer.text().trim_end(), "there are too many connections");
     assert_eq!(further.rest(), "");
     open.pop();
     // The server learns of it a moment later.
