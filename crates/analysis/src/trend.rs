@@ -56,6 +56,8 @@ pub struct Level {
     pub value: Estimate,
     /// The same for each machine, where several measured.
     pub by_machine: Vec<(u32, Estimate)>,
+    /// Whether its points were searched. Else a line through them would claim that nothing has changed between them.
+    pub is_claimed: bool,
 }
 
 /// What the search can say.
@@ -250,11 +252,11 @@ impl Trend {
         let changes = walk.changes(&series);
         ends.push(walk.to_bytes(&series));
         let borders: Vec<usize> = changes.iter().map(|change| change.after).collect();
-        self.add_levels(group, &borders);
         self.search = match FIRST_SUSPICION.saturating_sub(series.len()) {
             0 => Search::Done,
             missing => Search::TooShort(missing),
         };
+        self.add_levels(group, &borders);
         self.smallest_visible = walk.smallest_visible(&series, VISIBLE_AFTER);
         self.first_beyond = search::first_beyond(&series);
         self.machine_swap = search::machine_swap(&series).map(|place| group[place]);
@@ -313,6 +315,7 @@ impl Trend {
                 last,
                 value,
                 by_machine,
+                is_claimed: self.is_searched(),
             });
         }
     }
@@ -548,6 +551,17 @@ pub(crate) mod tests {
         assert_eq!(apart.search, Search::Done);
         assert_eq!(apart.levels.len(), 2);
         assert_eq!(trend(changed, &[], true).changes.len(), 1);
+    }
+
+    #[test]
+    fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
+        for points in [1, 2, FIRST_SUSPICION - 1] {
+            let short = trend(step(points), &[], false);
+            assert_eq!(short.points.len(), points);
+            assert_eq!(short.search, Search::TooShort(FIRST_SUSPICION - points));
+            assert!(short.levels.iter().all(|level| !level.is_claimed));
+        }
+        assert!(trend(step(FIRST_SUSPICION), &[], false).levels[0].is_claimed);
     }
 
     #[test]

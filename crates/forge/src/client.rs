@@ -71,6 +71,16 @@ pub enum Error {
         /// The last failure.
         reason: String,
     },
+    /// It was not asked, because it would refuse.
+    #[error("{place}: could not {what}: {reason}")]
+    Unfit {
+        /// The pull request.
+        place: String,
+        /// What was asked for.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// It answered with something else.
     #[error("{place}: could not {what}: the answer {reason}")]
     Unreadable {

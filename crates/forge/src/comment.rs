@@ -52,7 +52,7 @@ struct Comment {
 }
 
 /// Which of two revisions is newer, if that is known: `Less` if the first is older.
-type Order<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
+pub type Order<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
 impl Client {
     /// Says `text` in the one comment of its marker, and removes our others of that marker. Where `order` does not know which
@@ -61,6 +61,15 @@ impl Client {
     /// # Errors
     /// The forge refuses, or is not there.
     pub fn comment(&self, text: &Text, order: Order<'_>) -> Result<Posted, Error> {
+        Ok(self.place_comment(text, order)?.0)
+    }
+
+    /// The same, with the stamp of the comment that stays because it is about a newer result.
+    pub(crate) fn place_comment(
+        &self,
+        text: &Text,
+        order: Order<'_>,
+    ) -> Result<(Posted, Option<Stamp>), Error> {
         let me = self.own_name();
         let body = text.whole(self.longest());
         let own = self.own_comments(&text.first_line(), me.as_deref())?;
@@ -76,7 +85,7 @@ impl Client {
             Some(first) if first.id < id => self.settle(&own, text, &body, order),
             _ => {
                 self.remove(own.iter().filter(|one| one.id > id))?;
-                Ok(Posted::Created(id))
+                Ok((Posted::Created(id), None))
             }
         }
     }
@@ -88,7 +97,7 @@ impl Client {
         text: &Text,
         body: &str,
         order: Order<'_>,
-    ) -> Result<Posted, Error> {
+    ) -> Result<(Posted, Option<Stamp>), Error> {
         let (first, others) = (&own[0], &own[1..]);
         let newest = own
             .iter()
@@ -107,9 +116,9 @@ impl Client {
         }
         self.remove(others.iter())?;
         Ok(match (newer, is_there) {
-            (Some(_), _) => Posted::Outdated(first.id),
-            (None, true) => Posted::Unchanged(first.id),
-            (None, false) => Posted::Edited(first.id),
+            (Some((_, stamp)), _) => (Posted::Outdated(first.id), Some(stamp)),
+            (None, true) => (Posted::Unchanged(first.id), None),
+            (None, false) => (Posted::Edited(first.id), None),
         })
     }
 
@@ -234,6 +243,11 @@ impl Stamp {
             revision: revision.to_owned(),
             at_unix_ms: at.parse().ok()?,
         })
+    }
+
+    /// Whether both are about the same revision.
+    pub(crate) fn is_of(&self, revision: &str) -> bool {
+        harmless(revision) == self.revision
     }
 
     fn is_older_than(&self, other: &Stamp, order: Order<'_>) -> bool {

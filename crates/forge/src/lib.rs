@@ -1,7 +1,8 @@
 //! One comment and one status on a pull request of GitHub, GitLab, or Gitea and its forks, kept up to date in place.
 //!
 //! [`Place`] says where; [`Client`] talks to the forge; [`Client::comment`] finds its own comment again by a marker in its
-//! first line, edits it, and leaves none behind; [`Client::set_status`] tells the commit. A forge that refuses is an error
+//! first line, edits it, and leaves none behind; [`Client::set_status`] tells the commit; [`Client::post`] does both, in the
+//! order of results. A forge that refuses is an error
 //! that names the missing right, and nothing else happens. This crate knows no benchmark.
 //!
 //! ```no_run
@@ -19,8 +20,10 @@ mod client;
 mod comment;
 mod place;
 mod status;
+mod update;
 
 pub use client::{Client, Error, Token};
-pub use comment::{Posted, Stamp, Text};
+pub use comment::{Order, Posted, Stamp, Text};
 pub use place::{Forge, Misplaced, Place, Variables};
-pub use status::{State, Status};
+pub use status::{State, Status, StatusOutcome};
+pub use update::{PullUpdate, UpdateOutcome};

@@ -1,9 +1,13 @@
 //! The status of a commit: one line beside it that says whether it may be merged.
+//!
+//! The time of the measurement ends its description, so that an older result is recognized and does not replace a newer
+//! one, whatever order jobs end in. Start at [`Client::set_status`].
 
 use crate::client::{Client, Error, cut};
 use crate::comment::encoded;
 use crate::place::Forge;
-use serde_json::json;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use ureq::http::Method;
 
 /// What a status says.
@@ -31,28 +35,77 @@ pub struct Status {
     pub context: String,
     /// What it says.
     pub state: State,
-    /// Why, in a line; what is beyond 140 characters is cut.
+    /// Why, in a line; it is cut so that 140 characters suffice with the time behind it.
     pub description: String,
+    /// When measuring began, in milliseconds since the Unix epoch. `None` for a status that reports no result yet: it is set
+    /// only where no result is known.
+    pub at_unix_ms: Option<u64>,
     /// A page that says more.
     pub link: Option<String>,
 }
 
+/// What happened to a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusOutcome {
+    /// It is set.
+    Set,
+    /// The commit has the status of a newer result, which stays.
+    Outdated,
+}
+
+const SET: &str = "set the status";
+
 impl Client {
-    /// Sets the status of a commit.
+    /// Sets the status of a commit, unless the commit has one of a newer result.
     ///
     /// # Errors
-    /// The forge refuses, or is not there.
-    pub fn set_status(&self, status: &Status) -> Result<(), Error> {
-        let what = "set the status";
+    /// The forge refuses, or is not there; the revision is not a whole id.
+    pub fn set_status(&self, status: &Status) -> Result<StatusOutcome, Error> {
         let is_id = status.revision.len() >= 40
             && status.revision.bytes().all(|one| one.is_ascii_hexdigit());
         if !is_id {
-            return Err(Error::Unreachable {
+            return Err(Error::Unfit {
                 place: self.place.to_string(),
-                what,
+                what: SET,
                 reason: format!("'{}' is not the whole id of a commit", status.revision),
             });
         }
+        if self.newer_status(status).is_some() {
+            return Ok(StatusOutcome::Outdated);
+        }
+        self.write_status(status)?;
+        // Another job may have been as quick: the newer result is the last one that is written.
+        match self.newer_status(status) {
+            None => Ok(StatusOutcome::Set),
+            Some(newer) => {
+                self.write_status(&newer)?;
+                Ok(StatusOutcome::Outdated)
+            }
+        }
+    }
+
+    /// The status of the newest result, if that is newer than `status`. A forge that does not let us read has none.
+    fn newer_status(&self, status: &Status) -> Option<Status> {
+        let repository = &self.place.repository;
+        let path = if self.place.forge == Forge::GitLab {
+            format!(
+                "/projects/{}/repository/commits/{}/statuses",
+                encoded(repository),
+                status.revision
+            )
+        } else {
+            format!("/repos/{repository}/commits/{}/statuses", status.revision)
+        };
+        let listed = self.list("read the statuses", &path).ok()?;
+        let same = listed
+            .iter()
+            .filter_map(|entry| read(entry, &status.revision))
+            .filter(|one| one.context == status.context);
+        let newest = same.max_by_key(|one| one.at_unix_ms)?;
+        (newest.at_unix_ms > status.at_unix_ms).then_some(newest)
+    }
+
+    fn write_status(&self, status: &Status) -> Result<(), Error> {
         let repository = &self.place.repository;
         let gitlab = self.place.forge == Forge::GitLab;
         let path = if gitlab {
@@ -64,25 +117,16 @@ impl Client {
         } else {
             format!("/repos/{repository}/statuses/{}", status.revision)
         };
-        let state = match status.state {
-            State::Pending => "pending",
-            State::Success => "success",
-            State::Failure if gitlab => "failed",
-            State::Failure => "failure",
-            // It knows none that is neither.
-            State::Error if gitlab => "canceled",
-            State::Error => "error",
-        };
         let name = if gitlab { "name" } else { "context" };
         let mut body = json!({
-            "state": state,
+            "state": status.state.name(self.place.forge),
             name: status.context,
-            "description": cut(&status.description, LONGEST),
+            "description": status.described(),
         });
         if let Some(link) = &status.link {
             body["target_url"] = json!(link);
         }
-        match self.ask(what, Method::POST, &path, Some(&body)) {
+        match self.ask(SET, Method::POST, &path, Some(&body)) {
             // What has this state already is not set to it again.
             Err(Error::Refused {
                 status: 400, said, ..
@@ -90,4 +134,58 @@ impl Client {
             other => other.map(|_| ()),
         }
     }
+}
+
+impl State {
+    const ALL: [State; 4] = [State::Pending, State::Success, State::Failure, State::Error];
+
+    fn name(self, forge: Forge) -> &'static str {
+        let gitlab = forge == Forge::GitLab;
+        match self {
+            State::Pending => "pending",
+            State::Success => "success",
+            State::Failure if gitlab => "failed",
+            State::Failure => "failure",
+            // It knows none that is neither.
+            State::Error if gitlab => "canceled",
+            State::Error => "error",
+        }
+    }
+}
+
+/// What stands before the time of a measurement.
+const MEASURED: &str = " (measured ";
+
+impl Status {
+    /// The description with the time of the measurement.
+    fn described(&self) -> String {
+        let at = self.at_unix_ms.and_then(|at| i64::try_from(at).ok());
+        let time = at.and_then(|at| Timestamp::from_millisecond(at).ok());
+        let ending = time.map_or_else(String::new, |time| format!("{MEASURED}{time})"));
+        cut(&self.description, LONGEST - ending.len()) + &ending
+    }
+}
+
+/// A status of any forge, if it reports a result and says when that was measured.
+fn read(entry: &Value, revision: &str) -> Option<Status> {
+    let text = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
+    let (description, time) = text(&["description"])?.rsplit_once(MEASURED)?;
+    let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
+    // GitHub calls it a state, the others a status.
+    let state = text(&["state", "status"])?;
+    let is_named = |known: &State| {
+        [Forge::GitHub, Forge::GitLab]
+            .map(|forge| known.name(forge))
+            .contains(&state)
+    };
+    Some(Status {
+        revision: revision.to_owned(),
+        context: text(&["context", "name"])?.to_owned(),
+        state: State::ALL.into_iter().find(is_named)?,
+        description: description.to_owned(),
+        at_unix_ms: Some(u64::try_from(time.as_millisecond()).ok()?),
+        link: text(&["target_url"])
+            .filter(|link| !link.is_empty())
+            .map(str::to_owned),
+    })
 }

@@ -7,7 +7,10 @@ mod fake;
 
 use fake::{Fake, Fault};
 use speedwell_clock::Clock;
-use speedwell_forge::{Client, Error, Forge, Place, Posted, Stamp, State, Status, Text, Token};
+use speedwell_forge::{
+    Client, Error, Forge, Place, Posted, PullUpdate, Stamp, State, Status, StatusOutcome, Text,
+    Token,
+};
 use std::time::Duration;
 
 const FORGES: [Forge; 3] = [Forge::GitHub, Forge::GitLab, Forge::Gitea];
@@ -254,6 +257,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
                 context: "speedwell/compare".into(),
                 state,
                 description: "2 worse\n".to_owned() + &"x".repeat(500),
+                at_unix_ms: Some(1_767_268_800_000),
                 link: Some("https://example.org/job/1".into()),
             };
             client.set_status(&status).unwrap();
@@ -275,6 +279,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
             let description = status["description"].as_str().unwrap();
             assert_eq!(description.chars().count(), 140);
             assert!(description.starts_with("2 worse x"));
+            assert!(description.ends_with("x (measured 2026-01-01T12:00:00Z)"));
         }
     }
     // GitLab refuses to set what is set already; that is no mistake.
@@ -288,6 +293,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
         context: "c".into(),
         state: State::Pending,
         description: String::new(),
+        at_unix_ms: None,
         link: None,
     };
     client(&fake).set_status(&status).unwrap();
@@ -300,4 +306,136 @@ fn a_status_is_set_in_the_words_of_each_forge() {
         error.to_string().contains("'0123' is not the whole id"),
         "{error}"
     );
+}
+
+const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// A result of a revision as it is posted.
+fn update(revision: &str, at_unix_ms: u64, state: State) -> PullUpdate {
+    PullUpdate {
+        comment: Some(text(revision, at_unix_ms, &format!("{state:?}"))),
+        status: Some(status(revision, Some(at_unix_ms), state)),
+    }
+}
+
+fn status(revision: &str, at_unix_ms: Option<u64>, state: State) -> Status {
+    Status {
+        revision: revision.into(),
+        context: "speedwell/compare".into(),
+        state,
+        description: format!("{state:?}"),
+        at_unix_ms,
+        link: None,
+    }
+}
+
+/// What the statuses of a revision say, the oldest first.
+fn states(fake: &Fake, revision: &str) -> Vec<String> {
+    let all = fake.statuses();
+    let own = all.iter().filter(|status| status["sha"] == revision);
+    own.map(|status| status["state"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn an_older_result_replaces_neither_the_comment_nor_the_status() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        let client = client(&fake);
+        let red = client.post(&update(REVISION, 5, State::Failure), &unknown);
+        assert_eq!(red.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
+        let late = client.post(&update(REVISION, 4, State::Success), &unknown);
+        assert!(
+            matches!(late.comment, Some(Ok(Posted::Outdated(_)))),
+            "{forge}"
+        );
+        assert_eq!(
+            late.status.unwrap().unwrap(),
+            StatusOutcome::Outdated,
+            "{forge}"
+        );
+        assert_eq!(said(&fake), ["Failure"], "{forge}");
+        assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
+        // Nor does the word that a result is arriving.
+        let arriving = client
+            .set_status(&status(REVISION, None, State::Pending))
+            .unwrap();
+        assert_eq!(arriving, StatusOutcome::Outdated, "{forge}");
+        // One that was measured later does.
+        client.post(&update(REVISION, 6, State::Success), &unknown);
+        assert_eq!(said(&fake), ["Success"], "{forge}");
+        assert_eq!(states(&fake, REVISION)[1..], ["success"], "{forge}");
+    }
+}
+
+#[test]
+fn each_commit_keeps_the_status_of_its_own_newest_result() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        let client = client(&fake);
+        let next = "89abcdef0123456789abcdef0123456789abcdef";
+        let red = |at| client.post(&update(REVISION, at, State::Failure), &unknown);
+        client.post(&update(next, 7, State::Success), &unknown);
+        // The comment is about the next commit, and this one has no status yet.
+        let late = red(5);
+        assert!(
+            matches!(late.comment, Some(Ok(Posted::Outdated(_)))),
+            "{forge}"
+        );
+        assert_eq!(late.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
+        client.post(&update(REVISION, 4, State::Success), &unknown);
+        assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
+        assert_eq!(states(&fake, next), ["success"], "{forge}");
+    }
+}
+
+#[test]
+fn a_refused_comment_does_not_keep_the_status_from_being_set() {
+    for forge in FORGES {
+        for refusal in [403, 404, 422] {
+            let fake = Fake::of(forge);
+            fake.refuse_comments(refusal);
+            let outcome = client(&fake).post(&update(REVISION, 5, State::Failure), &unknown);
+            assert!(
+                matches!(outcome.status, Some(Ok(StatusOutcome::Set))),
+                "{forge}"
+            );
+            let failures = outcome.into_failures();
+            assert!(
+                matches!(failures[..], [Error::Refused { .. }]),
+                "{failures:?}"
+            );
+            assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
+        }
+    }
+}
+
+#[test]
+fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
+    for forge in FORGES {
+        let fake = Fake::of(forge);
+        let client = client(&fake);
+        // Between our reading and our writing, the other job writes.
+        let name = if forge == Forge::GitLab {
+            "name"
+        } else {
+            "context"
+        };
+        let state = if forge == Forge::GitLab {
+            "failed"
+        } else {
+            "failure"
+        };
+        fake.set_before_the_next(serde_json::json!({
+            "state": state,
+            name: "speedwell/compare",
+            "description": "worse (measured 1970-01-01T00:00:00.009Z)",
+        }));
+        let late = client
+            .set_status(&status(REVISION, Some(4), State::Success))
+            .unwrap();
+        assert_eq!(late, StatusOutcome::Outdated, "{forge}");
+        let last = states(&fake, REVISION).pop().unwrap();
+        assert!(["failed", "failure"].contains(&&*last), "{forge}: {last}");
+    }
 }

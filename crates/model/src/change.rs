@@ -65,6 +65,23 @@ pub struct Change {
     pub judged_unix_ms: Option<i64>,
 }
 
+/// Letters of the longest note: one that says why, and no document.
+const MOST_NOTE_LETTERS: usize = 1_000;
+
+/// Checks that a note can be shown beside a change or a revision.
+///
+/// # Errors
+/// It is too long.
+pub fn check_note(text: &str) -> anyhow::Result<()> {
+    let letters = text.chars().count();
+    anyhow::ensure!(
+        letters <= MOST_NOTE_LETTERS,
+        "a note has at most {MOST_NOTE_LETTERS} characters, and this one has {letters}\n\
+         hint: keep the whole text elsewhere, and its address here"
+    );
+    Ok(())
+}
+
 impl Change {
     /// Whether somebody still has to look at it.
     pub fn is_open(&self) -> bool {

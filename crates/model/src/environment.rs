@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[serde(default)]
 pub struct Environment {
     /// What people call the machine, where they name it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Host name.
     pub host: Option<String>,

@@ -25,7 +25,7 @@ mod text;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
-pub use change::{Change, ChangeState, Judgement};
+pub use change::{Change, ChangeState, Judgement, check_note};
 pub use disturbance::{Figure, Rule, Rules};
 pub use environment::{Calibration, Environment, Program, Snapshot};
 pub use failure::{Cause, Event, Failure, Observer, Step};
@@ -44,3 +44,36 @@ pub use session::{
 };
 pub use text::{milliseconds, nearest, parse_duration, placed, quote};
 pub use variant::{Build, Language, Nodes, Snippet, Variant, Worktree};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use std::fmt::Debug;
+
+    /// Writes a value of which as much as possible is left out, and reads it again.
+    fn is_read_as_written<T: Default + Debug + PartialEq + Serialize + DeserializeOwned>() {
+        let value = T::default();
+        let text = serde_json::to_string(&value).unwrap();
+        let read: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(read, value, "{text}");
+    }
+
+    #[test]
+    fn what_is_written_with_nothing_in_it_is_read_again() {
+        is_read_as_written::<Revision>();
+        is_read_as_written::<Origin>();
+        is_read_as_written::<Environment>();
+        is_read_as_written::<Program>();
+        is_read_as_written::<Calibration>();
+        is_read_as_written::<Bisection>();
+        is_read_as_written::<LineRevision>();
+        is_read_as_written::<SessionMachine>();
+        is_read_as_written::<Usage>();
+        is_read_as_written::<Surroundings>();
+        is_read_as_written::<Layout>();
+        is_read_as_written::<load_spec::LoadSpec>();
+        is_read_as_written::<performed::Performed>();
+    }
+}

@@ -9,31 +9,31 @@ pub struct Origin {
     /// The revision: the id of a commit, or what the user calls it.
     pub revision: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
     /// The revisions it follows; a merge has several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
     /// The branch it was measured on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// Where the branch left the one it will be merged into.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// When it was committed, in milliseconds since the Unix epoch. A label; never an order.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_ms: Option<i64>,
     /// The first line of its message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// A digest of what was changed and not committed; `None` where nothing was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<String>,
     /// The number of the pull or merge request.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<String>,
     /// The page of the job that measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_url: Option<String>,
     /// Who said which revision it is.
     pub source: OriginSource,

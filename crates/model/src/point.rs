@@ -89,16 +89,16 @@ pub struct Revision {
     /// The id of a commit, or what the user calls it.
     pub id: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
     /// The revisions it follows.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
     /// When it was committed, in milliseconds since the Unix epoch. A label; never an order.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_ms: Option<i64>,
     /// The first line of its message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
 }
 

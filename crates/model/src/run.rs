@@ -91,22 +91,22 @@ impl Usage {
 #[serde(default)]
 pub struct Surroundings {
     /// Share of the machine's processor time that its host gave to others.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
     /// Share of the time in which some task of the machine waited for a processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<f64>,
     /// Frequency of the first processor before and after, in MHz.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_mhz: Option<[f64; 2]>,
     /// Times that the first core and its package were slowed down because they were too hot.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<[u64; 2]>,
     /// Tasks that ran or wanted to, over the last minute, when the run ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// Of the first thermal zone when the run ended, in degrees Celsius.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
 }
 

@@ -488,16 +488,16 @@ pub fn seed_of_step(seed: u64, step: u32) -> u64 {
 #[serde(default)]
 pub struct Layout {
     /// Builds of every variant, each linked with functions and data in another order; 0 for the usual one alone.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub builds: u32,
     /// Whether a variable of a length drawn for every run is added to the environment.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub env: bool,
     /// Whether programs are started under a path of a length drawn for every run.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stack: bool,
     /// Whether functions begin at multiples of 64 bytes.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub align: bool,
 }
 

@@ -339,8 +339,9 @@ impl<'a> Layout<'a> {
         self.draw_bands(svg);
         self.foot.draw(svg, self.sheet, self.plot, &self.x);
         self.draw_continuation(svg);
-        self.draw_points(svg);
         self.draw_levels(svg);
+        self.draw_points(svg);
+        self.draw_levels_above(svg);
         self.marks.draw(svg, self.plot, &self.x);
     }
 
@@ -395,6 +396,21 @@ impl<'a> Layout<'a> {
                     svg.line((from, y), (to, y))
                         .set("class", "level")
                         .titled(&format!("level {}{interval}{machine}", value.trim()));
+                }
+            });
+    }
+
+    /// The lines of the levels once more, so that many points do not hide them. The pointer finds the points below.
+    fn draw_levels_above(&self, svg: &mut Svg) {
+        svg.group("levels-above")
+            .set("stroke", INK)
+            .num("stroke-width", 2.0)
+            .set("pointer-events", "none")
+            .containing(|svg| {
+                for level in self.levels() {
+                    let (from, to) = self.ends(level);
+                    let y = self.y.at(level.value);
+                    svg.line((from, y), (to, y)).close();
                 }
                 self.draw_slopes(svg);
             });

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 /// How long connecting may take.
@@ -95,10 +95,16 @@ enum Answer {
 impl Client {
     /// With the certificates that the system trusts, and a proxy if the environment names one.
     pub fn new(token: Option<Token>) -> Client {
+        Client::trusting(token, Vec::new())
+    }
+
+    /// The same, and further certificate authorities.
+    pub fn trusting(token: Option<Token>, authorities: Vec<Certificate<'static>>) -> Client {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
             .map(|one| Certificate::from_der(one).to_owned());
+        let roots: Vec<_> = roots.chain(authorities).collect();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::from(roots))
@@ -204,8 +210,50 @@ impl Client {
             reason: format!("the request cannot be made: {error}"),
         })?;
         let answer = self.agent.run(request);
-        judged(answer.map_err(|error| Failure::passing(error.to_string()))?)
+        judged(answer.map_err(|error| Failure::passing(unreached(&error.to_string())))?)
     }
+}
+
+/// The certificate authorities in a text in PEM.
+///
+/// # Errors
+/// There is none in it, or one that cannot be read.
+pub fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
+    let parts = ureq::tls::parse_pem(pem).map(|part| part.map_err(|error| error.to_string()));
+    let mut found = Vec::new();
+    for part in parts {
+        if let PemItem::Certificate(certificate) = part? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err("there is no certificate in PEM in it".to_owned());
+    }
+    Ok(found)
+}
+
+/// Why a server was not reached, with what to do where it has a certificate that is not believed.
+fn unreached(words: &str) -> String {
+    const CERTIFICATE: &str = "invalid peer certificate: ";
+    let Some((_, why)) = words.split_once(CERTIFICATE) else {
+        return words.to_owned();
+    };
+    let known = [
+        (
+            "UnknownIssuer",
+            "it is signed by an authority that this machine does not know; --ca FILE names the authority",
+        ),
+        (
+            "CaUsedAsEndEntity",
+            "it is that of an authority; a server needs one that is signed by it",
+        ),
+        ("NotValidYet", "it is not valid yet; is the clock right?"),
+        ("NotValidForName", "it is not for this name"),
+        ("Expired", "it has expired"),
+    ];
+    let found = known.iter().find(|(name, _)| why.contains(name));
+    let why = found.map_or(why, |(_, words)| words);
+    format!("the certificate of the server is refused: {why}")
 }
 
 fn sent(status: StatusCode) -> Sent {
@@ -308,6 +356,34 @@ pub(crate) fn packed(text: &[u8]) -> (Vec<u8>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_that_is_refused_says_why_in_words() {
+        for (error, words) in [
+            (
+                "io: invalid peer certificate: UnknownIssuer",
+                "--ca FILE names the authority",
+            ),
+            ("io: invalid peer certificate: Expired", "has expired"),
+            (
+                "io: invalid peer certificate: certificate expired: verification time 2",
+                "expired",
+            ),
+            (
+                "io: invalid peer certificate: certificate not valid for name \"a\"",
+                "not valid for name",
+            ),
+            ("io: Connection refused", "io: Connection refused"),
+        ] {
+            let said = unreached(error);
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(
+            authorities(b"hello")
+                .unwrap_err()
+                .contains("no certificate")
+        );
+    }
 
     #[test]
     fn what_looks_like_a_bomb_is_not_packed() {

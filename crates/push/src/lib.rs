@@ -23,6 +23,6 @@ mod client;
 mod lines;
 mod place;
 
-pub use client::{Client, Failure, Sent, Token};
+pub use client::{Client, Failure, Sent, Token, authorities};
 pub use lines::{Filed, Lines, Text};
 pub use place::{Misplaced, Place};

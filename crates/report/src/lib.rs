@@ -57,7 +57,7 @@ pub use browse::{
     machine, machines, nothing_measured, projects,
 };
 pub use calibrated::mark_calibrated;
-pub use changes::changes;
+pub use changes::{OpenChanges, changes};
 pub use charts::{ChartKind, CourseAxis, UnknownChart};
 pub use circumstances::{circumstances, environment};
 pub use confirm::{confirm, identical};

@@ -48,7 +48,8 @@ impl LiveState {
         self.now_unix_ms.saturating_sub(unix_ms).max(0) as u64
     }
 
-    /// Time that the rest would take if it goes on as it began, in milliseconds.
+    /// Time that the rest would take if it goes on as it began, in milliseconds. An estimate, and no bound: the cases that are
+    /// left may take longer than those that are done.
     fn remaining_ms(&self) -> Option<u64> {
         let left = self.planned.checked_sub(self.done)? as u64;
         let elapsed = self.since(self.started_unix_ms);
@@ -67,7 +68,7 @@ impl LiveState {
         }
         let part = share(self.done as f64 / self.planned as f64);
         let left = self.remaining_ms().map_or_else(String::new, |left| {
-            format!(", at most {} left", duration(left))
+            format!(", about {} left", duration(left))
         });
         format!(
             "measuring: {} of {} done ({part}){left}",
@@ -234,7 +235,7 @@ mod tests {
         assert!(
             state()
                 .headline()
-                .starts_with("measuring: 56 of 224 runs done (25 %), at most 3 min")
+                .starts_with("measuring: 56 of 224 runs done (25 %), about 3 min")
         );
         let begun = LiveState { done: 0, ..state() };
         assert_eq!(begun.remaining_ms(), None);

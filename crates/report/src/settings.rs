@@ -142,8 +142,9 @@ pub fn tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         move |token| time(token.expires_unix_ms),
     );
     columns.add(
-        Column::words("used_unix_ms", "last used (UTC)"),
-        move |token| time(token.used_unix_ms),
+        // It is kept by the hour, which may have begun before the token was made.
+        Column::words("used_unix_ms", "last used (UTC, by the hour)"),
+        move |token| time(token.used_unix_ms.map(|at| at.max(token.created_unix_ms))),
     );
     document.push(Block::Table(columns.table("tokens", tokens)));
     document

@@ -61,6 +61,10 @@ pub fn sort_keys() -> Vec<&'static str> {
 fn headline(series: &SeriesTrend) -> String {
     let trend = &series.trend;
     let points = count(trend.points.len(), "point", "points");
+    if let Search::TooShort(missing) = trend.search {
+        let missing = count(missing, "point is", "points are");
+        return format!("{points}, too few to be searched: {missing} missing");
+    }
     let Some(level) = trend.levels.last() else {
         return format!("{points}, none of which can be searched");
     };
@@ -70,15 +74,8 @@ fn headline(series: &SeriesTrend) -> String {
         some => count(some, "change", "changes"),
     };
     let since = &trend.points[level.first].revision;
-    let what = match trend.search {
-        Search::TooShort(missing) => format!(
-            "too short to be searched: {} missing",
-            count(missing, "point is", "points are")
-        ),
-        _ => changes,
-    };
     format!(
-        "{value} since {}; {points}, {what}",
+        "{value} since {}; {points}, {changes}",
         short_revision(&since.id)
     )
 }
@@ -251,7 +248,7 @@ fn data(series: &SeriesTrend) -> Value {
         "variant": series.key.variant,
         "metric": series.key.metric,
         "search": search,
-        "levels": trend.levels.iter().map(level).collect::<Vec<_>>(),
+        "levels": trend.levels.iter().filter(|level| level.is_claimed).map(level).collect::<Vec<_>>(),
         "smallest_visible": trend.smallest_visible.and_then(number),
         "between_sessions": trend.between_sessions.and_then(number),
         "within_sessions": trend.within_sessions.and_then(number),

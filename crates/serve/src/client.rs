@@ -7,6 +7,8 @@ use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::Uri;
 use axum::http::{HeaderMap, HeaderName};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A proxy in front of this server whose word about its clients is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub enum Proxy {
 }
 
 /// Who sent a request, and under which name; handlers find it among the extensions of the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Client {
     /// The address that the request came from: of the client itself where a believed proxy names it.
     /// Nothing for a Unix socket.
@@ -27,6 +29,15 @@ pub struct Client {
     pub secure: bool,
     /// The origin of pages of this server as this client names it, such as `http://127.0.0.1:7600`.
     pub origin: String,
+    pub(crate) login: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// Notes that the client has proven who it is: its connection does not count among those that its address may have
+    /// without a login.
+    pub fn note_login(&self) {
+        self.login.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What is known about a connection before any request.
@@ -38,6 +49,11 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
+    /// Whether the request came past the proxy that has TLS, in the clear.
+    pub(crate) fn is_past(&self, proxy: Option<Proxy>) -> bool {
+        proxy.is_some() && !self.tls && !self.is_from(proxy)
+    }
+
     pub(crate) fn is_from(&self, proxy: Option<Proxy>) -> bool {
         match proxy {
             None => false,
@@ -88,6 +104,7 @@ pub(crate) fn client(
             .map(|address| address.to_canonical()),
         secure: site_named.secure,
         origin: site_named.origin(),
+        login: Arc::default(),
     })
 }
 
@@ -191,7 +208,7 @@ mod tests {
             " ",
             "",
         ] {
-            assert_eq!(named(name), None, "{name}");
+            assert!(named(name).is_none(), "{name}");
         }
     }
 

@@ -10,6 +10,10 @@ use crate::listen;
 use crate::options::Limits;
 use crate::room::Place;
 use crate::stopper::Stopper;
+use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
+use axum::http::{HeaderValue, Request};
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -73,7 +77,7 @@ where
     let service = service_fn(move |request| {
         place.keep();
         let shared = Arc::clone(&answering);
-        async move { Ok::<_, Infallible>(shared.gate.answer(&arrival, request).await) }
+        async move { Ok::<_, Infallible>(answer(&shared, &arrival, request, place).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -91,6 +95,29 @@ where
         () = place.is_given_up() => return,
     }
     let _ = connection.await;
+}
+
+/// The answer to a request, if its connection may have one: one beyond those of its address must bring a login.
+async fn answer(
+    shared: &Shared,
+    arrival: &Arrival,
+    request: Request<Incoming>,
+    place: &Place,
+) -> Response {
+    let headers = request.headers();
+    let brings_login = headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE);
+    let is_within = place.is_within();
+    if !is_within && !brings_login {
+        return shared.gate.turn_away(arrival, request);
+    }
+    let (mut response, has_login) = shared.gate.answer(arrival, request).await;
+    if has_login {
+        place.note_login();
+    } else if !is_within {
+        let fields = response.headers_mut();
+        fields.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Answers a connection for which there is no place, whatever it asks.

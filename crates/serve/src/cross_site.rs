@@ -81,6 +81,7 @@ mod tests {
             address: None,
             secure: false,
             origin: "http://127.0.0.1:7600".to_owned(),
+            login: Default::default(),
         };
         let pair = |(name, value): &(&'static str, &str)| {
             (HeaderName::from_static(name), value.parse().unwrap())

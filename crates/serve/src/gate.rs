@@ -1,6 +1,6 @@
 //! What every request goes through before the router sees it, and every answer before the client does.
 //!
-//! In this order: does the request name this server (421), is its length given (411), does a page of another site
+//! In this order: did it come past the proxy that has TLS (403), does the request name this server (421), is its length given (411), does a page of another site
 //! send it (403), is its body small enough and known to be packed by gzip or not at all (413, 415).
 //! `/health` is answered here. Answers get the header fields that protect them, and are packed and logged.
 
@@ -26,7 +26,15 @@ use hyper_util::service::TowerToHyperService;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
+
+/// Answered here, to everybody.
+const HEALTH: &str = "/health";
+
+/// What is answered when an address has too many connections.
+pub(crate) const TOO_MANY: &str = "there are too many connections";
 
 /// Everything between a connection and the router.
 pub(crate) struct Gate {
@@ -51,22 +59,33 @@ impl Gate {
         }
     }
 
-    /// The answer to one request.
-    pub(crate) async fn answer(&self, arrival: &Arrival, request: Request<Incoming>) -> Response {
+    /// The answer to one request, and whether its client has proven who it is.
+    pub(crate) async fn answer(
+        &self,
+        arrival: &Arrival,
+        request: Request<Incoming>,
+    ) -> (Response, bool) {
         let (mut parts, body) = request.into_parts();
         let mut entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
         let client = client::client(&self.hosts, self.proxy, arrival, uri, headers);
+        let login = client.as_ref().map(|client| Arc::clone(&client.login));
         if let Some(client) = &client {
             entry.address = client.address;
         }
+        let is_past = arrival.is_past(self.proxy) && uri.path() != HEALTH;
         let asked = Asked {
             headers: parts.headers.clone(),
             method: parts.method.clone(),
         };
         let fault = Fault::default();
         let has_body = !body.is_end_stream();
-        let response = match self.admit(&mut parts, body, client, &fault) {
+        let admitted = if is_past {
+            Err(past_the_proxy())
+        } else {
+            self.admit(&mut parts, body, client, &fault)
+        };
+        let response = match admitted {
             Ok(body) => {
                 let response = self.route(Request::from_parts(parts, body)).await;
                 match (fault.refusal(), response.extensions().get::<Refusal>()) {
@@ -81,6 +100,22 @@ impl Gate {
             Err(refusal) if has_body => self.refuse(&refusal.closing(), &asked.headers),
             Err(refusal) => self.refuse(&refusal, &asked.headers),
         };
+        let has_login = login.is_some_and(|login| login.load(Ordering::Relaxed));
+        (self.finish(response, &asked, entry), has_login)
+    }
+
+    /// The answer to a request on a connection that its address has too many of.
+    pub(crate) fn turn_away(&self, arrival: &Arrival, request: Request<Incoming>) -> Response {
+        let (parts, _) = request.into_parts();
+        let entry = Entry::new(&parts.method, &parts.uri, arrival.peer);
+        let asked = Asked {
+            headers: parts.headers,
+            method: parts.method,
+        };
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY)
+            .retry_after(1)
+            .closing();
+        let response = self.refuse(&refusal, &asked.headers);
         self.finish(response, &asked, entry)
     }
 
@@ -113,7 +148,7 @@ impl Gate {
     }
 
     async fn route(&self, request: Request<Body>) -> Response {
-        if request.uri().path() == "/health" {
+        if request.uri().path() == HEALTH {
             return health(request.method());
         }
         match caught(self.router.call(request)).await {
@@ -165,6 +200,13 @@ fn with_fields_of(response: Response, mut rendered: Response) -> Response {
 struct Asked {
     headers: HeaderMap,
     method: Method,
+}
+
+fn past_the_proxy() -> Refusal {
+    Refusal::new(
+        StatusCode::FORBIDDEN,
+        "only the proxy that has TLS may ask here",
+    )
 }
 
 fn misdirected(headers: &HeaderMap, uri: &Uri) -> Refusal {

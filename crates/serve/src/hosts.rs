@@ -40,6 +40,12 @@ impl Hosts {
         }
     }
 
+    /// The name of the published address, unless that leads to this machine.
+    pub fn elsewhere(&self) -> Option<&str> {
+        let public = self.public.as_ref().filter(|site| !site.is_loopback());
+        public.map(|site| site.host.as_str())
+    }
+
     /// Which site a request is for, or nothing if none that is served here.
     pub(crate) fn site(&self, authority: &str, door: Door, secure: bool) -> Option<Site> {
         let (host, port) = split(authority)?;

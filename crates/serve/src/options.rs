@@ -56,9 +56,11 @@ pub struct Limits {
     pub unpacked_ratio: u64,
     /// Connections that are open at once.
     pub connections: usize,
-    /// Connections from one address that are open at once; IPv6 addresses count by their /64. A
-    /// believed proxy and Unix sockets are not counted.
+    /// Connections from one address that are open at once, without those that have logged in; IPv6 addresses count by
+    /// their /64. A believed proxy and Unix sockets are not counted.
     pub connections_per_address: usize,
+    /// Further connections from one address, for those that log in: a team may share an address.
+    pub connections_logged_in: usize,
     /// Time without any progress after which an answer is given up: its reader does not read.
     pub stalled_answer: Duration,
     /// Time for which a connection is still read from after its last answer, so that a client that
@@ -85,6 +87,7 @@ impl Default for Limits {
             unpacked_ratio: 100,
             connections: 512,
             connections_per_address: 16,
+            connections_logged_in: 128,
             stalled_answer: Duration::from_secs(30),
             linger: Duration::from_secs(2),
             stop: Duration::from_secs(10),

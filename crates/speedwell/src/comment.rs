@@ -10,7 +10,9 @@ use super::{Status, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_environment::{self as environment, Git};
-use speedwell_forge::{self as forge, Client, Place, Posted, Stamp, State, Text, Token};
+use speedwell_forge::{
+    self as forge, Client, Place, Posted, PullUpdate, Stamp, State, StatusOutcome, Text, Token,
+};
 use speedwell_harness::Trial;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_process::unix_ms;
@@ -27,8 +29,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// Say in a comment on a pull request what a comparison shows, and keep that one comment up to date
 ///
-/// The comment is found again by a hidden mark and edited in place; an older result never replaces a newer one. In jobs of
-/// GitHub, GitLab, Gitea and Forgejo, the pull request is that of the job. The token is read from GITHUB_TOKEN or GH_TOKEN,
+/// The comment is found again by a hidden mark and edited in place; an older result never replaces a newer one, neither in
+/// the comment nor in the status. In jobs of GitHub, GitLab, Gitea and Forgejo, the pull request is that of the job. The token is read from GITHUB_TOKEN or GH_TOKEN,
 /// GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
 ///
 /// Exit status 0 also if the comment is refused, as it is for pull requests from forks, which is a warning.
@@ -90,7 +92,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
     let place = args.on.clone().or_else(|| Place::of_job(&variable));
     let mut answer = match &args.text {
         Some(path) => of_text(path)?,
-        None => answer(&args).unwrap_or_else(pull_answer::not_compared),
+        None => answer(&args),
     };
     let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
     if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
@@ -112,10 +114,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
         )?;
         let token = token(&args, &place)?;
         let client = Client::new(place.clone(), token);
-        let said = say(&client, &place, &args, &answer, link);
-        if let Err(refusal) = said {
-            status::warn(&format!("{refusal}."));
-        }
+        post(&client, &place, &args, &answer, link);
     }
     match answer.failure {
         Some(failure) => Err(failure),
@@ -165,8 +164,19 @@ fn of_text(path: &Path) -> anyhow::Result<Answer> {
     })
 }
 
-fn answer(args: &CommentArgs) -> anyhow::Result<Answer> {
-    let found = read(args)?;
+/// The comparison, or why there is none; in either case with the time of the newest result, as far as that is known.
+fn answer(args: &CommentArgs) -> Answer {
+    let mut started = None;
+    compare(args, &mut started).unwrap_or_else(|failure| {
+        let mut answer = pull_answer::not_compared(failure);
+        let at_unix_ms = started.and_then(|at| u64::try_from(at).ok());
+        answer.stamp.at_unix_ms = at_unix_ms.unwrap_or(answer.stamp.at_unix_ms);
+        answer
+    })
+}
+
+fn compare(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Answer> {
+    let found = read(args, started)?;
     source::refuse_the_same(&found)?;
     let labelled: Vec<Labelled<'_>> = found.iter().map(Source::labelled).collect();
     let settings = args.comparison.settings(&args.selection.metric.names, None);
@@ -177,14 +187,23 @@ fn answer(args: &CommentArgs) -> anyhow::Result<Answer> {
 }
 
 /// The sources that were typed; without any, the newest session, with what its branch left where it compares nothing itself.
-fn read(args: &CommentArgs) -> anyhow::Result<Vec<Source>> {
+/// `started` is when the newest one began, also where another one cannot be read.
+fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<Source>> {
     let selection = args.selection.selection(&[], Trial::No)?;
-    let read = |words: &[String]| {
+    let mut read = |words: &[String]| {
         let operands = operand::parse_all(words)?;
-        source::read(&operands, &selection, &mut || args.store.open_to_read())
+        let found = source::read(&operands, &selection, &mut || args.store.open_to_read());
+        let newest = found.as_ref().ok().and_then(|found| found.last());
+        *started = newest.map_or(*started, |newest| Some(newest.session.started_unix_ms));
+        found
     };
-    if !args.sources.is_empty() {
-        return read(&args.sources);
+    if let Some((newest, _)) = args.sources.split_last() {
+        let found = read(&args.sources);
+        if found.is_err() && newest != "-" {
+            // Only for its time.
+            let _ = read(std::slice::from_ref(newest));
+        }
+        return found;
     }
     let newest = read(&["@latest".to_owned()])?;
     if newest
@@ -196,45 +215,52 @@ fn read(args: &CommentArgs) -> anyhow::Result<Vec<Source>> {
     read(&["@base".to_owned(), "@latest".to_owned()])
 }
 
-/// Says it, and on stderr what became of it.
-fn say(
-    client: &Client,
-    place: &Place,
-    args: &CommentArgs,
-    answer: &Answer,
-    link: Option<String>,
-) -> Result<(), forge::Error> {
+/// Posts it, and reports on stderr what happened.
+fn post(client: &Client, place: &Place, args: &CommentArgs, answer: &Answer, link: Option<String>) {
     let project = place.repository.rsplit('/').next().unwrap_or_default();
-    let text = Text {
-        marker: format!("speedwell:{project}:{}", args.check),
-        stamp: answer.stamp.clone(),
-        body: answer.body.clone(),
-    };
-    let posted = client.comment(&text, &|one, other| order(one, other))?;
-    if matches!(posted, Posted::Created(_) | Posted::Edited(_)) {
-        keep(place, args, answer);
-    }
-    status::note(&match posted {
-        Posted::Created(id) => format!("wrote comment {id} on {place}"),
-        Posted::Edited(id) => format!("comment {id} on {place} says it now"),
-        Posted::Unchanged(id) => format!("comment {id} on {place} said it already"),
-        Posted::Outdated(id) => {
-            format!("comment {id} on {place} is about a newer result, and stays")
-        }
-    });
-    if args.status {
-        let context = format!("speedwell/{}", args.check);
-        client.set_status(&forge::Status {
+    let context = format!("speedwell/{}", args.check);
+    let update = PullUpdate {
+        comment: Some(Text {
+            marker: format!("speedwell:{project}:{}", args.check),
+            stamp: answer.stamp.clone(),
+            body: answer.body.clone(),
+        }),
+        status: args.status.then(|| forge::Status {
             revision: answer.stamp.revision.clone(),
             context: context.clone(),
             state: answer.state,
             description: answer.description.clone(),
+            at_unix_ms: Some(answer.stamp.at_unix_ms),
             link,
-        })?;
-        let revision = short_revision(&answer.stamp.revision);
-        status::note(&format!("set the status '{context}' of {revision}"));
+        }),
+    };
+    let outcome = client.post(&update, &|one, other| order(one, other));
+    if let Some(Ok(posted)) = &outcome.comment {
+        if matches!(posted, Posted::Created(_) | Posted::Edited(_)) {
+            keep(place, args, answer);
+        }
+        status::note(&match posted {
+            Posted::Created(id) => format!("wrote comment {id} on {place}"),
+            Posted::Edited(id) => format!("comment {id} on {place} says it now"),
+            Posted::Unchanged(id) => format!("comment {id} on {place} said it already"),
+            Posted::Outdated(id) => {
+                format!("comment {id} on {place} is about a newer result, and stays")
+            }
+        });
     }
-    Ok(())
+    let revision = short_revision(&answer.stamp.revision);
+    match &outcome.status {
+        Some(Ok(StatusOutcome::Set)) => {
+            status::note(&format!("set the status '{context}' of {revision}"));
+        }
+        Some(Ok(StatusOutcome::Outdated)) => status::note(&format!(
+            "the status '{context}' of {revision} is about a newer result, and stays"
+        )),
+        Some(Err(_)) | None => {}
+    }
+    for failure in outcome.into_failures() {
+        status::warn(&format!("{failure}."));
+    }
 }
 
 /// Keeps what was said beside the sessions, where these are kept; a comment that was posted is posted all the same.

@@ -13,13 +13,16 @@ use clap::Args;
 use speedwell_measure::reference;
 use speedwell_model::{Session, State};
 use speedwell_process::{self as process, Scratch};
-use speedwell_push::{Client, Failure, Filed, Lines, Misplaced, Place, Sent, Text, Token};
+use speedwell_push::{
+    Client, Failure, Filed, Lines, Misplaced, Place, Sent, Text, Token, authorities,
+};
 use speedwell_report as report;
 use speedwell_results::formats::{Directions, json_lines};
-use speedwell_results::store::{Digest, Item, LONGEST_HOLD_MS, Owed, Store, Wanted};
+use speedwell_results::store::{Digest, Item, LONGEST_HOLD_MS, Owed, SessionFilter, Store, Wanted};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -41,17 +44,21 @@ const NOTICED: Duration = Duration::from_millis(50);
 /// Exit status 2 if something could not be sent, unless --spool has written it to a file.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("no_save", |arg| arg.hide(true).conflicts_with("sources")),
+    mut_arg("no_save", |arg| arg.hide(true).conflicts_with_all(["sources", "all"])),
     after_help = "Examples:
   speedwell push @latest --to https://perf.example/core
+  speedwell push @5..@12 --to https://perf.example/core
   speedwell push results.json --to https://perf.example/core
   speedwell push --wait 10m --spool unsent.jsonl
   speedwell push --list"
 )]
 pub struct PushArgs {
-    /// Sessions such as @latest or @12, or files to import
+    /// Sessions such as @latest, @12 or @5..@12, or files to import
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
+    /// All sessions of the store
+    #[arg(long, conflicts_with = "sources")]
+    all: bool,
     /// The project on the server
     ///
     /// [default: $SPEEDWELL_SERVER, else where each session is to go]
@@ -64,11 +71,14 @@ pub struct PushArgs {
     #[arg(long, value_name = "FILE")]
     spool: Option<PathBuf>,
     /// List what is in the outbox, and send nothing
-    #[arg(long, conflicts_with_all = ["sources", "to", "wait", "spool"])]
+    #[arg(long, conflicts_with_all = ["sources", "all", "to", "wait", "spool", "ca"])]
     list: bool,
     /// A file with the token, instead of a variable
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Trust the certificate authorities in this file as well, in PEM [env: SPEEDWELL_CA]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -99,31 +109,39 @@ pub fn run(args: PushArgs) -> anyhow::Result<Status> {
         args.output.print(&report::outbox(&store.outbox()?))?;
         return Ok(Status::DONE);
     }
-    let client = Client::new(token(args.token_file.as_deref())?);
+    let client = client(args.token_file.as_deref(), args.ca.as_deref())?;
     let to = args.project()?;
-    let mut sessions = Vec::new();
-    if !args.sources.is_empty() {
+    let mut named = NamedSessions::default();
+    if args.all || !args.sources.is_empty() {
         let place = to.as_ref().context(
             "where to?\nhint: --to https://HOST/PROJECT, or the variable SPEEDWELL_SERVER",
         )?;
-        for source in &args.sources {
-            sessions.extend(numbers(source, &args, &mut store)?);
+        if args.all {
+            named.add_range(i64::MIN..=i64::MAX, &store)?;
         }
-        for number in &sessions {
+        for source in &args.sources {
+            named.add(source, &args, &mut store)?;
+        }
+        named.report_unfinished();
+        if named.finished.is_empty() {
+            return Ok(named.status());
+        }
+        for number in &named.finished {
             store.owe(*number, &place.to_string(), now())?;
         }
     }
     store.hurry_outbox()?;
     let url = to.as_ref().map(ToString::to_string);
     let errand = Errand {
-        sessions: &sessions,
+        sessions: &named.finished,
         url: url.as_deref(),
         patience: args.wait.unwrap_or(PATIENCE),
         is_quiet: args.output.quiet,
     };
     process::on_interrupt()?;
     let left = errand.send(&mut store, &client)?;
-    conclude(&left, &store, args.spool.as_deref())
+    let concluded = conclude(&left, &store, args.spool.as_deref())?;
+    Ok(concluded.or(named.status()))
 }
 
 /// Says what is left, and keeps it where that was asked for.
@@ -168,20 +186,103 @@ fn words_of(item: &Item) -> String {
     }
 }
 
-/// The sessions that a source means.
-fn numbers(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
-    if source.starts_with('@') {
+/// The sessions that the command names. One that has not ended keeps none of the others from being sent.
+#[derive(Debug, Default)]
+struct NamedSessions {
+    /// Those that can be sent, each once.
+    finished: Vec<i64>,
+    /// Those that are being measured, or were killed.
+    unfinished: Vec<i64>,
+    /// Whether one of them was named by itself and not as part of a range.
+    is_one_missed: bool,
+}
+
+impl NamedSessions {
+    /// Adds the sessions of a source; files are imported first.
+    fn add(&mut self, source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<()> {
+        if let Some((first, last)) = source.split_once("..").filter(|_| source.starts_with('@')) {
+            let first = reference::find(store, first)?.number;
+            let last = match last.strip_prefix('@') {
+                Some(_) => reference::find(store, last)?.number,
+                None => reference::find(store, &format!("@{last}"))?.number,
+            };
+            ensure!(
+                first <= last,
+                "'{source}' names no session: @{first} is newer than @{last}\nhint: @{last}..@{first}"
+            );
+            return self.add_range(first..=last, store);
+        }
+        if !source.starts_with('@') {
+            self.add_numbers(imported(source, args, store)?);
+            return Ok(());
+        }
         let number = reference::find(store, source)?.number;
-        ensure!(
-            store.state(number)? != State::Running,
-            "session @{number} is being measured, or was killed\nhint: wait until it has ended, or resume it: speedwell run --resume @{number}"
-        );
-        return Ok(vec![number]);
+        if store.state(number)? == State::Running {
+            self.unfinished.push(number);
+            self.is_one_missed = true;
+        } else {
+            self.add_numbers([number]);
+        }
+        Ok(())
     }
+
+    /// Adds the sessions with these numbers, from the oldest on.
+    fn add_range(&mut self, range: RangeInclusive<i64>, store: &Store) -> anyhow::Result<()> {
+        let mut numbers = store.selected_numbers(&SessionFilter::default(), usize::MAX >> 1)?;
+        numbers.retain(|number| range.contains(number));
+        numbers.sort_unstable();
+        for number in numbers {
+            if store.state(number)? == State::Running {
+                self.unfinished.push(number);
+            } else {
+                self.add_numbers([number]);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_numbers(&mut self, numbers: impl IntoIterator<Item = i64>) {
+        for number in numbers {
+            if !self.finished.contains(&number) {
+                self.finished.push(number);
+            }
+        }
+    }
+
+    fn report_unfinished(&self) {
+        let Some(newest) = self.unfinished.last() else {
+            return;
+        };
+        let names: Vec<String> = self
+            .unfinished
+            .iter()
+            .map(|number| format!("@{number}"))
+            .collect();
+        status::warn(&format!(
+            "Not sent, because they are being measured or were killed: {}.",
+            names.join(", ")
+        ));
+        status::hint(&format!(
+            "wait until they have ended, or resume them: speedwell run --resume @{newest}"
+        ));
+    }
+
+    /// That a session could not be sent which was named by itself.
+    fn status(&self) -> Status {
+        if self.is_one_missed {
+            Status::COULD_NOT
+        } else {
+            Status::DONE
+        }
+    }
+}
+
+/// The sessions of a file, which are kept in the store.
+fn imported(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
     let file = Path::new(source);
     if !file.exists() {
         bail!(
-            "'{source}' is neither a session nor a file\nhint: sessions are written @latest, @12, @TAG"
+            "'{source}' is neither a session nor a file\nhint: sessions are written @latest, @12, @5..@12, @TAG"
         );
     }
     let (better, mut remarks) = (Directions::default(), Remarks::default());
@@ -204,6 +305,21 @@ fn numbers(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<V
     }
     taken.tell(source, args.output.quiet);
     Ok(found)
+}
+
+/// The client that sends, with the token and the authorities that are named by the options, else by variables.
+fn client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<Client> {
+    let token = token(token_file)?;
+    let by_variable = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
+    let Some(path) = ca.map(Path::to_owned).or(by_variable.map(PathBuf::from)) else {
+        return Ok(Client::new(token));
+    };
+    let cannot = || format!("cannot read the certificate authority '{}'", path.display());
+    let pem = fs::read(&path).with_context(cannot)?;
+    let authorities = authorities(&pem)
+        .map_err(anyhow::Error::msg)
+        .with_context(cannot)?;
+    Ok(Client::trusting(token, authorities))
 }
 
 /// The token of the server, if there is one.
@@ -434,7 +550,7 @@ pub fn settle(owing: &Owing, session: &Session, store: &mut Store) -> anyhow::Re
     };
     store.owe(number, &url, now())?;
     store.hurry_outbox()?;
-    let sent = (|| errand.send(store, &Client::new(token(None)?)))();
+    let sent = (|| errand.send(store, &client(None, None)?))();
     let owed = store.outbox()?;
     let own = owed
         .into_iter()

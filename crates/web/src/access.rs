@@ -48,6 +48,8 @@ pub struct Access {
     key: Option<LoginKey>,
     pub(crate) logins: Logins<Caller>,
     pub(crate) failures: Failures,
+    /// Those who came with a token that has ended.
+    ended: Failures,
 }
 
 impl Access {
@@ -67,6 +69,7 @@ impl Access {
             key: rules.has_key.then(LoginKey::new).transpose()?,
             logins: Logins::new(name),
             failures: Failures::default(),
+            ended: Failures::default(),
         })
     }
 
@@ -226,6 +229,9 @@ pub fn caller(site: &Site, headers: &HeaderMap, client: &Client) -> Result<Calle
         Presented::Malformed => return Err(failed(site, client, None)),
         Presented::Token(token) => Some(by_token(site, client, &token)?),
     };
+    if known.is_some() {
+        client.note_login();
+    }
     let caller = known.unwrap_or_default();
     Ok(Caller {
         address: client.address,
@@ -276,9 +282,13 @@ pub(crate) fn by_token(site: &Site, client: &Client, token: &Token) -> Result<Ca
     let found = site
         .first
         .read(|store| Ok(store.token_of(token.id(), presented.as_bytes())?));
-    let stored = found
-        .map_err(unreadable)?
-        .filter(|token| token.is_valid(unix_ms()));
+    let stored = match found.map_err(unreadable)? {
+        // The digest is the one of the token that was presented.
+        Some(token) if !token.is_valid(unix_ms()) => {
+            return Err(ended(site, client, &token));
+        }
+        stored => stored,
+    };
     let digest = stored.as_ref().and_then(|stored| {
         let bytes = stored.digest.as_slice().try_into().ok()?;
         Some(Digest::from_bytes(bytes))
@@ -290,6 +300,18 @@ pub(crate) fn by_token(site: &Site, client: &Client, token: &Token) -> Result<Ca
         }
         _ => Err(failed(site, client, Some(token))),
     }
+}
+
+/// Refuses a token that was revoked or has expired. Whoever has its secret does not guess, so it does not count as a failure: a
+/// job that was forgotten must not lock out everybody else at its address.
+fn ended(site: &Site, client: &Client, token: &StoredToken) -> Refusal {
+    let now = Instant::now();
+    // The audit does not grow with each try.
+    if site.access.ended.check(client.address, now).is_ok() {
+        site.access.ended.add(client.address, now);
+        note_refused(site, client, &token.id);
+    }
+    no_token()
 }
 
 /// The token of an id, if it is one now.
@@ -315,12 +337,19 @@ pub(crate) fn failed(site: &Site, client: &Client, token: Option<&Token>) -> Ref
         return refusal;
     }
     site.access.failures.add(client.address, now);
+    note_refused(site, client, token.map_or("", |token| token.id()));
+    no_token()
+}
+
+fn note_refused(site: &Site, client: &Client, subject: &str) {
     let nobody = Caller {
         address: client.address,
         ..Caller::default()
     };
-    let subject = token.map_or("", |token| token.id());
     site.note(&nobody, None, "login", subject, "refused");
+}
+
+fn no_token() -> Refusal {
     Refusal::new(
         StatusCode::UNAUTHORIZED,
         "this is no token of this server, or it has expired or was revoked",

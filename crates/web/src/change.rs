@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::site::{Site, unix_ms};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
-use speedwell_model::{Change, Judgement};
+use speedwell_model::{Change, Judgement, check_note};
 use speedwell_report::html::{Field, Form};
 use speedwell_report::{Block, Document};
 use speedwell_results::store::Store;
@@ -87,6 +87,8 @@ fn judge(
         Refusal::bad(format!("'{wanted}' is no judgement"))
             .hint("it is open, accepted, wrong or fixed")
     })?;
+    check_note(form.get("note").unwrap_or_default())
+        .map_err(|error| Refusal::of(StatusCode::BAD_REQUEST, &error))?;
     let project = site.project(project)?;
     let mut store = Store::open(project.path())?;
     let found = store.change_numbered(number);
@@ -104,13 +106,13 @@ fn judge(
     Ok(seen_at(&format!("/{}/alerts{query}", project.name)))
 }
 
-/// The form by which open changes are judged: numbers with what they are about.
+/// The form by which changes are judged, and judgements taken back: numbers with what they are about.
 pub fn judge_form(action: String, changes: Vec<(String, String)>, branch: Option<&str>) -> Form {
     let judgements = [
         ("accepted", "accepted: meant, or worth its price"),
         ("wrong", "wrong: it is none"),
         ("fixed", "fixed: undone"),
-        ("open", "open: nothing yet"),
+        ("open", "open: nothing yet, or no longer"),
     ];
     let judgements = judgements.map(|(value, words)| (value.to_owned(), words.to_owned()));
     let mut fields = vec![

@@ -16,7 +16,6 @@ use crate::site::Site;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 use serde_json::json;
-use speedwell_report::html::title;
 use speedwell_results::store::Store;
 use speedwell_serve::Stopper;
 use speedwell_serve::events::{Event, Hub};
@@ -158,10 +157,7 @@ fn looked_at(site: &Site, project: &Project, place: &Place) -> Result<Look, Refu
         caller: &caller,
     };
     let html = rendered(&around, Some(place), &page, Format::Page, &path, &query)?;
-    let data = json!({
-        "title": title(&page.document),
-        "html": String::from_utf8_lossy(&html),
-    });
+    let data = json!({ "html": String::from_utf8_lossy(&html) });
     Ok(Look::Running(Event::new("progress", data.to_string())))
 }
 

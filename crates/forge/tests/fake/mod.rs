@@ -40,7 +40,9 @@ struct Kept {
     statuses: Vec<Value>,
     faults: VecDeque<Fault>,
     refused: Option<u16>,
+    refuses_comments_alone: bool,
     before_next: Option<String>,
+    status_before_next: Option<Value>,
     redirect: Option<String>,
     always: Option<String>,
     is_job: bool,
@@ -123,6 +125,12 @@ impl Fake {
         self.kept().refused = Some(status);
     }
 
+    /// Refuses comments, and takes statuses.
+    pub fn refuse_comments(&self, status: u16) {
+        let mut kept = self.kept();
+        (kept.refused, kept.refuses_comments_alone) = (Some(status), true);
+    }
+
     pub fn allow_writing(&self) {
         self.kept().refused = None;
     }
@@ -130,6 +138,11 @@ impl Fake {
     /// Another job of ours writes this just before the next comment is written.
     pub fn write_before_the_next(&self, body: &str) {
         self.kept().before_next = Some(body.to_owned());
+    }
+
+    /// Another job of ours sets this just before the next status is set.
+    pub fn set_before_the_next(&self, status: Value) {
+        self.kept().status_before_next = Some(status);
     }
 
     pub fn redirect_to(&self, address: &str) {
@@ -231,10 +244,32 @@ fn handle(forge: Forge, kept: &mut Kept, asked: &Asked) -> (u16, String, String)
     if asked.method == "GET" && path == comments {
         return list(forge, kept, &asked.query);
     }
-    if let Some(status) = kept.refused {
+    if asked.method == "GET" && path.ends_with("/statuses") {
+        return statuses(forge, kept, path);
+    }
+    let is_refused = kept.refuses_comments_alone && path.contains("/statuses/");
+    if let Some(status) = kept.refused.filter(|_| !is_refused) {
         return ok(status, json!({"message": "not for you"}));
     }
     change(forge, kept, asked, path, [comments, one])
+}
+
+/// The statuses of a commit, the newest first, in the words of the forge.
+fn statuses(forge: Forge, kept: &Kept, path: &str) -> (u16, String, String) {
+    let is_asked_for = |status: &&Value| {
+        let sha = status["sha"].as_str().unwrap_or_default();
+        path.ends_with(&format!("/commits/{sha}/statuses"))
+    };
+    let listed = kept.statuses.iter().rev().filter(is_asked_for);
+    let listed = listed.map(|status| {
+        let mut status = status.clone();
+        if forge != Forge::GitHub {
+            status["status"] = status["state"].take();
+        }
+        status
+    });
+    let body = Value::Array(listed.collect()).to_string();
+    (200, String::new(), body)
 }
 
 /// Writes, edits or removes a comment, or sets a status.
@@ -267,7 +302,11 @@ fn change(
             ok(201, json!({ "id": id }))
         }
         ("POST", _) if path.contains("/statuses/") => {
-            kept.statuses.push(asked.body.clone());
+            let other = kept.status_before_next.take();
+            for mut status in other.into_iter().chain([asked.body.clone()]) {
+                status["sha"] = json!(path.rsplit('/').next());
+                kept.statuses.push(status);
+            }
             ok(201, json!({}))
         }
         (method, Some(id)) if method == edit => {

@@ -104,6 +104,27 @@ fn states_differ_in_shape() {
     assert_eq!((shapes.len(), different.len()), (6, 5), "{shapes:?}");
 }
 
+/// The pointer finds a point that lies on its level: what is drawn above the points lets it through.
+#[test]
+fn a_point_on_its_level_can_be_pointed_at() {
+    let svg = drawn(&every_state(), 800);
+    let document = Document::parse(&svg).unwrap();
+    let mut groups = document
+        .descendants()
+        .filter(|node| node.has_tag_name("g"))
+        .map(|node| {
+            let name = node.attribute("class").unwrap_or_default();
+            (name, node.attribute("pointer-events"))
+        });
+    assert!(
+        groups.any(|(name, _)| name == "levels"),
+        "below, with its words"
+    );
+    assert!(groups.any(|(name, _)| name.split(' ').any(|name| name == "points")));
+    let above = groups.find(|(name, _)| name.starts_with("levels"));
+    assert_eq!(above, Some(("levels-above", Some("none"))));
+}
+
 #[test]
 fn a_drift_is_a_dashed_line_from_level_to_level() {
     let mut chart = trend(&["old"], 60);

@@ -8,7 +8,7 @@ use self::words::{Line, Shown, of_series};
 use crate::charts::CourseAxis;
 use crate::comparison::{emphasis, symbol};
 use crate::document::{Block, Document};
-use crate::figure::{count, setting, spell_signed};
+use crate::figure::{count, setting, share, spell_signed};
 use crate::format::Format;
 use crate::gallery::Courses;
 use crate::output::{Output, Verbosity};
@@ -73,6 +73,48 @@ pub fn sort_keys() -> Vec<&'static str> {
 pub(crate) fn table(series: &SeriesTrend, history: &History) -> Option<Table> {
     let lines = of_series(series, history);
     (!lines.is_empty()).then(|| columns().table(TABLE, &owned(&lines)))
+}
+
+/// How many changes nobody has judged and nothing has refuted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenChanges {
+    /// Those that are established.
+    pub known: usize,
+    /// Those of them that are worse.
+    pub worse: usize,
+    /// Those of them that are better.
+    pub better: usize,
+    /// Those that are only suspected.
+    pub suspected: usize,
+}
+
+impl OpenChanges {
+    /// Those of a history.
+    pub fn of(history: &History) -> OpenChanges {
+        OpenChanges::among(&lines(history, &|_, _| true))
+    }
+
+    fn among<'a, 'b: 'a>(lines: impl IntoIterator<Item = &'a Line<'b>>) -> OpenChanges {
+        let mut open = OpenChanges::default();
+        for line in lines.into_iter().filter(|line| line.change.is_open()) {
+            if line.change.state == ChangeState::Suspected {
+                open.suspected += 1;
+                continue;
+            }
+            open.known += 1;
+            open.worse += usize::from(line.verdict == Verdict::Worse);
+            open.better += usize::from(line.verdict == Verdict::Better);
+        }
+        open
+    }
+
+    /// `, 2 suspected`, or nothing.
+    pub fn suspicions(&self) -> String {
+        match self.suspected {
+            0 => String::new(),
+            some => format!(", {some} suspected"),
+        }
+    }
 }
 
 fn lines<'a>(
@@ -177,23 +219,39 @@ fn headline(history: &History, known: &[Line<'_>], suspected: &[Line<'_>]) -> St
         "" => String::new(),
         line => format!(" on '{line}'"),
     };
-    let is_there = |line: &&Line<'_>| line.change.is_open();
-    let open: Vec<&Line<'_>> = known.iter().filter(is_there).collect();
-    let of = |verdict| open.iter().filter(|line| line.verdict == verdict).count();
     let among = count(searched, "series", "series");
-    let suspicions = match suspected.len() {
-        0 => String::new(),
-        some => format!(", {some} suspected"),
-    };
-    match open.len() {
-        0 => format!("no open change in {among}{on}{suspicions}"),
+    let open = OpenChanges::among(known.iter().chain(suspected));
+    let suspicions = open.suspicions();
+    match open.known {
+        0 => {
+            let visible = visible(history).unwrap_or_default();
+            format!("no open change in {among}{on}{suspicions}{visible}")
+        }
         all => format!(
             "{} in {among}{on}: {} worse, {} better{suspicions}",
             count(all, "open change", "open changes"),
-            of(Verdict::Worse),
-            of(Verdict::Better)
+            open.worse,
+            open.better
         ),
     }
+}
+
+/// Which changes the search would have shown: without it, "no change" would say more than is known.
+fn visible(history: &History) -> Option<String> {
+    let searched = history.series.iter().map(|series| &series.trend);
+    let searched = searched.filter(|trend| trend.is_searched());
+    let ratios: Vec<f64> = searched
+        .filter_map(|trend| trend.smallest_visible)
+        .collect();
+    let least = ratios.iter().copied().reduce(f64::min)?;
+    let most = ratios.iter().copied().reduce(f64::max)?;
+    let [least, most] = [least, most].map(|ratio| share(ratio - 1.0));
+    let size = if least == most {
+        format!("{least} or more")
+    } else {
+        format!("{least} to {most}, depending on the series,")
+    };
+    Some(format!("; one of {size} would show some 20 points later"))
 }
 
 /// What a size that follows from a search is worth.

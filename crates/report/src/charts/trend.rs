@@ -118,6 +118,7 @@ impl<'a> Course<'a> {
             levels: trend
                 .levels
                 .iter()
+                .filter(|level| level.is_claimed)
                 .flat_map(|level| self.levels(level))
                 .collect(),
             changes: changes

@@ -429,11 +429,11 @@ struct Line<'a> {
     pub speedwell: Option<String>,
     #[serde(skip_serializing)]
     pub version: Option<u64>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunLine<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Cow<'a, Failure>>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileLine<'a>>,
 }
 

@@ -10,14 +10,14 @@ mod rows;
 use super::changes::keep_change;
 use super::database::{Database, Purpose, given, sql};
 use super::points::{PROJECT, keep_revision, keep_series};
-use super::read::better_of;
+use super::read::{better_of, state_of};
 use super::sessions::{Entering, number_of_id};
 use super::uploads::Digest;
 use super::{SessionByCases, Store};
-use crate::formats::json_lines::InTurn;
+use crate::formats::json_lines::{InTurn, Said};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Change, Metric, Revision, SeriesKey, Session};
+use speedwell_model::{Change, Metric, Revision, SeriesKey, Session, State};
 use std::io::{BufRead, Write};
 
 /// The version written here, and the highest that is read.
@@ -214,17 +214,22 @@ impl Store {
                 put(out, &Line::Row { table, values })
             })?;
             self.back_up_lines(out)?;
-            let numbers: Vec<i64> = file.query(
-                sql!("SELECT number FROM session WHERE state <> 'running' ORDER BY number"),
-                given![],
-                |row| row.get(0),
-            )?;
-            for number in &numbers {
-                put(out, &Line::Stored(stored(file, *number)?))?;
-                SessionByCases::new(self, *number)?.write_lines(out)?;
+            let sql = sql!("SELECT number, state FROM session ORDER BY number");
+            let all: Vec<(i64, String)> =
+                file.query(sql, given![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let mut written = 0;
+            for (number, state) in all {
+                if state_of(&state)? == State::Running && self.is_recorded_here(number)? {
+                    continue;
+                }
+                put(out, &Line::Stored(stored(file, number)?))?;
+                // A killed session cannot be resumed elsewhere: its plan is not in the backup.
+                let session = SessionByCases::new(self, number)?;
+                session.ended().write_lines(out)?;
+                written += 1;
             }
             self.back_up_changes(out)?;
-            Ok(numbers.len())
+            Ok(written)
         });
         written.map_err(|error| self.in_words(error))
     }
@@ -308,12 +313,7 @@ impl Store {
     pub fn restore<R: BufRead>(&mut self, lines: &mut BackupLines<R>) -> anyhow::Result<Restored> {
         self.change(|file| {
             let mut restoring = Restoring::default();
-            while lines.of_project().is_some() {
-                let number = lines.number;
-                restoring
-                    .line(file, lines)
-                    .with_context(|| format!("line {number}"))?;
-            }
+            lines.parts(&mut |part| restoring.take(file, part))?;
             Ok(restoring.done)
         })
     }
@@ -350,77 +350,149 @@ fn stored(file: &Database, number: i64) -> anyhow::Result<Stored> {
     })
 }
 
+/// What a project's lines say, in turn.
+enum Part {
+    /// Something beside sessions.
+    Beside(Box<Line>),
+    /// A session begins, of which nothing but this is known.
+    Begins(Box<Session>),
+    /// A line of the session that has begun.
+    Says(Box<Said>),
+    /// The session is whole.
+    Ends,
+}
+
+impl<R: BufRead> BackupLines<R> {
+    /// Reads the rest of a backup without a store.
+    ///
+    /// # Errors
+    /// As for [`Store::restore`], where the lines are the reason.
+    pub fn check(mut self) -> anyhow::Result<()> {
+        while self.project()?.is_some() {
+            self.parts(&mut |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of the project that is read, and hands them out.
+    fn parts(&mut self, take: &mut dyn FnMut(Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        while let Some(text) = self.of_project() {
+            let number = self.number;
+            let part = if text.starts_with("{\"speedwell\":\"session\"") {
+                self.session(take)
+            } else {
+                self.beside()
+                    .and_then(|line| take(Part::Beside(Box::new(line))))
+            };
+            part.with_context(|| format!("line {number}"))?;
+        }
+        Ok(())
+    }
+
+    /// A line that is not of a session.
+    fn beside(&mut self) -> anyhow::Result<Line> {
+        let line: Line = serde_json::from_str(self.of_project().unwrap_or_default())?;
+        match &line {
+            Line::Row { table, values } => rows::check(table, values)?,
+            Line::Stored(stored) => stored.check()?,
+            Line::Branch { .. } | Line::Change { .. } => {}
+            Line::Backup { .. } | Line::Project { .. } => bail!("it does not belong here"),
+        }
+        self.advance()?;
+        Ok(line)
+    }
+
+    /// The session that begins here, run by run.
+    fn session(&mut self, take: &mut dyn FnMut(Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut turn = InTurn::default();
+        let text = self.of_project().unwrap_or_default();
+        let header = turn.line(text, 1).context("line 1")?.header;
+        take(Part::Begins(header.context("there is no session")?))?;
+        self.advance()?;
+        let mut at = 1;
+        while let Some(text) = self.of_session() {
+            at += 1;
+            let said = turn.line(text, at).with_context(|| format!("line {at}"))?;
+            take(Part::Says(Box::new(said)))?;
+            self.advance()?;
+        }
+        turn.end()?;
+        take(Part::Ends)
+    }
+}
+
+impl Stored {
+    fn check(&self) -> anyhow::Result<()> {
+        let digest = self
+            .pushed
+            .as_ref()
+            .map(|pushed| Digest::parse(&pushed.sha256));
+        ensure!(digest != Some(None), "the digest is none");
+        Ok(())
+    }
+}
+
 /// What was restored so far.
 #[derive(Default)]
 struct Restoring {
     done: Restored,
     /// What is said of the session that follows.
-    stored: Option<Stored>,
+    stored: Stored,
+    /// The session that is entered; `None` also while one is passed over.
+    entering: Option<(Box<Session>, Entering)>,
 }
 
 impl Restoring {
-    fn line<R: BufRead>(
-        &mut self,
-        file: &Database,
-        lines: &mut BackupLines<R>,
-    ) -> anyhow::Result<()> {
-        let text = lines.of_project().unwrap_or_default();
-        if text.starts_with("{\"speedwell\":\"session\"") {
-            return self.session(file, lines);
+    fn take(&mut self, file: &Database, part: Part) -> anyhow::Result<()> {
+        match part {
+            Part::Beside(line) => self.beside(file, *line),
+            Part::Begins(header) => self.begin(file, header),
+            Part::Says(said) => match &mut self.entering {
+                Some((_, entering)) => entering.take(file, *said),
+                None => Ok(()),
+            },
+            Part::Ends => {
+                let stored = std::mem::take(&mut self.stored);
+                let Some((header, entering)) = self.entering.take() else {
+                    return Ok(());
+                };
+                let number = entering.end(file)?;
+                self.done.sessions += 1;
+                remember(file, &header, number, &stored)
+            }
         }
-        let line: Line = serde_json::from_str(text)?;
-        lines.advance()?;
+    }
+
+    fn beside(&mut self, file: &Database, line: Line) -> anyhow::Result<()> {
         match line {
-            Line::Row { table, values } => rows::read(file, &table, &values)?,
+            Line::Row { table, values } => rows::enter(file, &table, &values)?,
             Line::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
-            Line::Stored(stored) => self.stored = Some(stored),
+            Line::Stored(stored) => self.stored = stored,
             Line::Change {
                 series,
                 branch,
                 change,
                 confirmed_by,
             } => restore_change(file, &series, &branch, change, confirmed_by)?,
-            Line::Backup { .. } | Line::Project { .. } => bail!("it does not belong here"),
+            // They are not among the lines of a project.
+            Line::Backup { .. } | Line::Project { .. } => {}
         }
         Ok(())
     }
 
-    /// The session that begins here, run by run.
-    fn session<R: BufRead>(
-        &mut self,
-        file: &Database,
-        lines: &mut BackupLines<R>,
-    ) -> anyhow::Result<()> {
-        let stored = self.stored.take().unwrap_or_default();
-        let mut turn = InTurn::default();
-        let text = lines.of_project().unwrap_or_default();
-        let header = turn.line(text, 1).context("line 1")?.header;
-        let header = header.context("there is no session")?;
-        lines.advance()?;
+    fn begin(&mut self, file: &Database, header: Box<Session>) -> anyhow::Result<()> {
         let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
         let is_known = number_of_id(file, &header.id)?.is_some();
         let is_deleted = file.first(deleted, given![&header.id], |row| row.get::<i64>(0))?;
         if is_known || is_deleted.is_some() {
             self.done.known += usize::from(is_known);
             self.done.deleted += usize::from(!is_known);
-            while lines.of_session().is_some() {
-                lines.advance()?;
-            }
             return Ok(());
         }
-        skip_numbers(file, &header, stored.number)?;
-        let mut entering = Entering::begin(file, &header)?;
-        let mut at = 1;
-        while let Some(text) = lines.of_session() {
-            at += 1;
-            let said = turn.line(text, at).with_context(|| format!("line {at}"))?;
-            entering.take(file, said)?;
-            lines.advance()?;
-        }
-        turn.end()?;
-        let number = entering.end(file)?;
-        self.done.sessions += 1;
-        remember(file, &header, number, &stored)
+        skip_numbers(file, &header, self.stored.number)?;
+        let entering = Entering::begin(file, &header)?;
+        self.entering = Some((header, entering));
+        Ok(())
     }
 }
 

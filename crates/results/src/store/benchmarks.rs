@@ -21,7 +21,8 @@ pub struct StoredBenchmark {
     pub sessions: Option<usize>,
     /// The newest of them.
     pub newest: i64,
-    /// When its last run in that session ended, in milliseconds since the Unix epoch.
+    /// When its last run in that session ended, in milliseconds since the Unix epoch; of an imported session, whose runs have no
+    /// times, when that began.
     pub ended_unix_ms: i64,
 }
 
@@ -50,7 +51,7 @@ impl Store {
                 cases: count(row, 1)?,
                 sessions: counted(row, 2)?,
                 newest: row.get(3)?,
-                ended_unix_ms: row.get(4)?,
+                ended_unix_ms: row.get::<i64>(4)?.max(row.get(5)?),
             })
         })
     }
@@ -80,7 +81,8 @@ fn benchmarks_statement() -> &'static Statement {
                 newest,
                 (SELECT max(ended_unix_ms) FROM session_case
                  JOIN benchmark_case AS own ON own.number = session_case.benchmark_case
-                 WHERE own.benchmark = name AND session_case.session = newest)
+                 WHERE own.benchmark = name AND session_case.session = newest),
+                (SELECT started_unix_ms FROM session WHERE number = newest)
          FROM (SELECT benchmark AS name, count(DISTINCT id) AS measured,
                       (SELECT max(session) FROM benchmark_session
                        WHERE benchmark = known.benchmark) AS newest

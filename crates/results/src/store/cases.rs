@@ -8,7 +8,7 @@ use super::database::{Database, Purpose, given, sql};
 use super::read::{RunReader, from_json};
 use crate::formats::json_lines;
 use anyhow::{Context, bail};
-use speedwell_model::{Case, Failure, Run, Session};
+use speedwell_model::{Case, Failure, Run, Session, State};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
@@ -92,6 +92,14 @@ impl<'s> SessionByCases<'s> {
             has_loads: load.is_some(),
             at_once: AT_ONCE,
         })
+    }
+
+    /// The same as a session that has ended: one whose process was killed was interrupted.
+    pub(super) fn ended(mut self) -> SessionByCases<'s> {
+        if self.header.state == State::Running {
+            self.header.state = State::Interrupted;
+        }
+        self
     }
 
     /// The session without its runs.

@@ -96,6 +96,11 @@ impl Store {
         })
     }
 
+    /// The folder of the other projects of a file: `results.projects` beside `results.db`.
+    pub fn projects_folder(path: &Path) -> PathBuf {
+        path.with_extension("projects")
+    }
+
     /// Where the tables of a project are, to be opened as any others.
     ///
     /// # Errors
@@ -123,8 +128,7 @@ fn project_of(row: Row<'_>) -> Result<Project, super::database::Error> {
 
 /// `results.projects/core.db` beside `results.db`.
 fn beside(path: &Path, name: &str) -> PathBuf {
-    let folder = path.with_extension("projects");
-    folder.join(format!("{name}.db"))
+    Store::projects_folder(path).join(format!("{name}.db"))
 }
 
 /// The address with which a server finds the tables of `schema`: of several such options the last one counts.

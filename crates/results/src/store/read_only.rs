@@ -39,6 +39,14 @@ impl Store {
         if Store::server(path).is_some() || is_writable(path) {
             return Store::open(path);
         }
+        Store::open_copy_to_derive(path)
+    }
+
+    /// The same in a copy that is gone with the process, also where the file can be written: its disk may be full.
+    ///
+    /// # Errors
+    /// As for [`Store::open_to_read`]; it is not a file.
+    pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
         let copy = || {
             let copy = copied(path)?;
             let file = Sqlite::open(&copy.path("results.db"), PATIENCE)?;

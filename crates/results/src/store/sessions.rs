@@ -279,6 +279,12 @@ impl Store {
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(true)))
     }
 
+    /// Whether the process that records a session is known to run on this machine.
+    pub(super) fn is_recorded_here(&self, number: i64) -> anyhow::Result<bool> {
+        let recorder = self.recorder(number)?;
+        Ok(recorder.is_some_and(|process| process.has_ended() == Some(false)))
+    }
+
     /// The process that records a session, or did; `None` for imported ones and those of earlier versions.
     ///
     /// # Errors

@@ -169,6 +169,18 @@ fn router(seen: &Arc<Seen>, hub: &Hub) -> Router {
             get(|client: Extension<Client>| async move { format!("{:?}", client.0) }),
         )
         .route(
+            "/known",
+            get(|client: Extension<Client>, headers: HeaderMap| async move {
+                let known = headers
+                    .get("authorization")
+                    .is_some_and(|word| word == "right");
+                if known {
+                    client.note_login();
+                }
+                format!("{known}")
+            }),
+        )
+        .route(
             "/read",
             post(|body: Bytes| async move { format!("{} bytes", body.len()) }),
         )

@@ -130,6 +130,37 @@ fn all_together_have_so_many_connections() {
     has_room_for_three(&served);
 }
 
+/// A team shares an address: those that log in leave the places that anybody may have, and come when these are taken.
+#[test]
+fn those_that_log_in_have_places_of_their_own() {
+    let served = Served::with(Limits {
+        connections_per_address: 2,
+        connections_logged_in: 8,
+        ..limits()
+    });
+    let ask = |path: &str, field: &str| {
+        let mut wire = served.connect();
+        let host = served.address();
+        wire.send(format!(
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n"
+        ));
+        let status = wire.answer().status;
+        (status, wire)
+    };
+    let known = || ask("/known", "Authorization: right\r\n");
+    let team = [known(), known(), known()];
+    assert!(team.iter().all(|(status, _)| *status == 200));
+    let others = [ask("/", ""), ask("/", "")];
+    assert!(others.iter().all(|(status, _)| *status == 200));
+    assert_eq!(ask("/", "").0, 503, "anybody may have two");
+    // Whoever brings a word that is wrong is answered once, and comes no further.
+    let (status, mut wrong) = ask("/known", "Authorization: wrong\r\n");
+    assert_eq!((status, wrong.rest().as_str()), (200, ""));
+    drop(team);
+    assert_eq!(known().0, 200);
+    assert_eq!(ask("/", "").0, 503, "the team's places are not for anybody");
+}
+
 fn has_room_for_three(served: &Served) {
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
     let mut open: Vec<_> = (0..3).map(|_| served.connect()).collect();
@@ -142,7 +173,7 @@ fn has_room_for_three(served: &Served) {
     let answer = further.answer();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
-    assert_eq!(answer.text(), "there are too many connections");
+    assert_eq!(answer.text().trim_end(), "there are too many connections");
     assert_eq!(further.rest(), "");
     open.pop();
     // The server learns of it a moment later.

@@ -1,11 +1,12 @@
 //! `speedwell history changes`: what changed, since when, and how sure that is; and the gate over time.
 
-use crate::Status;
 use crate::confirm;
 use crate::options::{BuildArgs, FailOn, OutputArgs, SeriesArgs, StoreArgs, Task};
+use crate::{Status, status};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::history::{History, SeriesTrend};
+use speedwell_analysis::trend::Search;
 use speedwell_measure::MeasureRequest;
 use speedwell_measure::history;
 use speedwell_measure::reference::position;
@@ -30,6 +31,9 @@ pub struct ChangesArgs {
     /// Changes that are only suspected count as well. The status is 2 if no series could be searched.
     #[arg(long, value_name = "WHEN", default_value = "never")]
     fail_on: FailOn,
+    /// Let a history that is too short to be searched pass
+    #[arg(long, requires = "fail_on")]
+    allow_short_history: bool,
     /// First measure again, here, what is open and worse
     ///
     /// The gate counts only what was confirmed.
@@ -124,14 +128,21 @@ fn judge(
     if fail_on == FailOn::Never {
         return Ok(Status::DONE);
     }
-    ensure!(
-        history
-            .series
-            .iter()
-            .any(|series| series.trend.is_searched()),
-        "nothing could be compared: no series has points enough\nhint: speedwell compare --old rev:@base --new rev:HEAD \
-         compares two revisions at once"
-    );
+    let has = |is_one: fn(&Search) -> bool| {
+        let mut series = history.series.iter();
+        series.any(|series| is_one(&series.trend.search))
+    };
+    if !has(|search| *search == Search::Done) {
+        let is_young = has(|search| matches!(search, Search::TooShort(_)));
+        let words = "nothing could be compared: no series has points enough";
+        ensure!(
+            is_young && args.allow_short_history,
+            "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions at once; \
+             --allow-short-history lets a young history pass"
+        );
+        status::note(words);
+        return Ok(Status::DONE);
+    }
     let is_refused = |series: &SeriesTrend, change: &Change| {
         let is_counted = match change.state {
             ChangeState::Confirmed => true,

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use regex::Regex;
 use speedwell_environment::Git;
 use speedwell_measure::history::summarise;
-use speedwell_model::{Change, Judgement};
+use speedwell_model::{Change, Judgement, check_note};
 use speedwell_process::unix_ms;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -48,8 +48,9 @@ enum JudgementName {
 /// Judges.
 ///
 /// # Errors
-/// There is no such change, or the store cannot be written.
+/// The note is too long, there is no such change, or the store cannot be written.
 pub fn run(args: JudgeArgs) -> anyhow::Result<Status> {
+    check_note(args.note.as_deref().unwrap_or_default())?;
     let mut store = args.store.open()?;
     let judgement = match args.judgement {
         JudgementName::Accepted => Judgement::Accepted,
@@ -156,8 +157,9 @@ pub struct NoteArgs {
 /// Keeps the remark.
 ///
 /// # Errors
-/// The store cannot be written.
+/// The remark is too long, or the store cannot be written.
 pub fn note(args: NoteArgs) -> anyhow::Result<Status> {
+    check_note(&args.text)?;
     let mut store = args.store.open()?;
     let id = Git::at(Path::new("."), LIMIT).commit_id(&args.revision);
     store.remark(&id.unwrap_or(args.revision), &args.text)?;

@@ -58,6 +58,11 @@ pub struct DashboardArgs {
     /// ADDRESS is that of the proxy, or 'unix' behind a socket.
     #[arg(long, value_name = "ADDRESS", help_heading = "For others")]
     pub behind_proxy: Option<String>,
+    /// Allow N connections from one address at a time [default: 16]
+    ///
+    /// Clients that log in have 128 more.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "For others")]
+    pub connections_per_address: Option<u16>,
     /// Require the startup key for read access, too
     #[arg(long, help_heading = "For others")]
     pub private: bool,

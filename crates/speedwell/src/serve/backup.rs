@@ -5,17 +5,18 @@ use crate::{Status, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_measure::history;
-use speedwell_process::unix_ms;
+use speedwell_process::{Scratch, unix_ms};
 use speedwell_report::count;
 use speedwell_results::store::{BackupLines, Project, Restored, Store, begin_backup};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Write everything to a file: sessions, tokens by their digests, judgements, deletions
 ///
 /// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, wherever it came from. It is
-/// of one moment for each project, also while the server runs. What is being measured is left out.
+/// of one moment for each project, also while the server runs. What is being measured on this machine is left out; a session
+/// whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
     /// The file, which must not be there yet
@@ -27,7 +28,8 @@ pub struct BackupArgs {
 
 /// Read what 'speedwell serve backup' wrote
 ///
-/// Sessions that are here already stay as they are; deleted ones are not brought back. All of a project is read, or nothing.
+/// Sessions that are here already stay as they are; deleted ones are not brought back. The whole file is checked before
+/// anything is written.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// The file
@@ -72,31 +74,28 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
-/// Reads a backup.
+/// Reads a backup. All of it is checked before anything is written.
 ///
 /// # Errors
 /// It is no backup, or the store cannot be written.
 pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
     let named = args.file.display();
-    let file = File::open(&args.file).with_context(|| format!("cannot read '{named}'"))?;
     let read = || format!("cannot restore '{named}'");
-    let mut lines = BackupLines::new(BufReader::new(file)).with_context(read)?;
-    let mut first = Store::open(&args.store.path()?)?;
-    let mut all = Restored::default();
-    while let Some((name, is_public)) = lines.project().with_context(read)? {
-        let done = match name.as_str() {
-            "" => restored(&mut first, &mut lines).with_context(read)?,
-            name => {
-                let project: Project = first.add_project(name)?;
-                first.publish(name, is_public)?;
-                let mut store = Store::open(&first.path_of(&project)?)?;
-                restored(&mut store, &mut lines).with_context(read)?
-            }
-        };
-        all.sessions += done.sessions;
-        all.known += done.known;
-        all.deleted += done.deleted;
+    let scratch = Scratch::new()?;
+    let mut file =
+        seekable(&args.file, &scratch).with_context(|| format!("cannot read '{named}'"))?;
+    BackupLines::new(BufReader::new(&file))
+        .and_then(BackupLines::check)
+        .with_context(read)?;
+    file.rewind()?;
+    let lines = BackupLines::new(BufReader::new(&file)).with_context(read)?;
+    let path = args.store.path()?;
+    let is_new = Store::server(&path).is_none() && !path.exists();
+    let restored = restore_all(&path, lines);
+    if is_new && restored.is_err() {
+        remove(&path);
     }
+    let all = restored.with_context(read)?;
     let sessions = |number| count(number, "session", "sessions");
     let mut words = format!("restored {}", sessions(all.sessions));
     if all.known > 0 {
@@ -109,10 +108,59 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<Status> {
     Ok(Status::DONE)
 }
 
+/// A file that can be read twice. What comes through a pipe is copied to one.
+fn seekable(path: &Path, scratch: &Scratch) -> std::io::Result<File> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let mut options = File::options();
+    let mut copy = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(scratch.path("backup"))?;
+    std::io::copy(&mut file, &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
+}
+
+/// Restores all projects.
+fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> anyhow::Result<Restored> {
+    let mut first = Store::open(path)?;
+    let mut all = Restored::default();
+    while let Some((name, is_public)) = lines.project()? {
+        let done = match name.as_str() {
+            "" => restored(&mut first, &mut lines)?,
+            name => {
+                let project: Project = first.add_project(name)?;
+                first.publish(name, is_public)?;
+                let mut store = Store::open(&first.path_of(&project)?)?;
+                restored(&mut store, &mut lines)?
+            }
+        };
+        all.sessions += done.sessions;
+        all.known += done.known;
+        all.deleted += done.deleted;
+    }
+    Ok(all)
+}
+
+/// Removes the files of a store that this restore has begun. What cannot be removed is half a store, and the error that is
+/// reported says why.
+fn remove(path: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        let _ = std::fs::remove_file(name);
+    }
+    let _ = std::fs::remove_dir_all(Store::projects_folder(path));
+}
+
 /// Restores one project, with the points that follow from its sessions.
 fn restored(
     store: &mut Store,
-    lines: &mut BackupLines<BufReader<File>>,
+    lines: &mut BackupLines<BufReader<&File>>,
 ) -> anyhow::Result<Restored> {
     let done = store.restore(lines)?;
     for number in store.sessions_without_points()? {

@@ -9,7 +9,7 @@ use crate::pull_answer::{self, Answer};
 use crate::status;
 use anyhow::{Context, bail};
 use speedwell_analysis as analysis;
-use speedwell_forge::{Client, Error, Posted, State, Status};
+use speedwell_forge::{Client, Error, Posted, PullUpdate, Stamp, State, Status, Text};
 use speedwell_model::{Origin, Session, short_revision};
 use speedwell_process::unix_ms;
 use speedwell_results::store::{
@@ -107,26 +107,24 @@ impl Teller<'_> {
         let place = place(&self.setting.repository, &job.pull)?;
         let token = token(Path::new(&self.setting.token_file))?;
         let client = Client::new(place.clone(), token);
-        let Some(number) = job.session else {
-            let words = "measured; the results are arriving";
-            return Ok(client.set_status(&self.status(job, State::Pending, words))?);
+        let answer = match job.session {
+            Some(number) => Some(self.answer(store, job, number)?),
+            None => None,
         };
-        let mut answer = self.answer(store, number);
-        answer.stamp.revision.clone_from(&job.revision);
-        let page = self.page(job);
-        if let Some(page) = &page {
-            answer
-                .body
-                .push_str(&pull_answer::leads_to("all figures", page));
-        }
-        let text = speedwell_forge::Text {
+        let comment = answer.as_ref().map(|answer| Text {
             marker: format!("speedwell:{}:{}", self.project, self.setting.check),
             stamp: answer.stamp.clone(),
             body: answer.body.clone(),
+        });
+        let update = PullUpdate {
+            comment,
+            status: Some(self.status(job, answer.as_ref())),
         };
         let known = parents(store, &job.pull)?;
-        let posted = client.comment(&text, &|one, other| order(&known, one, other))?;
-        if matches!(posted, Posted::Created(_) | Posted::Edited(_)) {
+        let outcome = client.post(&update, &|one, other| order(&known, one, other));
+        let posted = &outcome.comment;
+        let is_new = matches!(posted, Some(Ok(Posted::Created(_) | Posted::Edited(_))));
+        if let Some(answer) = answer.filter(|_| is_new) {
             store.keep_comment(&PostedComment {
                 forge: place.forge.to_string(),
                 repository: place.repository.clone(),
@@ -136,8 +134,10 @@ impl Teller<'_> {
                 text: answer.body,
             })?;
         }
-        client.set_status(&self.status(job, answer.state, &answer.description))?;
-        Ok(())
+        match outcome.into_failures().into_iter().next() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
     }
 
     fn page(&self, job: &CommentJob) -> Option<String> {
@@ -145,24 +145,39 @@ impl Teller<'_> {
         Some(format!("{link}/pulls/{}", job.pull))
     }
 
-    fn status(&self, job: &CommentJob, state: State, description: &str) -> Status {
+    fn status(&self, job: &CommentJob, answer: Option<&Answer>) -> Status {
+        let arriving = "measured; the results are arriving";
         Status {
             revision: job.revision.clone(),
             context: format!("speedwell/{}", self.setting.check),
-            state,
-            description: description.to_owned(),
+            state: answer.map_or(State::Pending, |answer| answer.state),
+            description: answer
+                .map_or(arriving, |answer| &answer.description)
+                .to_owned(),
+            at_unix_ms: answer.map(|answer| answer.stamp.at_unix_ms),
             link: self.page(job),
         }
     }
 
     /// The comparison of a session with its base, or why there is none.
-    fn answer(&self, store: &mut Store, number: i64) -> Answer {
+    fn answer(&self, store: &mut Store, job: &CommentJob, number: i64) -> anyhow::Result<Answer> {
+        let started_unix_ms = store.session_without_runs(number)?.started_unix_ms;
         let options = options_of(self.setting);
         let compared = comparison(&options).and_then(|comparison| {
             let found = sources(store, number)?;
             compared(store, &found, &comparison)
         });
-        compared.unwrap_or_else(pull_answer::not_compared)
+        let mut answer = compared.unwrap_or_else(pull_answer::not_compared);
+        // Also where nothing could be compared: what is newer is decided by when it was measured.
+        answer.stamp = Stamp {
+            revision: job.revision.clone(),
+            at_unix_ms: u64::try_from(started_unix_ms).unwrap_or_default(),
+        };
+        if let Some(page) = self.page(job) {
+            let line = pull_answer::leads_to("all figures", &page);
+            answer.body.push_str(&line);
+        }
+        Ok(answer)
     }
 }
 

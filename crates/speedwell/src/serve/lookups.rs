@@ -14,7 +14,7 @@ use speedwell_measure::history::{HistoryRequest, history, summarise};
 use speedwell_measure::reference;
 use speedwell_report::mark_calibrated;
 use speedwell_report::sources::Labelled;
-use speedwell_results::store::Store;
+use speedwell_results::store::{Store, Trouble};
 use speedwell_web::{Course, Gate, Lookups, Planned, Source};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub const LOOKUPS: Lookups = Lookups {
     settings,
     gate,
     planned,
-    summarise: |path| summarise(&mut Store::open_to_derive(path)?, AT_ONCE),
+    summarise: |path| derive(path, |store| summarise(store, AT_ONCE)),
     history: course,
 };
 
@@ -101,7 +101,6 @@ pub fn comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
 }
 
 fn course(path: &Path, course: &Course, missing: usize) -> anyhow::Result<History> {
-    let mut store = Store::open_to_derive(path)?;
     let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
         branch: course.branch.clone(),
@@ -113,7 +112,19 @@ fn course(path: &Path, course: &Course, missing: usize) -> anyhow::Result<Histor
         most_points: Some(POINTS),
         ..HistoryRequest::default()
     };
-    history(&mut store, &request)
+    derive(path, |store| history(store, &request))
+}
+
+/// Does something that keeps what follows from sessions. Where the disk is full, what was measured can be looked at all the
+/// same.
+fn derive<T>(path: &Path, work: impl Fn(&mut Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let done = work(&mut Store::open_to_derive(path)?);
+    match done {
+        Err(error) if Trouble::of(&error) == Trouble::Full && Store::server(path).is_none() => {
+            work(&mut Store::open_copy_to_derive(path)?)
+        }
+        done => done,
+    }
 }
 
 fn planned(store: &Store, number: i64) -> anyhow::Result<Planned> {

@@ -6,13 +6,14 @@ use super::lookups::LOOKUPS;
 use super::{background, commenting};
 use crate::options::{DashboardArgs, LogName};
 use crate::{Status, status};
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_process as process;
 use speedwell_report::html::Assets as AssetAddresses;
 use speedwell_results::store::Store;
 use speedwell_serve::assets::Assets;
-use speedwell_serve::{Address, Hosts, Listen, Log, Options, Proxy, Server, Stopper, Tls};
+use speedwell_serve::{Address, Hosts, Limits, Listen, Log, Options, Proxy, Server, Stopper, Tls};
 use speedwell_web::{Rules, Site, api, assets, router};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -155,6 +156,7 @@ fn in_words(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
 /// Where is listened, and who can come in there.
 struct Door {
     listen: Listen,
+    proxy: Option<Proxy>,
     /// Whether only programs of this machine can, and none of them brings others.
     is_local: bool,
     public: Option<String>,
@@ -184,13 +186,19 @@ impl Door {
             Listen::Loopback { .. } | Listen::Unix(_) => true,
         };
         let is_local = reaches_only_here && args.behind_proxy.is_none();
+        if let Some(url) = args.public_url.as_deref().filter(|_| is_local) {
+            refuse_others(url, &listen)?;
+        }
         ensure!(
             is_local || args.public_url.is_some(),
             "others can only ask for a name that this server knows\n\
              hint: say under which it is reached: --public-url https://perf.example"
         );
+        let proxy = args.behind_proxy.as_deref();
+        let proxy = proxy.map(|proxy| proxy_at(proxy, &listen)).transpose()?;
         Ok(Door {
             listen,
+            proxy,
             is_local,
             public: args.public_url.clone(),
         })
@@ -211,13 +219,6 @@ impl Door {
             (Some(cert), Some(key)) => Some(Tls::from_files(cert, key)?),
             _ => None,
         };
-        let proxy = match args.behind_proxy.as_deref() {
-            None => None,
-            Some("unix") => Some(Proxy::Unix),
-            Some(address) => Some(Proxy::Address(address.parse().map_err(|_| {
-                anyhow!("'{address}' is no address of a proxy\nhint: write it as 10.0.0.7, or 'unix' behind a socket")
-            })?)),
-        };
         let hosts = match &self.public {
             Some(url) => Hosts::public(url)?,
             None => Hosts::local(),
@@ -227,11 +228,19 @@ impl Door {
             (Some(LogName::Text), _) | (None, false) => Log::stderr(),
             (Some(LogName::Json), _) => Log::stderr().as_json(),
         };
+        let mut limits = Limits::default();
+        if let Some(connections) = args.connections_per_address.map(usize::from) {
+            limits.connections_per_address = connections;
+            limits.connections = limits
+                .connections
+                .max(connections + limits.connections_logged_in);
+        }
         Ok(Options {
             listen: vec![self.listen.clone()],
+            limits,
             hosts,
             tls,
-            proxy,
+            proxy: self.proxy,
             log,
             ..Options::default()
         })
@@ -257,6 +266,64 @@ impl Door {
             None => String::new(),
         }
     }
+}
+
+/// Refuses a published name of another machine where everybody who reaches the socket counts as a user of this machine:
+/// whatever brings requests under that name brings those of everybody.
+fn refuse_others(url: &str, listen: &Listen) -> anyhow::Result<()> {
+    let hosts = Hosts::public(url)?;
+    let Some(name) = hosts.elsewhere() else {
+        return Ok(());
+    };
+    let proxy = match listen {
+        Listen::Unix(_) => "unix",
+        _ => "127.0.0.1",
+    };
+    bail!(
+        "requests for '{name}' come from others, and here all who can connect count as users of this machine\n\
+         hint: --behind-proxy {proxy} if a proxy with TLS passes them on; without one: \
+         --bind 0.0.0.0:443 --cert FILE --key FILE"
+    )
+}
+
+/// The proxy that is believed.
+///
+/// # Errors
+/// It is not the address of one machine, or cannot connect to where is listened.
+fn proxy_at(proxy: &str, listen: &Listen) -> anyhow::Result<Proxy> {
+    let is_socket = matches!(listen, Listen::Unix(_));
+    if proxy == "unix" {
+        ensure!(
+            is_socket,
+            "--behind-proxy unix is for a proxy that connects to a socket\n\
+             hint: --bind unix:/run/speedwell.socket, or the address of the proxy after --behind-proxy"
+        );
+        return Ok(Proxy::Unix);
+    }
+    let address: IpAddr = proxy.parse().map_err(|_| {
+        anyhow!("cannot parse the address of the proxy '{proxy}'\nhint: write it as 10.0.0.7, or 'unix' behind a socket")
+    })?;
+    let address = address.to_canonical();
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    ensure!(
+        !(address.is_unspecified() || address.is_multicast() || is_broadcast),
+        "'{proxy}' is not the address of one machine, so no proxy connects from it\n\
+         hint: --behind-proxy 10.0.0.7, with the address that the proxy connects from"
+    );
+    ensure!(
+        !is_socket,
+        "a proxy at '{proxy}' does not connect to a socket\nhint: --behind-proxy unix"
+    );
+    let is_here = match listen {
+        Listen::Address(at) => at.ip().to_canonical().is_loopback(),
+        _ => true,
+    };
+    ensure!(
+        !is_here || address.is_loopback(),
+        "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\
+         hint: --bind ADDRESS:PORT with an address that it reaches, or --behind-proxy 127.0.0.1"
+    );
+    Ok(Proxy::Address(address))
 }
 
 fn addresses(files: &Assets) -> anyhow::Result<AssetAddresses> {

@@ -161,6 +161,7 @@ fn cookie(reply: &Reply) -> String {
     set.split(';').next().unwrap().to_owned()
 }
 
+#[expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     let project = super::serve::long_project(120, place);
     let dashboard = Dashboard::of(&project);
@@ -196,6 +197,12 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     );
     let page = dashboard.request("GET", &alerts, &ours, "");
     assert!(!page.body.contains("▼ worse"), "{page:?}");
+    // What was judged is still in the form, so that it can be taken back.
+    assert_eq!(judged_in(&page).1, number);
+    assert!(page.body.contains("(accepted)</option>"), "{page:?}");
+    let long = format!("change={number}&judgement=open&note={}", "x".repeat(60_000));
+    let refused = dashboard.request("POST", &action, &ours, &long);
+    refused.expect(400, &["at most 1000 characters", "60000"]);
     let said = project
         .run(&["history", "changes", "--format", "json"])
         .json();
@@ -452,6 +459,107 @@ fn others_are_not_served_without_tls_and_a_token() {
     serve(&public).expect_stderr(&["nothing is served there without TLS"]);
     serve(&["--bind", "everywhere"]).expect_stderr(&["is no address to listen at", "unix:"]);
     serve(&["--bind", "127.0.0.1:0", "--behind-proxy", "here"]).expect_stderr(&["--public-url"]);
+}
+
+#[test]
+fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
+    let project = Project::new();
+    token(&project, &["--scope", "read"]);
+    let refused = |options: &[&str], texts: &[&str]| {
+        let public = ["serve", "--public-url", "https://perf.example"];
+        project
+            .run(&[&public[..], options].concat())
+            .expect_status(2)
+            .expect_stderr(texts);
+    };
+    let by_proxy = [
+        "'perf.example' come from others",
+        "hint: --behind-proxy 127.0.0.1",
+    ];
+    refused(&[], &by_proxy);
+    refused(&["--port", "0"], &by_proxy);
+    refused(&["--bind", "[::1]:0"], &by_proxy);
+    refused(&["--private"], &by_proxy);
+    refused(
+        &["--bind", "unix:here.socket"],
+        &["hint: --behind-proxy unix"],
+    );
+    let proxied = |bind: &str, proxy: &str, texts: &[&str]| {
+        refused(&["--bind", bind, "--behind-proxy", proxy], texts);
+    };
+    for everybody in [
+        "0.0.0.0",
+        "::",
+        "::ffff:0.0.0.0",
+        "255.255.255.255",
+        "224.0.0.1",
+    ] {
+        proxied(
+            "0.0.0.0:0",
+            everybody,
+            &["is not the address of one machine", "hint: "],
+        );
+    }
+    proxied("0.0.0.0:0", "unix", &["hint: --bind unix:"]);
+    proxied(
+        "unix:here.socket",
+        "10.0.0.7",
+        &["hint: --behind-proxy unix"],
+    );
+    proxied("127.0.0.1:0", "10.0.0.7", &["hint: --bind ADDRESS:PORT"]);
+    assert!(!project.path("here.socket").exists());
+}
+
+#[test]
+fn past_the_proxy_nobody_is_answered_in_the_clear() {
+    let project = Project::new();
+    let token = token(&project, &["--scope", "read"]);
+    let behind = ["--bind", "0.0.0.0:0", "--behind-proxy", "10.0.0.7"];
+    let public = ["--public-url", "https://perf.example"];
+    let mut dashboard = Dashboard::with(&project, &[&behind[..], &public].concat());
+    dashboard.address = dashboard.address.replace("0.0.0.0", "127.0.0.1");
+    let as_proxy = [
+        ("Host", "perf.example"),
+        ("X-Forwarded-Proto", "https"),
+        ("Authorization", &format!("Bearer {token}")),
+    ];
+    for path in ["/", "/login", "/api/v1/projects", "/nowhere"] {
+        let reply = dashboard.request("GET", path, &as_proxy, "");
+        assert_eq!(reply.status, 403, "{path}: {reply:?}");
+        assert!(
+            reply.body.contains("only the proxy that has TLS"),
+            "{reply:?}"
+        );
+    }
+    let health = dashboard.request("GET", "/health", &as_proxy, "");
+    assert_eq!(
+        health.status, 200,
+        "it says nothing, and services ask for it"
+    );
+}
+
+#[test]
+fn a_revoked_token_locks_out_nobody_else() {
+    let place = Place::file();
+    let project = Project::new().storing_in(&place);
+    let add = |name: &str| {
+        let add = ["serve", "token", "add", name, "--scope", "read"];
+        project.run(&add).expect_status(0).stdout.trim().to_owned()
+    };
+    let (old, new) = (add("old"), add("new"));
+    let revoke = ["serve", "token", "revoke", "old"];
+    project.run(&revoke).expect_status(0);
+    let dashboard = Dashboard::with(&project, &["--port", "0", "--private"]);
+    for _ in 0..30 {
+        assert_eq!(dashboard.with_token("/api/v1/projects", &old).status, 401);
+    }
+    assert_eq!(dashboard.with_token("/api/v1/projects", &new).status, 200);
+    let refused = place.open().audit(99).unwrap();
+    let refused = refused.iter().filter(|line| line.result == "refused");
+    assert!(
+        refused.count() <= 20,
+        "the audit does not grow with each try"
+    );
 }
 
 /// Threat T6, measured: the time of a refusal does not tell whether a token of that id exists.

@@ -12,6 +12,7 @@ use speedwell_results::store::{SessionFilter, Store};
 use std::path::Path;
 
 on_both! {
+    a_young_repository_comes_back_as_it_was
     what_need_not_be_kept_is_listed_deleted_and_taken_back
 }
 
@@ -204,6 +205,93 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
         .expect_status(2)
         .expect_stderr(&["line "]);
     assert_eq!(empty.open().count(&SessionFilter::default()).unwrap(), 0);
+}
+
+/// The first commits of a repository: one without parents, one with a parent, and a merge; nothing but their ids is known.
+fn first_commits() -> Vec<Revision> {
+    let commit = |id: &str, parents: &[&str]| Revision {
+        id: id.to_owned(),
+        parents: parents.iter().map(ToString::to_string).collect(),
+        ..Revision::default()
+    };
+    vec![
+        commit("root", &[]),
+        commit("next", &["root"]),
+        commit("merge", &["next", "side"]),
+    ]
+}
+
+fn a_young_repository_comes_back_as_it_was(place: &Place) {
+    let project = Project::new();
+    let on = |place: &Place, words: &[&str]| {
+        let db = place.path();
+        project.run(&[words, &["--db", db.to_str().unwrap()]].concat())
+    };
+    let mut store = place.open();
+    store.keep_line("main", 0, &first_commits()).unwrap();
+    for (days, commit) in [3, 2, 1].into_iter().zip(first_commits()) {
+        let mut measured = session(&format!("0197-{days}"), days, Some("main"));
+        let origin = measured.origin.as_mut().unwrap();
+        (origin.revision, origin.parents) = (commit.id, commit.parents);
+        store.insert(&measured).unwrap();
+    }
+    let killed = Session {
+        state: State::Running,
+        ..session("0197-4", 0, None)
+    };
+    store.insert(&killed).unwrap();
+
+    let elsewhere = Place::file();
+    on(place, &["serve", "backup", "one.backup"])
+        .expect_status(0)
+        .expect_stderr(&["wrote 4 sessions of 1 project"]);
+    on(&elsewhere, &["serve", "restore", "one.backup"])
+        .expect_status(0)
+        .expect_stderr(&["restored 4 sessions"]);
+    on(&elsewhere, &["serve", "backup", "two.backup"]).expect_status(0);
+    let [one, two] = ["one.backup", "two.backup"].map(|name| lines_of(&project.path(name)));
+    assert_eq!(one, two);
+    let restored = elsewhere.open().session(4).unwrap();
+    assert_eq!(restored.runs, killed.runs);
+    assert_eq!(
+        restored.state,
+        State::Interrupted,
+        "nobody can resume it there"
+    );
+}
+
+#[test]
+fn a_restore_that_fails_leaves_no_store_behind() {
+    let (project, place) = (Project::new(), Place::file());
+    fill(&mut place.open());
+    let path = place.path();
+    let db = path.to_str().unwrap();
+    let add = ["serve", "project", "add", "core", "--db", db];
+    project.run(&add).expect_status(0);
+    let back_up = ["serve", "backup", "whole.backup", "--db", db];
+    project.run(&back_up).expect_status(0);
+    let whole = std::fs::read_to_string(project.path("whole.backup")).unwrap();
+    let stray = "{\"speedwell\":\"stored\",\"number\":\"three\"}\n";
+    for (name, text) in [
+        ("cut", whole[..whole.len() / 2].to_owned()),
+        // The last project is as much a part of it as the first.
+        ("spoilt", format!("{whole}{stray}")),
+        ("none", "hello\n".to_owned()),
+    ] {
+        std::fs::write(project.path(name), text).unwrap();
+        let restore = ["serve", "restore", name, "--db", "new/results.db"];
+        project
+            .run(&restore)
+            .expect_status(2)
+            .expect_stderr(&["cannot restore", name]);
+        assert!(!project.path("new").exists(), "{name}");
+    }
+    // What comes through a pipe is checked as well before it is written.
+    let restore = ["serve", "restore", "/dev/stdin", "--db", "new/results.db"];
+    project
+        .run_with_input(&restore, whole.as_bytes())
+        .expect_status(0);
+    assert!(project.path("new/results.db").exists());
 }
 
 fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &Place) {

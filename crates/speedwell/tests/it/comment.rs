@@ -191,6 +191,20 @@ fn a_text_is_said_as_it_is_and_a_refusal_is_a_warning() {
 }
 
 #[test]
+fn a_refused_comment_does_not_keep_the_status_from_being_set() {
+    let job = Job::new(Forge::GitHub);
+    job.forge.refuse_comments(403);
+    let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
+    job.run(&words).expect_status(0).expect_stderr(&[
+        "warning: ",
+        "pull-requests: write",
+        "set the status 'speedwell/compare' of 0123456789",
+    ]);
+    assert_eq!(job.forge.comments().len(), 0);
+    assert_eq!(job.forge.statuses()[0]["state"], "failure");
+}
+
+#[test]
 fn without_a_job_the_request_is_named_or_nothing_is_sent() {
     let project = Project::new().with("results.csv", &results());
     let run = |words: &[&str]| {

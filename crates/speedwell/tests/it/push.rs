@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 on_both! {
     what_is_measured_arrives_whole_and_has_its_points
     nothing_is_lost_while_the_server_is_away
+    a_killed_session_keeps_no_other_from_being_sent
     files_of_other_tools_are_pushed
     a_large_session_goes_in_parts_over_a_line_that_breaks
     whatever_comes_twice_or_in_no_order_makes_one_session
@@ -141,6 +142,42 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &Place) {
     run(&["push", "c.jsonl", "--to", &url]).expect_status(0);
     assert_eq!(without_number(&there, "0197-ca11"), calibrated);
     assert_eq!(there.count(&SessionFilter::default()).unwrap(), 2);
+}
+
+fn a_killed_session_keeps_no_other_from_being_sent(place: &Place) {
+    let project = measured();
+    let server = Server::of(&project, place);
+    let url = server.url();
+    let mut local = Store::open(&project.path(".speedwell/results.db")).unwrap();
+    for number in 1..=5 {
+        let mut session = session(&format!("0197-{number}"), 2);
+        if number == 3 {
+            session.state = State::Running;
+        }
+        local.insert(&session).unwrap();
+    }
+    let push =
+        |sources: &[&str]| server.run(&project, &[&["push"], sources, &["--to", &url]].concat());
+    push(&["@2..@4"]).expect_status(0).expect_stderr(&[
+        "sent @2 to",
+        "sent @4 to",
+        "measured or were killed: @3.",
+    ]);
+    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 2);
+    // Named by itself, it is what could not be done; the others are sent all the same.
+    push(&["@1", "@3", "@4"]).expect_status(2).expect_stderr(&[
+        "sent @1 to",
+        "hint: wait until they have ended",
+        "--resume @3",
+    ]);
+    push(&["--all"])
+        .expect_status(0)
+        .expect_stderr(&["sent @5 to"]);
+    assert_eq!(core(place).count(&SessionFilter::default()).unwrap(), 4);
+    push(&["@4..@2"])
+        .expect_status(2)
+        .expect_stderr(&["hint: @2..@4"]);
+    push(&["@3"]).expect_status(2);
 }
 
 fn nothing_is_lost_while_the_server_is_away(place: &Place) {

@@ -212,6 +212,9 @@ fn a_page_that_follows_a_session_outlives_the_server() {
     page.wait_until(&says("measuring: 1 run done"));
     measure(&mut recorder, 1);
     page.wait_until(&says("measuring: 2 runs done"));
+    // All that says how far it is says the same.
+    page.wait_until("document.title.includes('2 runs done')");
+    page.wait_until("!document.documentElement.textContent.includes('1 run done')");
     assert_eq!(dashboard.interrupt(), Some(0));
     page.wait_until(&says("cannot be reached just now"));
     measure(&mut recorder, 2);

@@ -10,7 +10,7 @@ use serde_json::json;
 use speedwell_fixtures::Story;
 use speedwell_forge::Forge;
 use speedwell_model::{Origin, Session, State};
-use speedwell_results::store::{Digest, Said};
+use speedwell_results::store::{CommentJob, Digest, Said};
 use std::os::unix::fs::PermissionsExt;
 
 on_both! {
@@ -31,6 +31,7 @@ fn session(id: &str, revision: &str, parent: &str, pull: Option<f64>) -> Session
         .session();
     session.id = id.to_owned();
     session.state = State::Complete;
+    session.started_unix_ms = 1_760_000_000_000;
     session.origin = Some(Origin {
         revision: revision.to_owned(),
         parents: vec![parent.to_owned()],
@@ -114,6 +115,21 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Place
         wait_until(|| forge.statuses().len() == 3);
         assert_eq!(comment_about(&forge, NEXT), second);
         assert_eq!(forge.foreign_tokens(), 0, "each request has the token");
+
+        // Nor does a result that was measured before replace the status of its commit, though it arrives later.
+        let mut earlier = session("b-4", HEAD, BASE, Some(1.0));
+        earlier.started_unix_ms -= 86_400_000;
+        push(&server, &earlier);
+        let is_said = |job: &CommentJob| job.session == Some(5) && job.state == Said::Said;
+        wait_until(|| {
+            core(place)
+                .comment_job("12")
+                .unwrap()
+                .as_ref()
+                .is_some_and(is_said)
+        });
+        assert_eq!(forge.statuses().len(), 3, "red stays red");
+        assert_eq!(comment_about(&forge, NEXT), second);
 
         let kept = core(place).comments("12").unwrap();
         assert_eq!(kept.len(), 2, "what was said stays known");

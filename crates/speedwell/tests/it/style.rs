@@ -218,3 +218,21 @@ fn examples_are_executed_where_there_are_any() {
         );
     }
 }
+
+/// A field that is not written where it is empty must be read where it is missing: else what is written cannot be read again.
+#[test]
+fn what_may_be_left_out_of_a_file_may_be_missing_in_it() {
+    let sources = files(&repository().join("crates"), ".rs");
+    let mut wrong = Vec::new();
+    for path in sources {
+        let code = std::fs::read_to_string(&path).unwrap();
+        let is_read = code.contains("Deserialize");
+        for attribute in code.split("#[serde(").skip(1).filter(|_| is_read) {
+            let attribute = attribute.split(")]").next().unwrap_or_default();
+            if attribute.contains("skip_serializing_if") && !attribute.contains("default") {
+                wrong.push(format!("{}: {attribute}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "without 'default': {wrong:#?}");
+}

@@ -7,6 +7,7 @@ use crate::link::{link_by, link_column};
 use crate::lookups::Course;
 use crate::refusal::Refusal;
 use speedwell_analysis::history::History;
+use speedwell_model::Judgement;
 use speedwell_report::html::{Field, Form, Link};
 use speedwell_report::{self as report, Document};
 
@@ -34,10 +35,10 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
         set: Vec::new(),
     };
     let own = visit.href(&format!("alerts{}", visit.query.text()));
-    let open = open_of(&history);
+    let known = judgeable(&history);
     let may_judge = visit.caller.may(Need::Judge, Some(&visit.project.name));
-    let changes = (may_judge && !open.is_empty())
-        .then(|| judge_form(visit.href("alerts"), open, course.branch.as_deref()));
+    let changes = (may_judge && !known.is_empty())
+        .then(|| judge_form(visit.href("alerts"), known, course.branch.as_deref()));
     Ok(Page {
         changes: changes.into_iter().collect(),
         crumbs: vec![Link::new(own, "open changes")],
@@ -47,21 +48,26 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     })
 }
 
-/// The numbers of the open changes, with what each is about.
-fn open_of(history: &History) -> Vec<(String, String)> {
-    let open = history.series.iter().flat_map(|series| {
-        let changes = series
-            .trend
-            .changes
-            .iter()
-            .filter(|change| change.is_open());
-        changes.map(|change| {
-            let number = change.number.to_string();
-            let words = format!("{number}: {}", series.key.case);
-            (number, words)
-        })
+/// The numbers of the open changes with what each is about, and behind them those that were judged: a judgement can be taken
+/// back.
+fn judgeable(history: &History) -> Vec<(String, String)> {
+    let all = history.series.iter().flat_map(|series| {
+        let changes = series.trend.changes.iter();
+        changes.map(move |change| (series, change))
     });
-    open.collect()
+    let (open, others): (Vec<_>, Vec<_>) = all.partition(|(_, change)| change.is_open());
+    let judged = others
+        .into_iter()
+        .filter(|(_, change)| change.judgement != Judgement::Open);
+    let with_words = open.into_iter().chain(judged).map(|(series, change)| {
+        let number = change.number.to_string();
+        let mut words = format!("{number}: {}", series.key.case);
+        if change.judgement != Judgement::Open {
+            words += &format!(" ({})", change.judgement);
+        }
+        (number, words)
+    });
+    with_words.collect()
 }
 
 /// The open changes, each leading to the course of its case and to the comparison of the two revisions.

@@ -7,7 +7,7 @@ use crate::lookups::Course;
 use crate::refusal::Refusal;
 use speedwell_analysis::history::History;
 use speedwell_report::html::Link;
-use speedwell_report::{self as report, Block, CourseAxis, Document, moment};
+use speedwell_report::{self as report, Block, CourseAxis, Document, OpenChanges, moment};
 use speedwell_results::store::{Overview, SessionFilter};
 
 /// Newest sessions that are listed.
@@ -31,9 +31,12 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     // A project without a history has sessions all the same.
     let history = visit.project.history(&Course::default());
     let mut document = Document::new("project");
-    let words = headline(last, running.len(), history.as_deref().ok());
+    let open = history.as_deref().map(OpenChanges::of);
+    let words = headline(last, running.len(), open.unwrap_or_default());
     document.push(Block::Headline(format!("{}: {words}", visit.project.name)));
-    if !running.is_empty() {
+    // Whether a process is gone is not written in the store, so such a page does not hold until that changes.
+    let is_lasting = running.is_empty();
+    if !is_lasting {
         document.push_heading(2, "Being measured");
         let owned: Vec<Overview> = running.into_iter().cloned().collect();
         document.append(visit.list(&owned));
@@ -47,51 +50,36 @@ pub fn page(visit: Visit<'_>) -> Result<Page, Refusal> {
     Ok(Page {
         links: links(visit)?,
         choice: None,
+        is_lasting: is_lasting && history.is_ok(),
         ..Page::of(document)
     })
 }
 
-fn headline(last: &Overview, running: usize, history: Option<&History>) -> String {
-    let mut words = match history.map(open) {
-        Some((worse, all)) if all > 0 => format!("{all} open changes, {worse} worse"),
-        _ => "no open change".to_owned(),
+fn headline(last: &Overview, running: usize, open: OpenChanges) -> String {
+    let words = match open.known {
+        0 => "no open change".to_owned(),
+        all => format!(
+            "{}, {} worse",
+            report::count(all, "open change", "open changes"),
+            open.worse
+        ),
     };
-    if words.starts_with("1 ") {
-        words = words.replacen("changes", "change", 1);
-    }
+    let suspicions = open.suspicions();
     let measuring = match running {
         0 => "",
         _ => "; measuring just now",
     };
     format!(
-        "{words}{measuring}. Newest session: @{}, {}.",
+        "{words}{suspicions}{measuring}. Newest session: @{}, {}.",
         last.number,
         moment(last.started_unix_ms)
     )
 }
 
-/// How many changes are open, the worse ones first.
-fn open(history: &History) -> (usize, usize) {
-    let mut counted = (0, 0);
-    for series in &history.series {
-        for change in series
-            .trend
-            .changes
-            .iter()
-            .filter(|change| change.is_open())
-        {
-            counted.1 += 1;
-            if series.verdict(change, history.threshold) == speedwell_model::Verdict::Worse {
-                counted.0 += 1;
-            }
-        }
-    }
-    counted
-}
-
 /// Open changes, and the course of every series, the urgent ones first.
 fn add_history(document: &mut Document, visit: Visit<'_>, history: &History) {
-    if open(history).1 > 0 {
+    let open = OpenChanges::of(history);
+    if open.known + open.suspected > 0 {
         document.push_heading(2, "Open changes");
         let found = open_changes(visit, history);
         let tables = found.blocks.into_iter();

@@ -3,10 +3,11 @@
 use super::{Outcome, Page, Visit};
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
+use speedwell_analysis::Findings;
 use speedwell_model::{State, short_revision};
 use speedwell_report::html::Link;
-use speedwell_report::mark_calibrated;
 use speedwell_report::session::{StudyChoice, whole};
+use speedwell_report::{Block, Document, mark_calibrated};
 use speedwell_results::store::Overview;
 
 /// A page over more runs would take longer than anybody waits.
@@ -22,10 +23,23 @@ pub fn page(visit: Visit<'_>, id: &str) -> Result<Outcome, Refusal> {
     check_runs(&[&known])?;
     let session = visit.store.session(known.number)?;
     let settings = (visit.project.lookups.settings)(&[])?;
-    let mark = |findings: &mut _| mark_calibrated(findings, [&session], visit.store);
+    let is_measured = known.state == State::Running && !known.is_killed;
+    let mark = |findings: &mut Findings| {
+        mark_calibrated(findings, [&session], visit.store);
+        if is_measured {
+            // Between the planned looks, a verdict would be wrong more often than it says.
+            findings.comparisons.clear();
+        }
+    };
     let output = visit.output();
     let study = StudyChoice::default();
-    let document = whole((None, &session), &study, &settings, &output, mark)?;
+    let report = whole((None, &session), &study, &settings, &output, mark)?;
+    let mut document = Document::new(report.report);
+    if is_measured {
+        let words = format!("@{} has not ended: no verdict yet", known.number);
+        document.push(Block::Headline(words));
+    }
+    document.append(report);
     Ok(Page {
         crumbs: vec![
             Link::new(visit.href("sessions"), "sessions"),

@@ -4,10 +4,8 @@
 //! Everything here is plain data and is escaped when it is written. It must not know which pages there are. Start with
 //! [`Served`].
 
-use super::TopOfPage;
 use super::apart::Charts;
 use super::writer::escaped;
-use crate::document::Document;
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
@@ -356,15 +354,10 @@ pub(super) const FOOTER: &str = concat!(
     ". Everything here can be read without scripts; <kbd>?</kbd> lists keys where they are on.</p></footer>\n"
 );
 
-/// The title of a page, by which its link can be called.
-pub fn title(document: &Document) -> String {
-    TopOfPage::of_document(document).title
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Block;
+    use crate::document::{Block, Document};
     use crate::format::html::page;
     use crate::table::{Cell, Column, Kind, Row, Table};
 

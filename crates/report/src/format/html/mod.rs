@@ -16,7 +16,7 @@ mod table;
 mod writer;
 
 pub use apart::{Charts, PartOfCharts, part_of_charts, parts_of_charts};
-pub use frame::{Account, Assets, Choice, Field, Form, Frame, Link, Served, title};
+pub use frame::{Account, Assets, Choice, Field, Form, Frame, Link, Served};
 
 use crate::document::{Block, Document};
 use crate::format::html::writer::{Writer, escape_json, escaped};

@@ -193,31 +193,64 @@ class ApartCharts {
   }
 }
 
-/** A mark of a course leads to the session that its tooltip names last. */
+/** A mark of a chart is as near as this to the finger that means it, in pixels. */
+const FINGER = 24;
+
+/** The mark at which a chart was touched: the one below the finger, or the nearest point. */
+function touched(event) {
+  const below = event.target.closest?.('svg :has(> title)');
+  const chart = event.target.closest?.('svg');
+  if (!chart || below?.closest('.points, .strays')) return below;
+  const distance = (mark) => {
+    const { x, y, width, height } = mark.getBoundingClientRect();
+    return Math.hypot(x + width / 2 - event.clientX, y + height / 2 - event.clientY);
+  };
+  const points = [...chart.querySelectorAll('.points > :has(> title), .strays > :has(> title)')];
+  const [nearest] = points.map((mark) => [distance(mark), mark]).sort(([one], [other]) => one - other);
+  return nearest && nearest[0] <= FINGER ? nearest[1] : below;
+}
+
+/** A mark of a course leads to the session that its tooltip names last. A finger that touches it sees its words first. */
 function addSessionsOfMarks() {
   const list = document.querySelector('.bar nav a[href$="/sessions"]');
-  if (!list) return;
+  const tip = make('p', { class: 'tip', role: 'status' });
+  tip.hidden = true;
+  document.body.append(tip);
   document.addEventListener('click', (event) => {
-    const title = event.target.closest?.('.points > *, .strays > *')?.querySelector('title');
-    const session = title?.textContent.split('\n').findLast((line) => /(^|, )@\d+$/.test(line))?.split('@').pop();
-    if (session) location.href = list.href.replace(/sessions$/, `@${session}`);
+    if (tip.contains(event.target)) return;
+    const isTouch = event.pointerType === 'touch';
+    const mark = isTouch ? touched(event) : event.target.closest?.('.points > *, .strays > *');
+    const words = mark?.querySelector('title')?.textContent ?? '';
+    const session = words.split('\n').findLast((line) => /(^|, )@\d+$/.test(line))?.split('@').pop();
+    const href = list && session ? list.href.replace(/sessions$/, `@${session}`) : '';
+    if (!isTouch) {
+      if (href) location.href = href;
+      return;
+    }
+    tip.hidden = !words;
+    tip.replaceChildren(words);
+    if (href) tip.append(' ', make('a', { href }, `@${session}`));
   });
 }
 
-/** What is being measured: the server sends the main part of the page anew whenever something was measured. */
+/** What is being measured: the server sends the page anew whenever something was measured. */
 function follow(address) {
   const events = new EventSource(address);
   const main = document.getElementById('main');
   const said = make('p', { class: 'hint', role: 'status' });
   main.before(said);
   events.addEventListener('progress', (event) => {
-    const { html, title } = JSON.parse(event.data);
+    const page = new DOMParser().parseFromString(JSON.parse(event.data).html, 'text/html');
     const opened = [...main.querySelectorAll('details[open] > summary')].map((each) => each.textContent);
-    main.replaceChildren(...new DOMParser().parseFromString(html, 'text/html').getElementById('main').childNodes);
+    // All that says how far it is: the title of the tab, what stands above the page, and the page.
+    document.title = page.title;
+    const masthead = document.querySelector('.masthead');
+    const theme = masthead.querySelector('.theme');
+    masthead.replaceChildren(...page.querySelector('.masthead').childNodes, ...(theme ? [theme] : []));
+    main.replaceChildren(...page.getElementById('main').childNodes);
     for (const summary of main.querySelectorAll('details > summary')) {
       if (opened.includes(summary.textContent)) summary.parentNode.open = true;
     }
-    document.querySelector('h1').textContent = title;
     for (const section of main.querySelectorAll('.sheet')) new Sheet(section);
     said.textContent = '';
   });

@@ -132,18 +132,33 @@ fn value(row: &Row<'_>, at: usize) -> anyhow::Result<Value> {
     Ok(Value::Bytes { hex })
 }
 
-/// Enters a row, unless it is here. A table that a later version has added is passed over.
-pub(super) fn read(file: &Database, name: &str, values: &[Value]) -> anyhow::Result<()> {
-    let Some(table) = TABLES.iter().find(|table| table.name == name) else {
-        return Ok(());
-    };
-    if values.len() < table.columns {
+/// Checks a row.
+///
+/// # Errors
+/// It has too few columns, or bytes that are not written in hexadecimal digits.
+pub(super) fn check(name: &str, values: &[Value]) -> anyhow::Result<()> {
+    let columns = table(name).map_or(0, |table| table.columns);
+    if values.len() < columns {
         bail!(
-            "a row of '{name}' has {} columns, not {}",
+            "a row of '{name}' has {} columns, not {columns}",
             values.len(),
-            table.columns
         );
     }
+    values
+        .iter()
+        .try_for_each(|value| bytes_of(value).map(drop))
+}
+
+/// A table that a later version has added is not found, and its rows are passed over.
+fn table(name: &str) -> Option<&'static Table> {
+    TABLES.iter().find(|table| table.name == name)
+}
+
+/// Enters a row that was checked, unless it is here.
+pub(super) fn enter(file: &Database, name: &str, values: &[Value]) -> anyhow::Result<()> {
+    let Some(table) = table(name) else {
+        return Ok(());
+    };
     let bytes: Vec<Option<Vec<u8>>> = values.iter().map(bytes_of).collect::<anyhow::Result<_>>()?;
     let given: Vec<Given<'_>> = values
         .iter()

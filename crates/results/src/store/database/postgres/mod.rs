@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// How long a lost server is waited for where nothing is lost by waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// And where somebody looks at a page meanwhile, who can look again.
+const VIEWERS_PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A statement may have 65,535 values.
@@ -220,7 +222,12 @@ impl Postgres {
             Err(Error::Postgres(error))
                 if !line.is_in_transaction && words::has_lost_connection(&error) =>
             {
-                *line = connect_again(&self.config)?;
+                let patience = if self.is_read_only.get() {
+                    VIEWERS_PATIENCE
+                } else {
+                    PATIENCE
+                };
+                *line = connect_again(&self.config, patience)?;
                 if self.is_read_only.get() {
                     line.client.batch_execute(READ_ONLY)?;
                 }
@@ -255,12 +262,19 @@ fn connect(config: &Config) -> Result<Line, Error> {
 }
 
 /// A server that is started again takes its time.
-fn connect_again(config: &Config) -> Result<Line, Error> {
+fn connect_again(config: &Config, patience: Duration) -> Result<Line, Error> {
+    let mut config = config.clone();
+    if config
+        .get_connect_timeout()
+        .is_none_or(|known| *known > patience)
+    {
+        config.connect_timeout(patience);
+    }
     let begun = Instant::now();
     loop {
-        match connect(config) {
+        match connect(&config) {
             Err(Error::Postgres(error))
-                if words::has_lost_connection(&error) && begun.elapsed() < PATIENCE =>
+                if words::has_lost_connection(&error) && begun.elapsed() < patience =>
             {
                 std::thread::sleep(PAUSE);
             }
