@@ -264,6 +264,7 @@ mod tests {
             directory: "/".into(),
             definition: None,
             suite: None,
+            is_artifact: false,
         };
         let job = Job {
             source,

@@ -27,9 +27,11 @@ pub mod snippet;
 mod sources;
 mod suites;
 mod wire;
+mod work;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::{cache_folder, cache_warning};
+pub use discover::is_text;
 pub use harness::Harness;
 pub use job::{
     Description, Job, Kind, Parameter, Request, Route, Setting, Source, SuiteCase, Tell, Trial,
@@ -42,6 +44,7 @@ pub use suites::{
     Known, build, is_elf, is_wrapper, meaningless_option, program_of_package, shipped,
 };
 pub use wire::Message;
+pub use work::fingerprints;
 
 use speedwell_model::Variant;
 use std::path::PathBuf;

@@ -421,6 +421,7 @@ pub(crate) mod tests {
             directory: "/".into(),
             definition: None,
             suite: None,
+            is_artifact: false,
         };
         Job {
             source,

@@ -57,6 +57,7 @@ fn plan(file: &Path) -> Plan {
         directory: file.parent().unwrap().into(),
         definition: None,
         suite: None,
+        is_artifact: false,
     };
     let variants = vec![Variant::plain("old"), Variant::plain("new")];
     let request = Request {

@@ -3,7 +3,8 @@
 //! Decides on the options; `measure::backfill` measures. Start at [`run`].
 
 use super::options::{
-    BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs, VariantArgs, counting, parse,
+    BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
+    StoreArgs, VariantArgs, counting, parse,
 };
 use super::progress::Progress;
 use super::{Status, status};

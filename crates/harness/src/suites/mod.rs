@@ -12,6 +12,7 @@ mod place;
 mod read;
 pub mod stored;
 
+pub(crate) use known::files_like;
 pub use known::{Known, is_elf, is_wrapper, shipped};
 
 use crate::compile::Failed;

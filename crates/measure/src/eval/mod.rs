@@ -164,6 +164,7 @@ fn job(
             directory: here,
             definition: None,
             suite: None,
+            is_artifact: false,
         },
         label: case.id(),
         route: Route::Direct,
