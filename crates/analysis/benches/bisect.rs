@@ -58,6 +58,7 @@ fn bisect(changes: &[(usize, f64)], draw: Draw, every: usize, seed: u64) -> Ende
         slots: BTreeMap::new(),
         built: BTreeSet::new(),
         unbuildable: BTreeSet::new(),
+        works: BTreeMap::new(),
     };
     loop {
         match next(&state) {

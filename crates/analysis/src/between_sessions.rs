@@ -10,6 +10,7 @@ use crate::grid::Grid;
 use crate::policy::Policy;
 use crate::session::metrics;
 use crate::tally::Tally;
+use crate::withheld::Measured;
 use crate::{Findings, Settings, validity, warnings};
 use speedwell_model::{Environment, Metric, Program, Session};
 use std::collections::HashSet;
@@ -73,7 +74,7 @@ pub fn compare_sources(
             warnings::add(&mut findings.warnings, differs);
             let (old, new) = (source(baseline), source(candidate));
             let apart = relation(baseline, candidate) == Relation::Apart;
-            matched.push(match_cases(&old, &new, metric, policy, apart));
+            matched.push(match_cases(&old, &new, metric, policy, apart, settings));
         }
     }
     conclude(compare_matched(matched, settings), &mut findings);
@@ -169,6 +170,10 @@ fn source<'a, 's>(chosen: &'a SelectedSource<'s>) -> Source<'a, 's> {
         name: chosen.label,
         cases: &chosen.grid.cases,
         variant: chosen.variant,
+        measured: Measured {
+            session: chosen.session,
+            variant: chosen.variant(),
+        },
     }
 }
 

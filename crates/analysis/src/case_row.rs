@@ -10,6 +10,7 @@ use crate::power::Precision;
 use crate::sequential::{End, Outcome};
 use crate::summary::finite;
 use crate::warnings::counted;
+use crate::withheld::Withheld;
 use crate::{CaseComparison, Method, Side, evidence};
 use speedwell_model::{Case, Estimate, RunValue, Verdict};
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
@@ -31,6 +32,8 @@ pub(super) struct MatchedCase {
     pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
+    /// Why it has no answer, if so.
+    pub withheld: Option<Withheld>,
     /// How often the baseline and the candidate were disturbed.
     pub exposures: [Exposure; 2],
 }
@@ -97,6 +100,7 @@ pub(super) fn describe(
         p: outcome.p,
         q: None,
         verdict: Verdict::Unclear,
+        withheld: case.withheld,
         is_exact: counts.change().is_some(),
         indicative: policy.indicative,
         decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs() as u32),

@@ -17,6 +17,7 @@ use crate::paired::{Matching, PairedRuns};
 use crate::policy::Policy;
 use crate::sequential::{Member, SequentialDecision, in_parallel};
 use crate::warnings::{self, counted};
+use crate::withheld::{Measured, Withheld};
 use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, exact, validity};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -34,6 +35,8 @@ pub(super) struct Source<'a, 's> {
     pub cases: &'a [CaseRuns<'s>],
     /// The place of its variant.
     pub variant: usize,
+    /// What was measured.
+    pub measured: Measured<'a>,
 }
 
 /// What was found of one candidate, for one metric.
@@ -186,8 +189,12 @@ pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
 
 fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
     let (policy, rows) = (matched.policy, matched.rows);
+    let judged: Vec<&CaseRow> = rows
+        .iter()
+        .filter(|row| row.comparison.withheld.is_none())
+        .collect();
     Compared {
-        left_out: left_out(&rows),
+        left_out: left_out(&judged),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
         comparison: Comparison {
             baseline: matched.baseline,
@@ -198,7 +205,7 @@ fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
             delta: policy.delta,
             threshold: (policy.threshold > 0.0).then_some(policy.threshold),
             correction: settings.correction,
-            overall: overall(&rows, policy.confidence(), settings.seed),
+            overall: overall(&judged, policy.confidence(), settings.seed),
             rows: rows.into_iter().map(|row| row.comparison).collect(),
             only_baseline: matched.only_baseline,
             only_candidate: matched.only_candidate,
@@ -213,11 +220,10 @@ pub(super) fn match_cases<'r>(
     metric: &Metric,
     policy: &'r Policy,
     apart: bool,
+    settings: &Settings,
 ) -> Matched<'r> {
-    let has_values = |runs: &[&Run]| {
-        runs.iter()
-            .any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite))
-    };
+    let is_finite = |run: &&Run| run.value_of(&metric.name).is_some_and(f64::is_finite);
+    let has_values = |runs: &[&Run]| runs.iter().any(is_finite);
     let mut runs_of: HashMap<&str, (&[&Run], &Exposure)> = HashMap::new();
     for case in candidate.cases {
         let runs = &case.by_variant[candidate.variant];
@@ -260,7 +266,9 @@ pub(super) fn match_cases<'r>(
         } else {
             policy.unit.values([old, new], &metric.name)
         };
+        let measured = [baseline.measured, candidate.measured];
         matched.cases.push(MatchedCase {
+            withheld: Withheld::between(measured, &case.case.benchmark, settings),
             case: case.case.clone(),
             id: case.id.clone(),
             sides: (apart || policy.unit != Unit::Run)
@@ -289,10 +297,10 @@ const FEW: usize = 500;
 /// part, and nothing bounds the mean. A case that is drawn brings the noise of its
 /// blocks along as a normal deviate with the standard error that its own interval implies: to first
 /// order that is what resampling its blocks would give, at a thousandth of the cost.
-pub(super) fn overall(rows: &[CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
-    let cases: Vec<(f64, f64)> = rows.iter().filter_map(ratio_and_error).collect();
+pub(super) fn overall(rows: &[&CaseRow], confidence: f64, seed: u64) -> Option<Estimate> {
+    let cases: Vec<(f64, f64)> = rows.iter().filter_map(|row| ratio_and_error(row)).collect();
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
-        let logs: Vec<f64> = rows.iter().filter_map(log_ratio).collect();
+        let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
         let value = mean(&logs).exp_m1();
         let (low, high) = (value, value);
         return Some(Estimate { value, low, high });
@@ -345,8 +353,8 @@ fn by_normal(cases: &[(f64, f64)], confidence: f64) -> Estimate {
 }
 
 /// The mean over all cases, where their intervals say nothing.
-fn unbounded(rows: &[CaseRow]) -> Option<Estimate> {
-    let logs: Vec<f64> = rows.iter().filter_map(log_ratio).collect();
+fn unbounded(rows: &[&CaseRow]) -> Option<Estimate> {
+    let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
     (logs.len() >= 2).then(|| Estimate {
         value: mean(&logs).exp_m1(),
         low: -1.0,
@@ -355,14 +363,14 @@ fn unbounded(rows: &[CaseRow]) -> Option<Estimate> {
 }
 
 /// Cases that take no part in [`overall`].
-pub(super) fn left_out(rows: &[CaseRow]) -> usize {
+pub(super) fn left_out(rows: &[&CaseRow]) -> usize {
     let bounded = rows
         .iter()
         .filter(|row| ratio_and_error(row).is_some())
         .count();
     let part = match bounded {
         0 | 1 if rows.iter().all(|row| row.comparison.is_exact) => rows.len(),
-        0 | 1 => rows.iter().filter_map(log_ratio).count(),
+        0 | 1 => rows.iter().filter_map(|row| log_ratio(row)).count(),
         _ => bounded,
     };
     rows.len() - part

@@ -100,7 +100,8 @@ pub fn confirmations<'a>(
                     (false, false) => Some(Confirmation::Refuted(change)),
                 }
             };
-            all.push((comparison, row, row.change.and_then(of)));
+            let change = row.change.filter(|_| row.withheld.is_none());
+            all.push((comparison, row, change.and_then(of)));
         }
     }
     all

@@ -43,7 +43,7 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
             .map(|_| adjusted)
             .filter(|_| correction != Correction::None);
         comparison.verdict = match outcome.direction.filter(|_| survives) {
-            _ if row.disturb_each_other => Verdict::Unclear,
+            _ if row.disturb_each_other || comparison.withheld.is_some() => Verdict::Unclear,
             _ if comparison.is_exact => row
                 .counts
                 .verdict(policy.delta, *better)
@@ -52,7 +52,7 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
             None if outcome.is_same => Verdict::Same,
             None => Verdict::Unclear,
         };
-        if !row.disturb_each_other && !comparison.is_exact {
+        if !row.disturb_each_other && !comparison.is_exact && comparison.withheld.is_none() {
             comparison.notes.extend(remark(comparison, outcome, policy));
         }
     }
@@ -60,7 +60,9 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
     for FamilyMember { row, policy, .. } in family {
         let level = policy.alpha * share;
         row.comparison.detectable = row.precision.map(|known| known.detectable(level));
-        if row.comparison.verdict == Verdict::Unclear && !row.disturb_each_other {
+        let is_open =
+            row.comparison.verdict == Verdict::Unclear && row.comparison.withheld.is_none();
+        if is_open && !row.disturb_each_other {
             row.comparison.more_runs = more_runs(row, policy, level);
         }
     }

@@ -5,6 +5,7 @@ use crate::builds::LayoutSpread;
 use crate::disturbed::Exposure;
 use crate::machines::AcrossMachines;
 use crate::validity::Finding;
+use crate::withheld::Withheld;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Calibration, Case, Estimate, Failure, Metric, Rule, RunValue, Verdict};
 use std::sync::Arc;
@@ -117,9 +118,10 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The rows with this verdict, in order.
+    /// The rows with this verdict, in order; none whose answer is withheld.
     pub fn rows_that_are(&self, verdict: Verdict) -> impl Iterator<Item = &CaseComparison> {
-        self.rows.iter().filter(move |row| row.verdict == verdict)
+        let rows = self.rows.iter().filter(|row| row.withheld.is_none());
+        rows.filter(move |row| row.verdict == verdict)
     }
 }
 
@@ -164,6 +166,8 @@ pub struct CaseComparison {
     pub q: Option<f64>,
     /// The answer.
     pub verdict: Verdict,
+    /// Why there is no answer, where the sides did not measure the same; the verdict is then unclear, and means nothing.
+    pub withheld: Option<Withheld>,
     /// Whether the change is known exactly, because the figures are counts that do not vary.
     pub is_exact: bool,
     /// Whether the order of runs is unknown or fixed, so that the verdict is only a hint.
@@ -184,10 +188,11 @@ pub struct CaseComparison {
 
 impl CaseComparison {
     /// What a gate looks at: the answer, and that on the machines of the session taken together, which may have been taken back
-    /// because it depends on the machine.
+    /// because it depends on the machine; nothing where the answer is withheld.
     pub fn gated(&self) -> impl Iterator<Item = Verdict> {
         let on_these = self.machines.as_ref().map(|machines| machines.on_these);
-        [self.verdict].into_iter().chain(on_these)
+        let all = [self.verdict].into_iter().chain(on_these);
+        all.filter(|_| self.withheld.is_none())
     }
 
     /// The change turned so that + is good.

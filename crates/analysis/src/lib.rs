@@ -43,6 +43,7 @@ pub mod trend;
 pub mod validity;
 pub mod warmup;
 mod warnings;
+mod withheld;
 
 #[cfg(test)]
 mod tests;
@@ -64,3 +65,4 @@ pub use stopping::StopRule;
 pub use study::{LARGE_SHARE, is_skewed, reachable_p, study};
 pub use summary::finite;
 pub use warnings::uncalibrated;
+pub use withheld::Withheld;

@@ -13,6 +13,7 @@ pub fn pairs_hint(session: &Session, findings: &Findings, settings: &Settings) -
         .comparisons
         .iter()
         .flat_map(|comparison| &comparison.rows)
+        .filter(|row| row.withheld.is_none())
         .filter(|row| row.verdict == Verdict::Unclear && row.case.workers().unwrap_or(1) == 1)
         .map(|row| row.case.id())
         .collect();

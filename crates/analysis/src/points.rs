@@ -102,8 +102,18 @@ fn point(
         spread: Some(spread).filter(|spread| spread.is_finite() && values.len() > 1),
         kind: PointKind::of(session.state, session.design.purpose),
         is_dirty: !is_worktree && session.origin.as_ref().is_some_and(|o| o.dirty.is_some()),
-        work: session.design.work.get(benchmark).cloned(),
+        work: work(session, variant, benchmark).cloned(),
     })
+}
+
+/// What the benchmark does: by its whole file, where it is one, and else by its own part of the text.
+fn work<'s>(
+    session: &'s Session,
+    variant: Option<&'s Variant>,
+    benchmark: &str,
+) -> Option<&'s String> {
+    let of_file = session.design.work.get(benchmark);
+    of_file.or_else(|| variant?.work.get(benchmark))
 }
 
 /// What the variant is called in a series. A session of one variant, and one whose variants are revisions of the same

@@ -265,6 +265,8 @@ pub struct Settings {
     pub baseline: Option<String>,
     /// Seed of bootstraps, and of tests of data that carry no seed of their own.
     pub seed: u64,
+    /// Whether a case is judged whose benchmark has another text on either side.
+    pub with_own_benchmarks: bool,
 }
 
 impl Settings {
@@ -293,6 +295,7 @@ impl Default for Settings {
             metrics: Vec::new(),
             baseline: None,
             seed: 0,
+            with_own_benchmarks: false,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::summary::summaries;
 use crate::tally::Tally;
 use crate::validity::{self, Checked};
 use crate::warnings::list;
+use crate::withheld::Measured;
 use crate::{CaseSummary, Comparison, Findings, Settings, snippet_runs, warnings};
 use anyhow::bail;
 use speedwell_model::{Case, Metric, Purpose, RunValue, Session, State, nearest};
@@ -143,13 +144,17 @@ impl<'a> Gathered<'a> {
             name: &grid.variants[variant],
             cases: &grid.cases,
             variant,
+            measured: Measured {
+                session: self.session,
+                variant: &grid.variants[variant],
+            },
         };
         let mut matched = Vec::new();
         for metric in &self.metrics {
             for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
                 let sides = [baseline, candidate];
                 let [old, new] = sides.map(source);
-                let cases = match_cases(&old, &new, metric, self.policy, false);
+                let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
                 if !self.session.machines.is_empty() {
                     let (name, ids) = (&metric.name, cases.ids());
                     let found = machines::effects_of_cases(

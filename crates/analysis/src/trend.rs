@@ -138,8 +138,9 @@ pub fn trend_from(
 /// the same.
 fn by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
-    for (index, point) in points.iter().enumerate().filter(|(_, p)| p.is_searched()) {
-        let work = point.point.work.as_deref().filter(|_| !same_work);
+    let works = known_works(points);
+    for (index, _) in points.iter().enumerate().filter(|(_, p)| p.is_searched()) {
+        let work = works[index].filter(|_| !same_work);
         match groups.iter_mut().find(|(known, _)| *known == work) {
             Some((_, members)) => members.push(index),
             None => groups.push((work, vec![index])),
@@ -147,6 +148,22 @@ fn by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     }
     groups.sort_by_key(|(_, members)| members.last().copied());
     groups.into_iter().map(|(_, members)| members).collect()
+}
+
+/// The work of every point. One that was measured before its work was noted is taken for that of the point after it, and the
+/// last ones for that of the point before them.
+fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
+    let mut works: Vec<Option<&str>> = points
+        .iter()
+        .map(|point| point.point.work.as_deref())
+        .collect();
+    for at in (1..works.len()).rev() {
+        works[at - 1] = works[at - 1].or(works[at]);
+    }
+    for at in 1..works.len() {
+        works[at] = works[at].or(works[at - 1]);
+    }
+    works
 }
 
 /// The uncertainty that the runs of a session leave in the logarithm of its median, as a variance; 0 where it is unknown.
@@ -556,12 +573,12 @@ pub(crate) mod tests {
     #[test]
     fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
         for points in [1, 2, FIRST_SUSPICION - 1] {
-            let short = trend(step(points), &[], false);
+            let short = trend(step(points as u32), &[], false);
             assert_eq!(short.points.len(), points);
             assert_eq!(short.search, Search::TooShort(FIRST_SUSPICION - points));
             assert!(short.levels.iter().all(|level| !level.is_claimed));
         }
-        assert!(trend(step(FIRST_SUSPICION), &[], false).levels[0].is_claimed);
+        assert!(trend(step(FIRST_SUSPICION as u32), &[], false).levels[0].is_claimed);
     }
 
     #[test]

@@ -161,10 +161,17 @@ impl Git {
     }
 
     /// The branch that others are merged into, as git names it: `name`, of the remote repository where that has it, or
-    /// the one that the remote repository calls its own.
+    /// the one that the remote repository calls its own; where it calls none so, or there is no remote repository, one with a
+    /// name that is usual for it.
     pub fn target(&self, name: Option<&str>) -> Option<String> {
+        const USUAL: [&str; 3] = ["main", "master", "trunk"];
         let Some(name) = name else {
-            return self.ask(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
+            let remote = self.ask(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
+            let of_user = || self.ask(&["config", "--get", "init.defaultBranch"]);
+            let usual = || USUAL.into_iter().find_map(|name| self.target(Some(name)));
+            return remote
+                .or_else(|| self.target(Some(&of_user()?)))
+                .or_else(usual);
         };
         let places = [
             format!("refs/remotes/origin/{name}"),

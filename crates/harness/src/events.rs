@@ -265,6 +265,7 @@ mod tests {
             definition: None,
             suite: None,
             user_suites: Vec::new(),
+            is_artifact: false,
         };
         let job = Job {
             source,

@@ -80,6 +80,9 @@ pub struct Source {
     /// Suites of the user that programs which are built out of it may belong to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_suites: Vec<Arc<Adapter>>,
+    /// Whether the file is an artifact of a build, such as a jar or a bundle, and no text of the user's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_artifact: bool,
 }
 
 impl Source {
@@ -95,6 +98,7 @@ impl Source {
             definition: None,
             suite: None,
             user_suites: Vec::new(),
+            is_artifact: false,
         }
     }
 
@@ -103,10 +107,11 @@ impl Source {
         self.suite.as_deref()
     }
 
-    /// Whether it is a program that somebody has built, or a package that is built: all of it is what is measured.
+    /// Whether it is a program or another file that somebody has built, or a package that is built: all of it is what is
+    /// measured.
     pub fn is_program(&self) -> bool {
         let is_built = |own: &Adapter| own.keys.program.is_none() || own.keys.build.is_some();
-        self.kind == Kind::Program || self.adapter().is_some_and(is_built)
+        self.is_artifact || self.kind == Kind::Program || self.adapter().is_some_and(is_built)
     }
 
     /// Whether its file is read once for a session, as definition files are, or is no file, as for snippets.
@@ -114,14 +119,14 @@ impl Source {
         matches!(self.kind, Kind::Load | Kind::Experiment | Kind::Snippet(_))
     }
 
-    /// The same file as the variant has it: that of its revision, where it is of one.
+    /// The same file as the variant has it: its own artifact, or that of its revision, where it has one.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Source> {
-        if variant.worktree.is_none() {
+        if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
         }
         let own = |path: &Path| variant.path_of(path).into_owned();
         Cow::Owned(Source {
-            file: own(&self.file),
+            file: variant.artifact.clone().unwrap_or_else(|| own(&self.file)),
             root: own(&self.root),
             directory: own(&self.directory),
             ..self.clone()
@@ -297,7 +302,7 @@ impl Job {
 
     /// The same job with the files of the variant.
     pub fn under(&self, variant: &Variant) -> Cow<'_, Job> {
-        if variant.worktree.is_none() {
+        if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
         }
         let own = |path: PathBuf| variant.path_of(&path).into_owned();
@@ -374,6 +379,8 @@ pub struct Description {
     pub versions: BTreeMap<String, String>,
     /// Versions of other suites, by their names.
     pub suites: BTreeMap<String, String>,
+    /// Files that were loaded to learn this, where the language tells.
+    pub loaded: Vec<PathBuf>,
 }
 
 /// The circumstances of one execution.

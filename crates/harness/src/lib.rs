@@ -28,10 +28,12 @@ pub mod snippet;
 mod sources;
 mod suites;
 mod wire;
+mod work;
 
 pub use attempt::{Attempt, Observation};
 pub use cache::{cache_folder, cache_warning};
 pub use code_files::code_files;
+pub use discover::is_text;
 pub use harness::Harness;
 pub use job::{
     Description, Job, Kind, NamePatterns, Parameter, Request, Route, Setting, Source, SuiteCase,
@@ -45,6 +47,7 @@ pub use suites::{
     meaningless_option, program_of_package, shipped,
 };
 pub use wire::Message;
+pub use work::fingerprints;
 
 use speedwell_model::Variant;
 use std::path::PathBuf;

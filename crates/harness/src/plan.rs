@@ -422,6 +422,7 @@ pub(crate) mod tests {
             definition: None,
             suite: None,
             user_suites: Vec::new(),
+            is_artifact: false,
         };
         Job {
             source,

@@ -219,6 +219,11 @@ pub(super) fn described(
     draft: &Job,
 ) -> Description {
     let mut description = Description::default();
+    let last = events.events_of("described").next();
+    for list in ["files", "loaded"] {
+        let files = last.map(|last| last.list(list)).unwrap_or_default();
+        description.loaded.extend(files.into_iter().map(Into::into));
+    }
     for benchmark in events.events_of("benchmark") {
         description.parameters.extend(parameters(benchmark));
         let draft = Job {

@@ -18,6 +18,9 @@ use std::time::SystemTime;
 /// More answers than this are not kept; the oldest go.
 const KEPT: usize = 2000;
 
+/// The variable with folders of modules, of which a variant may have one of its own.
+pub(super) const SEARCH_PATH: &str = "NODE_PATH";
+
 /// What an answer depends on, as the process says it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Depends {
@@ -110,6 +113,13 @@ impl Place {
             .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
             .collect();
         own.sort();
+        for (_, folders) in spec
+            .environment
+            .iter()
+            .filter(|(name, _)| name == SEARCH_PATH)
+        {
+            key.add(folders.as_bytes());
+        }
         for (name, value) in own {
             key.add(name.as_encoded_bytes());
             key.add(value.as_encoded_bytes());

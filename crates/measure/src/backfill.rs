@@ -10,8 +10,8 @@ use speedwell_analysis as analysis;
 use speedwell_environment::Git;
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
-    Cause, Event, Failure, Observer, OriginRequest, Purpose, Revision, State, Step, Variant, quote,
-    short_revision,
+    Cause, Event, Failure, Metric, Observer, OriginRequest, Purpose, Revision, State, Step,
+    Variant, quote, short_revision,
 };
 use speedwell_process::{adopt_orphans, forget_interrupt, interrupted, on_interrupt};
 use speedwell_results::store::Store;
@@ -216,15 +216,20 @@ fn plans(request: &BackfillRequest, revision: &str, listener: &mut Listener<'_>)
     Ok(plans)
 }
 
-/// The ids of revisions that have a point of one of these cases from this machine.
+/// The ids of revisions that have a point of one of these cases from this machine: of counts, if they are wanted, and else of
+/// times.
 fn known(plan: &Plan, session: &SessionRequest, store: &mut Store) -> Result<BTreeSet<String>> {
     history::summarise(store, usize::MAX)?;
     let machine = analysis::machine(&session.environment(&[]), session.origin().as_ref());
     let cases: BTreeSet<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
     let measured = store.measured_on(&machine.id)?.into_iter();
+    let counts = plan.design.counting.is_some();
+    let is_wanted = |case: &str, metric: &str| {
+        cases.contains(case) && (metric == Metric::INSTRUCTIONS) == counts
+    };
     Ok(measured
-        .filter(|(case, _)| cases.contains(&**case))
-        .map(|(_, revision)| revision)
+        .filter(|[case, metric, _]| is_wanted(case, metric))
+        .map(|[_, _, revision]| revision)
         .collect())
 }
 

@@ -6,10 +6,11 @@
 use super::{Listener, MeasureRequest, Plans, RevisionRequest, SessionRequest};
 use crate::confirm::{Suspect, keep_cases};
 use crate::session::check_processors;
-use crate::{header, reference, revisions, warn, warn_if_busy};
+use crate::{header, instructions, reference, revisions, warn, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_analysis::bisect::{self, Block, Phase, RUNS_PER_BLOCK, State, Step};
 use speedwell_environment::{Git, line};
+use speedwell_harness::fingerprints;
 use speedwell_harness::plan::Plan;
 use speedwell_model::{
     Bisection, Cause, Design, Event, Failure, LineRevision, Observer, Purpose, Run, Runs, Sampling,
@@ -39,6 +40,8 @@ pub struct BisectRequest {
     pub program: Option<PathBuf>,
     /// The metric that is followed; the first one that is reported if not given.
     pub metric: Option<String>,
+    /// Whether a change is confirmed where the benchmark itself changed as well.
+    pub with_own_benchmarks: bool,
     /// What is measured, without variants.
     pub measuring: MeasureRequest,
     /// The change of the store whose case is followed, if it is one.
@@ -74,6 +77,7 @@ pub fn plans(request: &BisectRequest, listener: &mut Listener<'_>) -> Result<Pla
         range: request.range.clone(),
         line,
         metric: request.metric.clone(),
+        with_own_benchmarks: request.with_own_benchmarks,
     });
     plan.is_search = true;
     Ok(plans)
@@ -173,8 +177,13 @@ pub fn search(
         warn(listener, sentence)?;
     }
     check_processors(&plans.plan)?;
-    warn_if_busy(listener)?;
-    let Plans { plan, suite, .. } = plans;
+    let Plans {
+        mut plan, suite, ..
+    } = plans;
+    match plan.design.counting {
+        Some(_) => instructions::prepare(&mut plan)?,
+        None => warn_if_busy(listener)?,
+    }
     let header = header(&plan, suite, request);
     let recorder = store.begin(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();
@@ -328,9 +337,10 @@ impl Search<'_, '_> {
             None => self.settled(wanted),
         };
         match built {
-            Ok(variant) => {
+            Ok(mut variant) => {
                 let sources = self.plan.jobs.iter().map(|job| &job.source);
                 revisions::place(std::slice::from_ref(&variant), sources)?;
+                variant.work = fingerprints(&self.plan.jobs, &variant);
                 self.add(&variant)?;
                 self.ready.push((place, variant));
                 Ok(())
@@ -358,10 +368,7 @@ impl Search<'_, '_> {
             .context("the good end is a revision")?;
         let checkout = Checkout::find(&own.checkout)?;
         let commit = checkout.commit(&wanted.id)?;
-        let other = Worktree {
-            is_program_only: own.is_program_only,
-            ..checkout.worktree(wanted.short(), &commit, own.build.as_ref())
-        };
+        let other = checkout.worktree(wanted.short(), &commit, own.build.as_ref());
         let variant = Variant {
             name: wanted.short().to_owned(),
             ..revisions::moved(good, &other)

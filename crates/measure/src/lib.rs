@@ -19,6 +19,7 @@ mod iterations;
 mod layout;
 pub mod listed;
 pub mod load;
+mod own_benchmarks;
 mod pairs;
 mod plans;
 pub mod reference;

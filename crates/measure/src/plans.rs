@@ -1,8 +1,11 @@
 //! From a request to what is executed.
 
-use super::{Listener, MeasureRequest, PlanRequest, Plans, experiment, pairs, revisions, teller};
+use super::{
+    Listener, MeasureRequest, PlanRequest, Plans, experiment, own_benchmarks, pairs, revisions,
+    teller,
+};
 use speedwell_harness::discover::{self, Selection, Side};
-use speedwell_model::Order;
+use speedwell_model::{Order, Variant};
 use speedwell_process as process;
 
 impl Plans {
@@ -27,11 +30,12 @@ impl Plans {
         } else {
             Vec::new()
         };
-        let variants = wanted.variants(declared)?;
+        let mut variants = wanted.variants(declared)?;
         revisions::place(&variants, sources.iter())?;
         let tell = teller(listener);
         let mut suite = discover::read(sources, &request.selection, &variants[0], &tell)?;
         revisions::keep_common(&mut suite, &variants, &request.selection, &tell)?;
+        own_benchmarks::note(&mut variants, &mut suite, &request.selection, &tell)?;
         suite
             .warnings
             .extend(revisions::sameness(&variants, &suite.jobs));
@@ -50,8 +54,17 @@ impl Plans {
     ) -> anyhow::Result<Plans> {
         process::adopt_orphans();
         process::on_interrupt()?;
-        let suite = discover::common_benchmarks(sides, word, selection)?;
-        let variants = sides.iter().map(|side| side.variant.clone()).collect();
+        let mut suite = discover::common_benchmarks(sides, word, selection)?;
+        let mut variants: Vec<Variant> = sides.iter().map(|side| side.variant.clone()).collect();
+        if word.is_none() {
+            // Parts of programs that are compared on purpose are different benchmarks.
+            for (variant, side) in variants.iter_mut().zip(sides) {
+                variant.work = side.work(&suite.jobs);
+            }
+        }
+        suite
+            .warnings
+            .extend(revisions::sameness(&variants, &suite.jobs));
         Ok(Plans::new(request.plan(variants, &suite), suite))
     }
 }

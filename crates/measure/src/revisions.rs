@@ -14,9 +14,9 @@ use speedwell_process::{adopt_orphans, check_interrupted, on_interrupt, resolve}
 use speedwell_results::store::Reference;
 use speedwell_runner::worktree::{self, Checkout, Commit};
 use speedwell_suite::project::Project;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// The longest part of a name that somebody typed which is repeated in the name of a variant.
@@ -48,10 +48,7 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
         .collect::<Result<_>>()?;
     warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
     for (wanted, commit) in request.revisions.iter().zip(&commits) {
-        let own = Worktree {
-            is_program_only: wanted.program.is_some(),
-            ..checkout.worktree(&wanted.typed, commit, build.as_ref())
-        };
+        let own = checkout.worktree(&wanted.typed, commit, build.as_ref());
         worktree::ready(&own, &mut |sentence| {
             listener.observe(&Event::Note(sentence))
         })?;
@@ -59,6 +56,7 @@ pub fn settled(request: &VariantRequest, listener: &mut Listener<'_>) -> Result<
         if let Some(program) = &wanted.program {
             variant.program = Some(built_program(program, &own, &checkout)?);
         }
+        redirect(&mut variant.environment, &own);
         variant.environment.extend(worktree::variables(&own));
         variant.worktree = Some(own);
     }
@@ -148,13 +146,56 @@ fn warn_of_changes(
     }
 }
 
-/// A program of a revision, given as from the current folder.
+/// A program of a revision, given as from the current folder. One that lies outside of the checkout is the same for all
+/// revisions.
 fn built_program(typed: &Path, own: &Worktree, checkout: &Checkout) -> Result<PathBuf> {
-    let inside = match typed.strip_prefix(&checkout.root) {
-        Ok(inside) => inside.to_owned(),
-        Err(_) => checkout.inside.join(typed),
-    };
-    resolve(&own.folder.join(inside)).map_err(|_| anyhow!(no_program(typed, own)))
+    let here = checkout.root.join(&checkout.inside).join(typed);
+    let mut plain = PathBuf::new();
+    for part in here.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    let program = own.path_of(&plain).unwrap_or(plain);
+    resolve(&program).map_err(|_| anyhow!(no_program(typed, own)))
+}
+
+/// Variables that hold lists of folders in which code is looked for.
+const SEARCH_PATHS: [&str; 6] = [
+    "PYTHONPATH",
+    "NODE_PATH",
+    "CLASSPATH",
+    "PERL5LIB",
+    "RUBYLIB",
+    "LD_LIBRARY_PATH",
+];
+
+/// Lets search paths that lead into the checkout lead into the worktree, where that has such a folder: the code that is found
+/// there is the revision's.
+fn redirect(environment: &mut Vec<(String, String)>, own: &Worktree) {
+    for name in SEARCH_PATHS {
+        let typed = environment.iter().position(|(known, _)| known == name);
+        let inherited = || std::env::var(name).ok();
+        let Some(value) = typed.map_or_else(inherited, |at| Some(environment[at].1.clone())) else {
+            continue;
+        };
+        let other = |folder: &str| {
+            let there = own
+                .path_of(Path::new(folder))
+                .filter(|there| there.exists());
+            there.map_or_else(
+                || folder.to_owned(),
+                |there| there.to_string_lossy().into_owned(),
+            )
+        };
+        let redirected: Vec<String> = value.split(':').map(other).collect();
+        let redirected = redirected.join(":");
+        if redirected != value {
+            environment.retain(|(known, _)| known != name);
+            environment.push((name.to_owned(), redirected));
+        }
+    }
 }
 
 fn no_program(typed: &Path, own: &Worktree) -> String {
@@ -235,6 +276,8 @@ pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
             .map(|(name, value)| (name.clone(), with_other(value)))
             .collect(),
         worktree: Some(to.clone()),
+        work: BTreeMap::new(),
+        strays: Vec::new(),
         ..variant.clone()
     }
 }
@@ -244,10 +287,7 @@ pub fn moved(variant: &Variant, to: &Worktree) -> Variant {
 /// # Errors
 /// Nothing of that name, or nothing that a revision can have.
 pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<Vec<Source>> {
-    let revision = variants
-        .iter()
-        .filter_map(|own| own.worktree.as_ref())
-        .find(|own| !own.is_program_only);
+    let revision = variants.iter().find_map(|own| own.worktree.as_ref());
     let known = Known::new(targets, here)?;
     let mut found = Vec::new();
     for target in targets {
@@ -268,6 +308,10 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
     let Some(own) = revision else {
         return Ok(found);
     };
+    mark_artifacts(&mut found, variants);
+    let takes_target = variants
+        .iter()
+        .find(|own| own.worktree.is_some() && own.program.is_none());
     for source in &found {
         let file = source.file.display();
         ensure!(
@@ -275,7 +319,7 @@ pub fn sources(targets: &[String], here: &Path, variants: &[Variant]) -> Result<
             "'{file}' is a definition file, which is not measured at revisions\nhint: its variants can name programs"
         );
         ensure!(
-            own.path_of(&source.file).is_some(),
+            takes_target.is_none() || own.path_of(&source.file).is_some(),
             "'{file}' is outside of the repository '{}', so revision '{}' changes nothing of it\nhint: \
              'rev:{}:PROGRAM' is a program that is built from the revision",
             own.checkout.display(),
@@ -295,6 +339,11 @@ fn built_source(
 ) -> Option<Vec<Source>> {
     let own = variant.worktree.as_ref()?;
     let there = own.path_of(here)?;
+    let in_worktree = own.path_of(Path::new(target));
+    let target = in_worktree
+        .as_ref()
+        .and_then(|path| path.to_str())
+        .unwrap_or(target);
     let mut sources = discover::sources(target, &there, known).ok()?;
     for source in &mut sources {
         let in_checkout = |path: &Path| match path.strip_prefix(&own.folder) {
@@ -304,11 +353,24 @@ fn built_source(
         source.file = in_checkout(&source.file);
         source.root = in_checkout(&source.root);
         source.directory = in_checkout(&source.directory);
+        // The checkout has no text of it that all revisions could share.
+        source.is_artifact |= source.file.is_absolute() && !source.file.is_dir();
     }
-    sources
+    Some(sources)
+}
+
+/// Notes which files are artifacts: those that no commit holds and that a build has made, or that git ignores.
+fn mark_artifacts(sources: &mut [Source], variants: &[Variant]) {
+    let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
+    for own in variants
         .iter()
-        .all(|source| source.is_program())
-        .then_some(sources)
+        .filter_map(|variant| variant.worktree.as_ref())
+    {
+        let made = worktree::artifacts(own, &files);
+        for source in sources.iter_mut() {
+            source.is_artifact |= made.contains(&source.file);
+        }
+    }
 }
 
 /// Puts the user's benchmark files into the worktrees that have them with another text or not at all: one benchmark for
@@ -319,10 +381,10 @@ fn built_source(
 pub fn place<'a>(variants: &[Variant], sources: impl Iterator<Item = &'a Source>) -> Result<()> {
     let files = sources.filter(|source| !source.is_program() && source.file.is_file());
     let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
-    let worktrees = variants
+    for own in variants
         .iter()
-        .filter_map(|variant| variant.worktree.as_ref());
-    for own in worktrees.filter(|own| !own.is_program_only) {
+        .filter_map(|variant| variant.worktree.as_ref())
+    {
         let mut wanted = Vec::new();
         for file in &files {
             let Some(there) = own.path_of(file) else {
@@ -353,16 +415,15 @@ pub fn keep_common(
             programs.push(job.source.clone());
         }
     }
-    let revisions = variants.iter().filter(|own| own.program.is_none());
-    for variant in revisions {
+    for variant in variants {
         let Some(own) = &variant.worktree else {
             continue;
         };
         for source in &programs {
-            let file = &source.under(variant).file;
-            if !file.is_dir() {
-                resolve(file).map_err(|_| anyhow!(no_program(Path::new(&source.name), own)))?;
-            }
+            ensure!(
+                has_source(variant, source),
+                no_program(Path::new(&source.name), own)
+            );
         }
         if variant.name == variants[0].name || programs.is_empty() {
             continue;
@@ -404,30 +465,65 @@ pub fn keep_common(
     Ok(())
 }
 
-/// What is to be said of candidates whose programs are the baseline's, byte for byte, though their files differ.
+/// Whether a variant has the program, package or other built file in its revision.
+fn has_source(variant: &Variant, source: &Source) -> bool {
+    let file = &source.under(variant).file;
+    let usual = Variant {
+        program: None,
+        ..variant.clone()
+    };
+    if program_of(source, &usual) == *file {
+        variant.program.is_some() || resolve(file).is_ok()
+    } else {
+        file.exists()
+    }
+}
+
+/// What is to be said of candidates whose programs and files are the baseline's, byte for byte, though they lie elsewhere.
 pub fn sameness(variants: &[Variant], jobs: &[Job]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();
     };
-    let is_same = |candidate: &&Variant| {
-        let has_same_words = candidate.arguments == baseline.arguments
-            && typed_variables(candidate).eq(typed_variables(baseline));
-        candidate.worktree.is_some()
-            && has_same_words
-            && jobs.iter().all(|job| {
-                let [one, other] = [baseline, candidate].map(|own| program_of(&job.source, own));
-                one != other && have_same_bytes(&one, &other)
-            })
+    let is_copy = |job: &Job, candidate: &Variant| {
+        let sides = [baseline, candidate];
+        let [one, other] = sides.map(|own| measured_files(&job.source, own));
+        one != other
+            && one
+                .iter()
+                .zip(&other)
+                .all(|(one, other)| have_same_bytes(one, other))
     };
-    let how = "are the same program, byte for byte";
+    let is_same = |candidate: &&Variant| {
+        have_same_words(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
+    };
     let sentence = |own: &Variant| {
-        same(
-            [&baseline.name, &own.name],
-            how,
-            "unless it reads other files of its revision, ",
-        )
+        let names = [&*baseline.name, &own.name];
+        let is_revision = own.worktree.is_some();
+        let unless = if is_revision {
+            "unless it reads other files of its revision, "
+        } else {
+            ""
+        };
+        same(names, "are the same program, byte for byte", unless)
     };
     candidates.iter().filter(is_same).map(sentence).collect()
+}
+
+/// The files that decide what is measured, where they are known: the program, and what was built.
+fn measured_files(source: &Source, variant: &Variant) -> Vec<PathBuf> {
+    let program = program_of(source, variant);
+    let own = source.under(variant).file.clone();
+    let has_artifact = source.is_artifact && own != program;
+    [Some(program), has_artifact.then_some(own)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Whether nothing that was typed for two variants differs but the place of their programs.
+fn have_same_words(one: &Variant, other: &Variant) -> bool {
+    let is_alike = typed_variables(one).eq(typed_variables(other));
+    is_alike && one.arguments == other.arguments && one.snippet == other.snippet
 }
 
 /// Whether all variants perform all cases by one and the same program, byte for byte, on the same files.
@@ -438,24 +534,31 @@ pub fn are_identical(plan: &Plan) -> bool {
     let is_same = |job: &Job, other: &Variant| {
         let source = &job.source;
         let files = [first, other].map(|own| own.path_of(&source.file));
-        let [one, two] = [first, other].map(|own| program_of(source, own));
-        let has_same_words =
-            first.arguments == other.arguments && typed_variables(first).eq(typed_variables(other));
-        has_same_words
+        let [one, two] = [first, other].map(|own| measured_files(source, own));
+        have_same_words(first, other)
             && (source.is_program() || files[0] == files[1])
-            && have_same_bytes(&one, &two)
+            && one
+                .iter()
+                .zip(&two)
+                .all(|(one, two)| have_same_bytes(one, two))
     };
     !others.is_empty()
         && !plan.jobs.is_empty()
         && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
 }
 
-/// The variables of a variant without those that every revision gets.
-fn typed_variables(variant: &Variant) -> impl Iterator<Item = &(String, String)> {
-    let own = variant.worktree.as_ref().map(worktree::variables);
-    let own = own.unwrap_or_default();
+/// The variables of a variant without those that every revision gets, and with the folder of each called alike.
+fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
+    let own = variant.worktree.as_ref();
+    let given = own.map(worktree::variables).unwrap_or_default();
+    let folder = own.map(|own| own.folder.to_string_lossy().into_owned());
     let variables = variant.environment.iter();
-    variables.filter(move |variable| !own.contains(variable))
+    variables
+        .filter(move |variable| !given.contains(variable))
+        .map(move |(name, value)| match &folder {
+            Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
+            None => (name.clone(), value.clone()),
+        })
 }
 
 fn have_same_bytes(one: &Path, other: &Path) -> bool {

@@ -89,6 +89,9 @@ pub struct Bisection {
     /// The metric that is followed; the first one that is reported if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
+    /// Whether a change is confirmed where the benchmark itself changed as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_own_benchmarks: bool,
 }
 
 /// One revision of a line.

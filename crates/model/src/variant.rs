@@ -5,6 +5,7 @@ use crate::case::Value;
 use crate::text::placed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,16 @@ pub struct Variant {
     /// The revision whose code it is, where that is not the code of the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
+    /// The built file that takes the place of the target: a jar, where several are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<PathBuf>,
+    /// Fingerprints of what the variant's benchmarks do, by their names: with another one it is other work.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub work: BTreeMap<String, String>,
+    /// Files of the project that the variant loads from the user's checkout and not from its revision, as paths from the
+    /// checkout's root: figures of such a variant are not those of its revision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strays: Vec<String>,
 }
 
 impl Variant {
@@ -39,6 +50,9 @@ impl Variant {
             environment: Vec::new(),
             snippet: None,
             worktree: None,
+            artifact: None,
+            work: BTreeMap::new(),
+            strays: Vec::new(),
         }
     }
 
@@ -63,9 +77,6 @@ pub struct Worktree {
     /// What builds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// Whether the program alone is the revision's: benchmark files and working folders are those of the checkout.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_program_only: bool,
 }
 
 impl Worktree {
@@ -74,11 +85,8 @@ impl Worktree {
         self.revision.get(..7).unwrap_or(&self.revision)
     }
 
-    /// What stands here for a path of the checkout; `None` where the checkout's own is used.
+    /// What stands here for a path of the checkout; `None` for a path outside of it.
     pub fn path_of(&self, path: &Path) -> Option<PathBuf> {
-        if self.is_program_only {
-            return None;
-        }
         let inside = path.strip_prefix(&self.checkout).ok()?;
         Some(self.folder.join(inside))
     }

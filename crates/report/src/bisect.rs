@@ -75,7 +75,13 @@ fn headline(found: &Found) -> String {
             setting(found.state.delta),
             change_with_interval(&change)
         ),
+        (Some(Ends::Unclear(change)), _) => format!(
+            "unclear whether the ends differ by {} or more: {}",
+            setting(found.state.delta),
+            change_with_interval(&change)
+        ),
         (_, Some(answer)) if answer.is_found() => of_found(found, answer),
+        (_, Some(answer)) if answer.has_changed_benchmark() => of_found(found, answer),
         (_, Some(_)) => format!(
             "not confirmed: with 95 % the change is in {}",
             left_words(found)
@@ -112,6 +118,9 @@ fn effect(found: &Found, part: &Part, place: &str) -> String {
             "{place} exceeds the time limit, and {} does not",
             found.bisection.line[part.before].short()
         ),
+        Confirmed::BenchmarkChanged => {
+            format!("not confirmed: {place} changed the benchmark itself")
+        }
         Confirmed::NotFound => format!("{place} was not confirmed"),
         Confirmed::Measured(confirmation) => {
             let change = confirmation.change();
@@ -161,7 +170,7 @@ fn changes(found: &Found, parts: &[Part]) -> Table {
     });
     let ends = |part: &Part| match part.confirmed {
         Confirmed::Measured(confirmation) => Some(confirmation.change()),
-        Confirmed::Hangs | Confirmed::NotFound => None,
+        Confirmed::Hangs | Confirmed::BenchmarkChanged | Confirmed::NotFound => None,
     };
     columns.add_figure("change_low", move |part| {
         ends(part).map(|change| change.low)
@@ -173,6 +182,9 @@ fn changes(found: &Found, parts: &[Part]) -> Table {
         match part.confirmed {
             Confirmed::Measured(Confirmation::Refuted(_)) => {
                 Cell::words("refuted").emphasised(Emphasis::Caution)
+            }
+            Confirmed::BenchmarkChanged => {
+                Cell::words("the benchmark itself changed").emphasised(Emphasis::Caution)
             }
             Confirmed::NotFound => Cell::words("not confirmed").emphasised(Emphasis::Caution),
             Confirmed::Measured(Confirmation::Confirmed(_)) | Confirmed::Hangs => {

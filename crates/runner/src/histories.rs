@@ -58,6 +58,7 @@ fn plan(file: &Path) -> Plan {
         definition: None,
         suite: None,
         user_suites: Vec::new(),
+        is_artifact: false,
     };
     let variants = vec![Variant::plain("old"), Variant::plain("new")];
     let request = Request {

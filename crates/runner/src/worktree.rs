@@ -1,4 +1,7 @@
-//! Revisions in folders of their own, built once: `git worktree` in the cache folder, beside the user's checkout.
+//! Revisions in folders of their own, built once: linked worktrees in the cache folder, beside the user's checkout.
+//!
+//! What git notes of a worktree (gitrepository-layout(5)) lies in the cache folder as well and not in the user's repository, so
+//! that nothing of Speedwell's shows there, and nothing is left there by a process that was killed.
 //!
 //! Decides which folder belongs to a revision and its build command, when a build is used again, and which ones go. A lock
 //! on the folder around a worktree shows that it is being made (by one process) or measured (by any number); the kernel
@@ -36,8 +39,17 @@ const BUILT: &str = "built";
 /// The file with everything that a build said.
 const OUTPUT: &str = "output";
 
-/// The file that names the repository that a worktree belongs to.
+/// The folder with what git notes of the worktree.
+const GIT_FOLDER: &str = "git";
+
+/// The file that names the repository that a worktree of an earlier version is registered in.
 const REPOSITORY: &str = "repository";
+
+/// The folder with the files of the revision, as checked out and built, that others were put in the place of.
+const ORIGINALS: &str = "originals";
+
+/// The form of a worktree and of what lies beside it. One of another form is made anew.
+const FORM: u32 = 2;
 
 /// The file with the paths of files that have another text than in the revision, because a benchmark is the user's.
 const PLACED: &str = "placed";
@@ -154,7 +166,6 @@ impl Checkout {
             checkout: self.root.clone(),
             folder: entry.join(commit.id.get(..12).unwrap_or(&commit.id)),
             build: build.cloned(),
-            is_program_only: false,
         }
     }
 }
@@ -244,6 +255,56 @@ pub fn place(worktree: &Worktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     }
 }
 
+/// Those of the checkout's files that are artifacts, which each revision has to make itself: files that git ignores in the
+/// checkout, and files that no commit holds and that the build of the worktree has made.
+pub fn artifacts(worktree: &Worktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
+    let own: Vec<PathBuf> = files.iter().filter(inside).cloned().collect();
+    let ignored = ["--others", "--ignored", "--exclude-standard"];
+    let mut found: BTreeSet<PathBuf> = listed(&worktree.checkout, &ignored, &own);
+    if let (Some(_), Ok(entry)) = (&worktree.build, Entry::of_worktree(worktree)) {
+        let there: Vec<PathBuf> = files
+            .iter()
+            .filter_map(|file| worktree.path_of(file))
+            .collect();
+        let placed = entry.placed();
+        let is_made =
+            |path: &PathBuf| !placed.contains(path) || entry.original(worktree, path).is_file();
+        let made = listed(&worktree.folder, &["--others"], &there)
+            .into_iter()
+            .filter(is_made);
+        found.extend(made.filter_map(|path| {
+            let inside = path.strip_prefix(&worktree.folder).ok()?;
+            Some(worktree.checkout.join(inside))
+        }));
+    }
+    found
+}
+
+/// Those of the checkout's files that its last commit, or the next one, holds.
+pub fn tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    listed(checkout, &[], files)
+}
+
+/// The files among these that git lists, with these options.
+fn listed(folder: &Path, which: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    const AT_ONCE: usize = 200;
+    let mut found = BTreeSet::new();
+    for files in files.chunks(AT_ONCE) {
+        let files = files.iter().filter_map(|file| file.to_str());
+        let words: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
+            .into_iter()
+            .chain(which.iter().copied())
+            .chain(["--"])
+            .chain(files)
+            .collect();
+        let answer = ask(folder, &words).unwrap_or_default();
+        let paths = answer.split('\0').filter(|path| !path.is_empty());
+        found.extend(paths.map(|path| folder.join(path)));
+    }
+    found
+}
+
 fn in_use() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -279,11 +340,7 @@ impl Entry {
 
     fn is_built(&self, worktree: &Worktree) -> bool {
         let built = fs::read_to_string(self.0.join(BUILT));
-        let link = fs::read_to_string(worktree.folder.join(".git")).unwrap_or_default();
-        // Where the repository was cloned anew, it knows nothing of its old worktrees.
-        let known = link.trim_end().strip_prefix("gitdir: ");
-        built.is_ok_and(|built| built == description(worktree))
-            && known.is_some_and(|known| worktree.folder.join(known).is_dir())
+        built.is_ok_and(|built| built == description(worktree)) && worktree.folder.is_dir()
     }
 
     /// Notes that it is used now.
@@ -307,25 +364,9 @@ impl Entry {
             worktree.short_revision()
         );
         let cannot = || format!("cannot check out {named}");
-        let repository = ask(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
-        let repository = worktree.checkout.join(repository);
-        fs::write(
-            self.0.join(REPOSITORY),
-            repository.as_os_str().as_encoded_bytes(),
-        )
-        .with_context(cannot)?;
-        let folder = worktree.folder.to_string_lossy();
-        // Forced, because git may still know this folder from a time before somebody removed it.
-        let add = [
-            "worktree",
-            "add",
-            "--quiet",
-            "--force",
-            "--detach",
-            "--end-of-options",
-        ];
-        let add = [&add[..], &[folder.as_ref(), &worktree.revision]].concat();
-        change(&worktree.checkout, &add).with_context(cannot)?;
+        self.link(worktree).with_context(cannot)?;
+        let reset = ["reset", "--quiet", "--hard", &worktree.revision];
+        change(&worktree.folder, &reset).with_context(cannot)?;
         submodules(&worktree.checkout, &worktree.folder).with_context(cannot)?;
         if let Some(build) = &worktree.build {
             note(&format!("building {named}: {}", build.command))?;
@@ -336,6 +377,23 @@ impl Entry {
         let built = self.0.join(BUILT);
         fs::write(&built, description(worktree))
             .with_context(|| format!("cannot write '{}'", built.display()))
+    }
+
+    /// Makes an empty folder a worktree of the repository, as `git worktree add --no-checkout` does.
+    fn link(&self, worktree: &Worktree) -> Result<()> {
+        let repository = ask(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
+        let repository = worktree.checkout.join(repository).canonicalize()?;
+        let own = self.0.join(GIT_FOLDER);
+        let link = worktree.folder.join(".git");
+        for folder in [&own, &worktree.folder] {
+            fs::create_dir(folder)?;
+        }
+        let line = |path: &Path| [path.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(own.join("HEAD"), format!("{}\n", worktree.revision))?;
+        fs::write(own.join("commondir"), line(&repository))?;
+        fs::write(own.join("gitdir"), line(&link))?;
+        fs::write(&link, [b"gitdir: ", &line(&own)[..]].concat())?;
+        Ok(())
     }
 
     fn build(&self, build: &Build, worktree: &Worktree) -> Result<()> {
@@ -393,19 +451,25 @@ impl Entry {
         wanted: &[(PathBuf, Vec<u8>)],
     ) -> Result<()> {
         let cannot = |path: &Path| format!("cannot write '{}'", path.display());
+        let before = self.placed();
+        let is_first = |path: &Path| before.iter().all(|known| known != path);
+        for (path, _) in wanted.iter().filter(|(path, _)| is_first(path)) {
+            self.keep_original(worktree, path)
+                .with_context(|| cannot(path))?;
+        }
         // Noted first: what a killed process has begun is known to the next.
-        let all: BTreeSet<PathBuf> = self
-            .placed()
+        let all: BTreeSet<PathBuf> = before
             .into_iter()
             .chain(wanted.iter().map(|(path, _)| path.clone()))
             .collect();
         self.note_placed(all.iter())?;
         for path in others {
-            let _ = fs::remove_file(path);
-            let text = path.to_string_lossy();
-            let restore = ["checkout", "--quiet", &worktree.revision, "--", &text];
             // A file that the revision does not have is gone, as it should be.
-            let _ = change(&worktree.folder, &restore);
+            let _ = fs::remove_file(path);
+            let original = self.original(worktree, path);
+            if original.is_file() {
+                fs::rename(&original, path).with_context(|| cannot(path))?;
+            }
         }
         for (path, text) in wanted {
             let folder = path.parent().unwrap_or(Path::new("/"));
@@ -423,6 +487,22 @@ impl Entry {
             write().with_context(|| cannot(path))?;
         }
         self.note_placed(wanted.iter().map(|(path, _)| path))
+    }
+
+    /// Where the file of the revision is kept while another one has its place.
+    fn original(&self, worktree: &Worktree, path: &Path) -> PathBuf {
+        let inside = path.strip_prefix(&worktree.folder).unwrap_or(path);
+        self.0.join(ORIGINALS).join(inside)
+    }
+
+    /// Keeps the file of the revision, which may be one that only its build can make.
+    fn keep_original(&self, worktree: &Worktree, path: &Path) -> Result<()> {
+        if path.is_file() {
+            let original = self.original(worktree, path);
+            fs::create_dir_all(original.parent().unwrap_or(&self.0))?;
+            fs::copy(path, &original)?;
+        }
+        Ok(())
     }
 
     fn note_placed<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
@@ -482,7 +562,7 @@ fn description(worktree: &Worktree) -> String {
     let build = build.map_or(String::new(), |build| {
         format!("{}\n{}", build.directory.display(), build.command)
     });
-    format!("{}\n{build}\n", worktree.revision)
+    format!("{FORM}\n{}\n{build}\n", worktree.revision)
 }
 
 /// What builds and measured processes find in their environment.
@@ -589,17 +669,18 @@ mod tests {
         };
         let path = |name: &str| worktree.folder.join(name);
         let text = |name: &str| fs::read_to_string(path(name)).ok();
+        fs::write(path("artifact"), "built").unwrap();
         let wanted = |name: &str| (path(name), b"mine".to_vec());
-        place(&worktree, &[wanted("speed"), wanted("new/other")]).unwrap();
+        let files = ["speed", "new/other", "artifact"];
+        place(&worktree, &files.map(wanted)).unwrap();
         assert_eq!(
-            [text("speed"), text("new/other")],
-            [Some("mine".into()), Some("mine".into())]
+            files.map(text),
+            [const { Some("mine") }; 3].map(|own| own.map(str::to_owned))
         );
+        place(&worktree, &files.map(wanted)).unwrap();
         place(&worktree, &[wanted("third")]).unwrap();
-        assert_eq!(
-            [text("speed"), text("new/other")],
-            [Some("first".into()), None]
-        );
+        let restored = [Some("first"), None, Some("built")];
+        assert_eq!(files.map(text), restored.map(|own| own.map(str::to_owned)));
         let entry = Entry::of_worktree(&worktree).unwrap();
         let another = entry.open().unwrap();
         another.lock_shared().unwrap();
@@ -610,6 +691,26 @@ mod tests {
             "{told}"
         );
         assert_eq!(text("third"), Some("mine".into()));
+    }
+
+    #[test]
+    fn the_repository_of_the_user_does_not_know_the_worktree() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(worktree) = made(folder.path()) else {
+            return;
+        };
+        let listed = |at: &Path| ask(at, &["worktree", "list"]).unwrap();
+        assert_eq!(listed(&worktree.checkout).lines().count(), 1);
+        assert!(!worktree.checkout.join(".git/worktrees").exists());
+        // It is a checkout of its own all the same, as builds that ask git want it.
+        assert_eq!(
+            ask(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
+            worktree.revision
+        );
+        assert_eq!(
+            ask(&worktree.folder, &["status", "--porcelain"]).unwrap(),
+            ""
+        );
     }
 
     #[test]
@@ -635,7 +736,6 @@ mod tests {
             checkout: "/repo".into(),
             folder: "/a b/tree".into(),
             build: None,
-            is_program_only: false,
         };
         let filled = filled_in_shell(
             "cd {worktree} && x ${worktree} {a,b} {revision}{revision}",

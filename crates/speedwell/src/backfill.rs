@@ -4,7 +4,7 @@
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
-    StoreArgs, VariantArgs, parse,
+    StoreArgs, VariantArgs, counting, parse,
 };
 use super::progress::Progress;
 use super::{Status, status};
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// point from this machine are not measured again, and those that could not be built with the same command are not tried again.
 /// Nothing of your checkout is touched.
 ///
-/// Exit status 1 if fewer than N revisions have a point in the end.
+/// Exit status 1 if fewer than N revisions have a point in the end, unless all revisions of the line have one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell backfill v1.4..HEAD --points 25 --build 'make -j4 bench' ./bench
@@ -112,12 +112,16 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<Status> {
             Status::NO
         }
         Some(Early::Line) => {
+            let points = found.points();
             status::note(&format!(
-                "the line has {} revisions, and {} of them have a point",
-                found.line,
-                found.points()
+                "the line has {} revisions, and {points} of them have a point",
+                found.line
             ));
-            Status::NO
+            if points == found.line {
+                Status::DONE
+            } else {
+                Status::NO
+            }
         }
     })
 }
@@ -147,6 +151,7 @@ impl BackfillArgs {
         let plan = PlanRequest {
             sampling: self.sampling.request(),
             pin: self.pin.clone(),
+            counting: counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
         };
         ensure!(

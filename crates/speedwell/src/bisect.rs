@@ -4,7 +4,7 @@
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    VariantArgs, parse,
+    VariantArgs, counting, parse,
 };
 use super::progress::Progress;
 use super::{Status, status};
@@ -79,6 +79,9 @@ pub struct BisectArgs {
     /// Ends that differ by less are not searched.
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
     threshold: f64,
+    /// Judge a benchmark that changed itself: each side measures its own
+    #[arg(long, help_heading = "Search")]
+    with_own_benchmarks: bool,
     /// Stop after the first complete block of runs after this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
@@ -172,6 +175,7 @@ impl BisectArgs {
             pin: self.pin.clone(),
             budget: self.budget,
             threshold: Some(self.threshold),
+            counting: counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
         };
         let mut measuring = self.selection.request(
@@ -186,6 +190,7 @@ impl BisectArgs {
             along_all_parents: self.all_parents,
             program: self.program.clone(),
             metric: self.selection.metric.names.first().cloned(),
+            with_own_benchmarks: self.with_own_benchmarks,
             ..BisectRequest::default()
         };
         if let Some(number) = self.change {

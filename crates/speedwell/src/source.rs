@@ -441,7 +441,8 @@ pub fn program_side(
 ) -> anyhow::Result<Option<Side>> {
     let known = harness::Known::new(&[], &std::env::current_dir()?)?;
     let is_program = |place: &&String| {
-        is_program(Path::new(place)) || known.split(place).is_some() || is_package(&known, place)
+        let is_own = is_program(Path::new(place)) || known.split(place).is_some();
+        is_own || is_package(&known, place) || is_artifact(&known, place)
     };
     let Some(place) = operand.places.iter().find(is_program) else {
         return Ok(None);
@@ -470,7 +471,9 @@ pub fn program_side(
         );
     }
     let mut file = Path::new(".").join(file);
-    if !file.is_dir() {
+    let performer = suite.as_deref().filter(|own| own.keys.build.is_none());
+    let performer = performer.and_then(|own| own.keys.program.clone());
+    if !file.is_dir() && performer.is_none() {
         file = speedwell_process::resolve(&file).with_context(in_source)?;
     }
     file = file.canonicalize().with_context(in_source)?;
@@ -485,7 +488,10 @@ pub fn program_side(
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);
     }
-    variant.program = Some(file.clone());
+    match performer {
+        Some(_) => variant.artifact = Some(file.clone()),
+        None => variant.program = Some(file.clone()),
+    }
     Ok(Some(Side {
         variant,
         file,
@@ -500,6 +506,16 @@ fn is_package(known: &harness::Known, place: &str) -> bool {
     let place = Path::new(place);
     let suite = || known.recognise(place);
     place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
+}
+
+/// Whether it is a file that was built, such as a jar, and that the program of a suite executes.
+fn is_artifact(known: &harness::Known, place: &str) -> bool {
+    let place = Path::new(place);
+    place.is_file()
+        && known
+            .recognise(place)
+            .is_some_and(|suite| suite.keys.program.is_some())
+        && !harness::is_text(place)
 }
 
 /// Whether the file is an ELF program, or a script that may be executed.

@@ -3,7 +3,7 @@
 use super::options::FailOn;
 use super::status_line::clear_line;
 use anyhow::Context as _;
-use speedwell_analysis::{CaseComparison, Findings};
+use speedwell_analysis::{CaseComparison, Findings, Withheld};
 use speedwell_model::{Failure, Metric};
 use speedwell_report::visible;
 use speedwell_runner::Ended;
@@ -131,20 +131,44 @@ pub fn hint(sentence: &str) {
 
 /// Whether the findings pass the gate, whether the machine was too busy for its rules, and whether anything failed.
 pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
-    let mut verdicts = findings
+    let rows: Vec<&CaseComparison> = findings
         .comparisons
         .iter()
         // A model of caches says what may be, and decides nothing.
         .filter(|comparison| comparison.metric.name != Metric::CYCLES_ESTIMATE)
         .flat_map(|c| &c.rows)
-        .flat_map(CaseComparison::gated);
+        .collect();
+    let mut verdicts = rows.iter().flat_map(|row| row.gated());
     let refused = verdicts.any(|verdict| fail_on.refuses(verdict));
     let answer = if refused || findings.is_too_busy {
         Status::NO
     } else {
-        Status::DONE
+        of_withheld(&rows, fail_on)
     };
     answer.or(of_failures(&findings.failures))
+}
+
+/// A gate that could judge no case, because no two sides measured the same, has no answer.
+fn of_withheld(rows: &[&CaseComparison], fail_on: FailOn) -> Status {
+    let withheld: Vec<&Withheld> = rows
+        .iter()
+        .filter_map(|row| row.withheld.as_ref())
+        .collect();
+    let (Some(first), true) = (withheld.first(), fail_on != FailOn::Never) else {
+        return Status::DONE;
+    };
+    let (all, left_out) = (rows.len(), withheld.len());
+    note(&format!(
+        "the gate leaves out {left_out} of {all} cases: {first}"
+    ));
+    if **first == Withheld::BenchmarkChanged {
+        hint("--with-own-benchmarks compares each side's own benchmark");
+    }
+    if left_out == all {
+        Status::COULD_NOT
+    } else {
+        Status::DONE
+    }
 }
 
 /// Whether anything failed; what says itself that it cannot run here did not.

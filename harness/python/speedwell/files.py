@@ -53,7 +53,7 @@ class Files:
                 words = [f"{key}={text_of(value)}" for key, value in values.items()]
                 self.channel.send("case", **common, benchmark=name, args=words)
                 count += 1
-        self.channel.send("described", **common, count=len(DECLARED), cases=count)
+        self.channel.send("described", **common, count=len(DECLARED), cases=count, loaded=_loaded())
 
     def load(self, command):
         job = command.text("job")
@@ -150,6 +150,14 @@ class Files:
             self.channel.send("metric", **common, name=name, unit=unit, better=better, value=given)
         if figures.answer is not None:
             self.channel.send("check", **common, text=figures.answer)
+
+
+def _loaded():
+    """Files of modules that are neither Python's own nor installed packages."""
+    own = (os.path.dirname(os.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    files = {os.path.realpath(file) for file in files if isinstance(file, str)}
+    return sorted(file for file in files if not file.startswith(own) and "site-packages" not in file)
 
 
 def _full_name(command, declared):

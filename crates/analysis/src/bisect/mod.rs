@@ -34,6 +34,8 @@ pub struct State {
     pub built: BTreeSet<usize>,
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
+    /// What the benchmark does in revisions that have their own text of it; empty where that is of no account.
+    pub works: BTreeMap<usize, String>,
 }
 
 /// What came of one run.
@@ -99,7 +101,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether the change was found: every part of it confirmed.
+    /// Whether the change was found: every part of it confirmed, but for changes of the benchmark itself.
     pub fn is_found(&self) -> bool {
         let is_confirmed = |part: &Part| {
             matches!(
@@ -107,7 +109,17 @@ impl Answer {
                 Confirmed::Hangs | Confirmed::Measured(Confirmation::Confirmed(_))
             )
         };
-        !self.parts.is_empty() && self.parts.iter().all(is_confirmed)
+        let is_of_code = |part: &&Part| part.confirmed != Confirmed::BenchmarkChanged;
+        let mut parts = self.parts.iter().filter(is_of_code).peekable();
+        parts.peek().is_some() && parts.all(is_confirmed)
+    }
+}
+
+impl Answer {
+    /// Whether some of what was found is a change of the benchmark itself.
+    pub fn has_changed_benchmark(&self) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| part.confirmed == Confirmed::BenchmarkChanged)
     }
 }
 
@@ -118,6 +130,8 @@ pub enum Ends {
     Differ(Estimate),
     /// They do not differ by what matters.
     Alike(Estimate),
+    /// Whether they do is unclear.
+    Unclear(Estimate),
     /// The bad one exceeds the time limit and the good one does not.
     Hangs,
     /// This revision gives no figures, or none that can be compared.
@@ -144,6 +158,8 @@ pub enum Confirmed {
     Measured(Confirmation),
     /// The second exceeds the time limit and the first does not.
     Hangs,
+    /// The two revisions have another text of the benchmark: nothing is known of their code.
+    BenchmarkChanged,
     /// It was not found before the search gave up.
     NotFound,
 }

@@ -74,6 +74,7 @@ impl State {
             slots,
             built: BTreeSet::new(),
             unbuildable,
+            works: works(session, bisection, of_variant),
         }
     }
 
@@ -86,6 +87,23 @@ impl State {
         };
         own.filter_map(value).collect()
     }
+}
+
+/// What the one case of the search does in each revision.
+fn works(
+    session: &Session,
+    bisection: &Bisection,
+    place: impl Fn(&str) -> Option<usize>,
+) -> BTreeMap<usize, String> {
+    if bisection.with_own_benchmarks {
+        return BTreeMap::new();
+    }
+    let works = session.variants.iter().filter_map(|own| {
+        // The variant of a search has one benchmark.
+        let work = own.work.values().next()?;
+        Some((place(&own.name)?, work.clone()))
+    });
+    works.collect()
 }
 
 /// The metric that a search follows.

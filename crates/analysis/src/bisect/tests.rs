@@ -13,6 +13,8 @@ struct Made {
     can_build: fn(usize) -> bool,
     /// Those that exceed the time limit.
     hangs: fn(usize) -> bool,
+    /// What the benchmark of each does.
+    works: Vec<(usize, &'static str)>,
 }
 
 impl Made {
@@ -28,6 +30,7 @@ impl Made {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             can_build: |_| true,
             hangs: |_| false,
+            works: Vec::new(),
         }
     }
 
@@ -39,6 +42,9 @@ impl Made {
             slots: BTreeMap::new(),
             built: BTreeSet::new(),
             unbuildable: BTreeSet::new(),
+            works: (self.works.iter())
+                .map(|(at, work)| (*at, (*work).to_owned()))
+                .collect(),
         }
     }
 
@@ -146,6 +152,39 @@ fn ends_that_are_alike_are_not_searched() {
     let mut small = Made::new(40, &[(10, 0.005)], 3);
     small.noise = 0.0005;
     assert!(matches!(small.search().0.ends, Ends::Alike(change) if change.low > 0.0));
+}
+
+#[test]
+fn ends_between_which_noise_leaves_everything_open_are_unclear() {
+    let mut noisy = Made::new(40, &[(10, 0.06)], 3);
+    noisy.noise = 0.3;
+    let (answer, _) = noisy.search();
+    assert!(
+        matches!(answer.ends, Ends::Unclear(change) if change.low < 0.0 && change.high > 0.02),
+        "{answer:?}"
+    );
+    assert!(!answer.is_found() && answer.parts.is_empty());
+}
+
+#[test]
+fn a_change_of_the_benchmark_itself_is_found_and_not_confirmed() {
+    let mut line = Made::new(10, &[(5, 0.5)], 3);
+    line.works = (0..10)
+        .map(|at| (at, if at < 5 { "one" } else { "two" }))
+        .collect();
+    let (answer, _) = line.search();
+    let parts: Vec<_> = answer
+        .parts
+        .iter()
+        .map(|part| (part.after, part.confirmed))
+        .collect();
+    assert_eq!(parts, [(5, Confirmed::BenchmarkChanged)]);
+    assert!(!answer.is_found() && answer.has_changed_benchmark());
+    // An edit at another revision takes nothing back.
+    line.works = (0..10)
+        .map(|at| (at, if at < 7 { "one" } else { "two" }))
+        .collect();
+    assert!(line.search().0.is_found());
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Walk<'_> {
             self.standing.ends = Some(ends);
         }
         match ends {
-            Ends::Alike(_) | Ends::Unmeasurable(_) => Ok((ends, Vec::new())),
+            Ends::Alike(_) | Ends::Unclear(_) | Ends::Unmeasurable(_) => Ok((ends, Vec::new())),
             Ends::Differ(_) | Ends::Hangs => {
                 let parts = self.parts((low, high), &ends, pair)?;
                 Ok((ends, parts))
@@ -155,11 +155,12 @@ impl Walk<'_> {
         };
         let delta = self.state.delta;
         let matters = !change.lies_within(-delta / (1.0 + delta), delta);
-        Ok(if test.p <= ALPHA && matters {
-            (Ends::Differ(change), pair)
-        } else {
-            (Ends::Alike(change), pair)
-        })
+        let ends = match (test.p <= ALPHA, matters) {
+            (true, true) => Ends::Differ(change),
+            (false, true) => Ends::Unclear(change),
+            (_, false) => Ends::Alike(change),
+        };
+        Ok((ends, pair))
     }
 
     /// The changes between two revisions that differ.
@@ -246,6 +247,12 @@ impl Walk<'_> {
             }
             Again::Lost(_) => return Ok(Some(vec![part(Confirmed::NotFound)])),
         };
+        let is_there = !matches!(confirmed, Confirmed::Measured(Confirmation::Refuted(_)));
+        let works = [before, after].map(|revision| self.state.works.get(&revision));
+        let confirmed = match works {
+            [Some(old), Some(new)] if old != new && is_there => Confirmed::BenchmarkChanged,
+            _ => confirmed,
+        };
         let mut parts = Vec::new();
         if before > low && !hangs && self.differ(good, &pair.values[0]) {
             parts = self.search(low, before)?.1;
@@ -254,7 +261,6 @@ impl Walk<'_> {
         if after < high && !hangs && self.differ(&pair.values[1], bad) {
             parts.extend(self.search(after, high)?.1);
         }
-        let is_there = !matches!(confirmed, Confirmed::Measured(Confirmation::Refuted(_)));
         if is_there || parts.is_empty() {
             parts.insert(own, part(confirmed));
         }

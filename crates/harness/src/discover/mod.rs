@@ -17,7 +17,8 @@ mod target;
 pub use programs::{Side, common as common_benchmarks};
 pub use suite::{Suite, describe, read};
 pub use target::{
-    all_sources, core_source, declared_variants, experiment, is_command, near_file, sources,
+    all_sources, core_source, declared_variants, experiment, is_command, is_text, near_file,
+    sources,
 };
 
 /// Benchmarks chosen by a pattern.

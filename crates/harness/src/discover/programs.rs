@@ -12,6 +12,7 @@ use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
 use speedwell_process::check_interrupted;
 use speedwell_suite::adapter::Adapter;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,10 +25,30 @@ pub struct Side {
     pub file: PathBuf,
     /// How its suite is driven, if it belongs to one.
     pub suite: Option<Arc<Adapter>>,
-    /// The folder that it is started in, where that is not the user's.
+    /// The folder that it is started in, where that is not the user's: the package that it is built out of.
     pub directory: Option<PathBuf>,
     /// The part of its benchmarks that takes part.
     pub part: Option<Part>,
+}
+
+impl Side {
+    /// What the benchmarks of the jobs do on this side; see [`crate::fingerprints`]. Of a program that is built out of no package
+    /// here, nobody knows the source.
+    pub fn work(&self, jobs: &[Job]) -> BTreeMap<String, String> {
+        let Some(package) = &self.directory else {
+            return BTreeMap::new();
+        };
+        let own = |job: &Job| Job {
+            source: crate::Source {
+                file: package.clone(),
+                is_artifact: false,
+                ..job.source.clone()
+            },
+            ..job.clone()
+        };
+        let jobs: Vec<Job> = jobs.iter().map(own).collect();
+        crate::fingerprints(&jobs, &self.variant)
+    }
 }
 
 /// The jobs of one side with their cases, by the ids that they have in the comparison.

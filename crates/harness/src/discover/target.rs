@@ -13,6 +13,7 @@ use speedwell_suite::Definition;
 use speedwell_suite::adapter::Adapter;
 use speedwell_suite::experiment::{Form, form};
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -485,8 +486,18 @@ fn suite_source(path: &Path, suite: Arc<Adapter>, here: &Path, known: &Known) ->
     Source {
         user_suites: user_suites.collect(),
         suite: Some(suite),
+        is_artifact: path.is_file() && !is_text(path),
         ..Source::new(Kind::Suite, path, root, directory)
     }
+}
+
+/// Whether the file is a text, as git decides it: a file with a zero byte in its beginning is none.
+pub fn is_text(file: &Path) -> bool {
+    const LOOKED_AT: u64 = 8000;
+    let mut beginning = Vec::new();
+    let read =
+        fs::File::open(file).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut beginning));
+    read.is_ok() && !beginning.contains(&0)
 }
 
 /// The Node core folder that a single file belongs to: it lies in one of its groups, or asks for

@@ -187,6 +187,7 @@ fn described(source: &Source, request: &Request, found: Enumeration, tool: &Choi
     let mut description = Description {
         parameters: declared(source, request, &found),
         versions: found.versions.clone(),
+        loaded: found.loaded().to_vec(),
         ..Default::default()
     };
     if found.cases.is_empty() {

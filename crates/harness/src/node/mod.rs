@@ -28,6 +28,8 @@ impl Harness for Node {
         let runtime = Runtime::detect(&request.program);
         match harness_spec(&request.program, source, None) {
             Ok(mut spec) => {
+                spec.environment
+                    .extend(probe::search_path(&request.variant));
                 let draft = draft(source, request);
                 // What a file declares depends on no flag of Node.js; Deno says only by its own what a file may do.
                 let flags = match runtime {

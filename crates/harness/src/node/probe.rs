@@ -8,7 +8,7 @@ use crate::job::{Request, Source};
 use crate::remembered::{self, Depends, Origin};
 use crate::sources;
 use serde::Deserialize;
-use speedwell_model::{Cause, Value};
+use speedwell_model::{Cause, Value, Variant};
 use speedwell_process::{Channel, Conversation, Ended, Next, Outcome, Spec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,6 +40,13 @@ pub(super) struct Enumeration {
     program: PathBuf,
     #[serde(default)]
     depends: Depends,
+}
+
+impl Enumeration {
+    /// Files that were loaded or read to learn this.
+    pub fn loaded(&self) -> &[PathBuf] {
+        &self.depends.files
+    }
 }
 
 /// A parameter as the file declares it.
@@ -102,7 +109,8 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
         arguments: spec.arguments[2..].to_vec(),
         ..spec.clone()
     };
-    let spec = super::http_tool::with_surroundings(spec, None);
+    let mut spec = super::http_tool::with_surroundings(spec, None);
+    spec.environment.extend(search_path(&request.variant));
     let mut handed = Handed(None);
     match remembered::ask(&spec, &mut handed, dependencies_in) {
         Ok(outcome) => judge(handed.0, bare, outcome),
@@ -111,6 +119,14 @@ pub(super) fn probe(source: &Source, request: &Request, arguments: Vec<String>) 
             Probed::Failed(Cause::Start { reason }, bare, Box::new(None))
         }
     }
+}
+
+/// Where a variant has its modules: what a file loads depends on it, though what it declares depends on no variable.
+pub fn search_path(variant: &Variant) -> Option<(String, String)> {
+    let mut variables = variant.environment.iter();
+    variables
+        .find(|(name, _)| name == remembered::SEARCH_PATH)
+        .cloned()
 }
 
 /// What the record depends on, if it is one of cases.

@@ -66,6 +66,9 @@ impl Plan {
             if let Some(program) = program {
                 *program = prefixes.moved(program);
             }
+            if let Some(artifact) = &mut variant.artifact {
+                *artifact = prefixes.moved(artifact);
+            }
             let words = variant.arguments.iter_mut();
             let values = variant.environment.iter_mut().map(|(_, value)| value);
             for word in words.chain(values) {

@@ -196,7 +196,7 @@ impl<'a> Look<'a> {
 }
 
 /// The files below `folder` whose path from there is like `glob`, by name.
-pub(super) fn files_like(folder: &Path, glob: &str) -> Vec<PathBuf> {
+pub(crate) fn files_like(folder: &Path, glob: &str) -> Vec<PathBuf> {
     let depth = if glob.contains("**") {
         8
     } else {

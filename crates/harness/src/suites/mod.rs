@@ -13,6 +13,7 @@ mod read;
 pub mod stored;
 mod without_adapter;
 
+pub(crate) use known::files_like;
 pub use known::{Known, is_elf, is_wrapper, shipped};
 pub use without_adapter::{explain_framework, framework_without_adapter};
 

@@ -165,6 +165,7 @@ fn job(
             definition: None,
             suite: None,
             user_suites: Vec::new(),
+            is_artifact: false,
         },
         label: case.id(),
         route: Route::Direct,

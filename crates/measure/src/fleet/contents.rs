@@ -179,7 +179,8 @@ fn programs_of(plan: &Plan) -> BTreeSet<PathBuf> {
     let programs = plan
         .variants
         .iter()
-        .filter_map(|variant| variant.program.clone());
+        .flat_map(|variant| [variant.program.clone(), variant.artifact.clone()])
+        .flatten();
     programs.filter(is_own).collect()
 }
 

@@ -408,7 +408,8 @@ pub fn comparisons(comparisons: &[Comparison]) -> Value {
 
 fn comparison_data(comparison: &Comparison) -> Value {
     let of = |verdict| comparison.rows_that_are(verdict).count();
-    json!({
+    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
+    let mut data = json!({
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
         "metric": comparison.metric,
@@ -426,7 +427,12 @@ fn comparison_data(comparison: &Comparison) -> Value {
         "overall": comparison.overall.as_ref().map(estimate),
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
-    })
+    });
+    let withheld = withheld.count();
+    if withheld > 0 {
+        data["verdicts"]["withheld"] = json!(withheld);
+    }
+    data
 }
 
 /// An estimate; ends that are not finite are `null`.

@@ -62,6 +62,9 @@ impl Line<'_> {
 
     /// The verdict with its symbol and the marks of its footnotes.
     pub fn verdict(&self) -> String {
+        if let Some(withheld) = &self.row.withheld {
+            return format!("- {withheld} {}", self.marks).trim_end().to_owned();
+        }
         let verdict = self.row.verdict;
         format!("{} {verdict} {}", symbol(verdict), self.marks)
             .trim_end()
@@ -284,7 +287,11 @@ fn add_answer(columns: &mut Columns<Line<'_>>, confidence: f64) {
         Cell::drawing(forest_row(line.row, String::new()))
     });
     columns.add(Column::words("verdict", "verdict").facet(), |line| {
-        Cell::words(line.row.verdict.to_string())
+        let words = match &line.row.withheld {
+            Some(withheld) => withheld.to_string(),
+            None => line.row.verdict.to_string(),
+        };
+        Cell::words(words)
             .shown(line.verdict())
             .emphasised(emphasis(line.row.verdict))
     });

@@ -28,6 +28,9 @@ pub fn headline(comparison: &Comparison, ended_after: Option<usize>) -> String {
 fn single(comparison: &Comparison, row: &CaseComparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = good_and_bad(&comparison.metric);
+    if let Some(withheld) = &row.withheld {
+        return format!("{baseline} and {candidate} are not compared: {withheld}.");
+    }
     let sentence = match row.verdict {
         Verdict::Better => format!("{candidate} is {good} than {baseline}"),
         Verdict::Worse => format!("{candidate} is {bad} than {baseline}"),
@@ -56,12 +59,20 @@ fn single(comparison: &Comparison, row: &CaseComparison) -> String {
 fn many(comparison: &Comparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = good_and_bad(&comparison.metric);
-    let total = comparison.rows.len();
+    let left_out = left_out(comparison);
+    let total = comparison
+        .rows
+        .iter()
+        .filter(|row| row.withheld.is_none())
+        .count();
+    if total == 0 {
+        return format!("{baseline} and {candidate} are not compared{left_out}.");
+    }
     let of = |verdict| comparison.rows_that_are(verdict).count();
     let unclear = of(Verdict::Unclear);
     if unclear == total {
         return format!(
-            "it is unclear whether {candidate} is {good} than {baseline} {}.",
+            "it is unclear whether {candidate} is {good} than {baseline} {}{left_out}.",
             place(total, total)
         );
     }
@@ -88,7 +99,25 @@ fn many(comparison: &Comparison) -> String {
     if unclear > 0 {
         sentence.push_str(&format!("; {unclear} unclear"));
     }
-    sentence + "."
+    sentence + &left_out + "."
+}
+
+/// How many cases have no answer, and why.
+fn left_out(comparison: &Comparison) -> String {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for withheld in comparison
+        .rows
+        .iter()
+        .filter_map(|row| row.withheld.as_ref())
+    {
+        let reason = withheld.to_string();
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cases)) => *cases += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    let part = |(reason, cases): &(String, usize)| format!("; {cases} left out, because {reason}");
+    reasons.iter().map(part).collect()
 }
 
 fn typical(comparison: &Comparison) -> String {
@@ -105,6 +134,7 @@ fn delta(comparison: &Comparison) -> String {
 /// `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
 fn place(number: usize, total: usize) -> String {
     match (number == total, total) {
+        (true, 1) => "in 1 case".to_owned(),
         (true, 2) => "in both cases".to_owned(),
         (true, _) => format!("in all {}", count(total, "case", "cases")),
         (false, _) => format!("in {number} of {}", count(total, "case", "cases")),

@@ -101,15 +101,17 @@ impl Store {
     ///
     /// # Errors
     /// The file fails.
-    pub fn measured_on(&self, machine: &str) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
         let sql = sql!(
-            "SELECT DISTINCT series.case_id, revision.id FROM point
+            "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
              JOIN machine ON machine.number = point.machine
              JOIN series ON series.number = point.series
              JOIN revision ON revision.number = point.revision
              WHERE machine.id = $1 AND point.dirty = 0 AND point.kind NOT IN ('confirm', 'bisect')"
         );
-        self.rows(sql, given![machine], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.rows(sql, given![machine], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })
     }
 
     /// What failed in the sessions on a line.

@@ -31,6 +31,9 @@ pub struct ComparisonArgs {
     /// 'unclear' fails as well where a case is not known to be no worse.
     #[arg(long, value_name = "WHEN", default_value = "never")]
     pub fail_on: FailOn,
+    /// Judge a benchmark that changed itself: each side measures its own
+    #[arg(long)]
+    pub with_own_benchmarks: bool,
 }
 
 /// Tests that can be asked for.
@@ -102,6 +105,7 @@ impl ComparisonArgs {
             threshold: self.threshold,
             metrics: metrics.to_vec(),
             baseline: baseline.map(str::to_owned),
+            with_own_benchmarks: self.with_own_benchmarks,
             ..Settings::default()
         }
     }

@@ -85,8 +85,6 @@ impl ExecutionArgs {
         comparison: &ComparisonArgs,
         metrics: &[String],
     ) -> PlanRequest {
-        let has = |known: &str| metrics.iter().any(|name| name == known);
-        let counts = has(Metric::INSTRUCTIONS);
         PlanRequest {
             sampling: sampling.request(),
             order: self.order.into(),
@@ -97,15 +95,21 @@ impl ExecutionArgs {
             confidence: comparison.confidence,
             threshold: comparison.threshold,
             reject: self.reject.clone().unwrap_or_default(),
-            counting: counts.then(|| Counting {
-                tool: String::new(),
-                cache_model: self.with_cache_model,
-                times: Metric::TIMES.into_iter().any(has),
-            }),
+            counting: counting(metrics, self.with_cache_model),
             layout: Layout::default(),
             purpose: Purpose::Measured,
         }
     }
+}
+
+/// How instructions are counted, where they are among the metrics that are asked for.
+pub fn counting(metrics: &[String], cache_model: bool) -> Option<Counting> {
+    let has = |known: &str| metrics.iter().any(|name| name == known);
+    has(Metric::INSTRUCTIONS).then(|| Counting {
+        tool: String::new(),
+        cache_model,
+        times: Metric::TIMES.into_iter().any(has),
+    })
 }
 
 /// Sampling options.

@@ -22,7 +22,7 @@ mod variants;
 pub use comparison::{ComparisonArgs, FailOn};
 pub use dashboard::{DashboardArgs, LogName};
 pub use eval::{EvalArgs, SnippetArgs, language};
-pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs};
+pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs, counting};
 pub use fleet::{FleetArgs, FromArgs, file as fleet_file};
 pub use history::{SeriesArgs, usual_threshold};
 pub use layout::LayoutArgs;

@@ -154,8 +154,10 @@ fn variant(n: usize, dice: &mut Dice) -> Variant {
                 directory: dice.word().into(),
                 limit_ms: dice.up_to(9) as u64,
             }),
-            is_program_only: dice.coin(),
         }),
+        artifact: dice.maybe(|dice| dice.word().into()),
+        work: (dice.maybe(|dice| (dice.word(), dice.word())).into_iter()).collect(),
+        strays: dice.maybe(|dice| dice.word()).into_iter().collect(),
     }
 }
 
@@ -271,6 +273,7 @@ fn design(variants: &[Variant], dice: &mut Dice) -> Design {
             range: dice.word(),
             line: vec![LineRevision::default()],
             metric: dice.maybe(Dice::word),
+            with_own_benchmarks: dice.coin(),
         }),
         purpose: Default::default(),
         work: Default::default(),

@@ -132,6 +132,7 @@ mod report;
 mod report_page;
 mod repository;
 mod resume;
+mod revision_sides;
 mod revisions;
 mod run;
 mod runtimes;

@@ -148,7 +148,11 @@ fn verdicts(
         verdicts.insert(case.clone(), "decided".to_owned());
     }
     for row in findings.comparisons.iter().flat_map(|found| &found.rows) {
-        verdicts.insert(row.case.id(), row.verdict.to_string());
+        let verdict = match &row.withheld {
+            Some(withheld) => withheld.to_string(),
+            None => row.verdict.to_string(),
+        };
+        verdicts.insert(row.case.id(), verdict);
     }
     Ok(verdicts)
 }

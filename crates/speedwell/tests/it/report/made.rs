@@ -67,6 +67,7 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
         p: Some(0.0002),
         q: Some(0.0004),
         verdict,
+        withheld: None,
         is_exact: false,
         indicative: false,
         decided_at: Some(runs as u32),

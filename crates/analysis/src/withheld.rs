@@ -1,0 +1,189 @@
+//! Answers that are withheld because the sides did not measure the same thing.
+//!
+//! Decides when the figures of two sides say nothing of the code that is compared: their benchmark has another text on each side,
+//! or a side has loaded the code of the user's checkout in place of its own. Start at [`Withheld::between`].
+
+use crate::Settings;
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Session, Variant};
+use std::fmt;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Withheld {
+    /// The benchmark has another text on either side.
+    BenchmarkChanged,
+    /// A side loaded these files of the project from the user's checkout.
+    LoadsCheckout {
+        /// Whether both sides did.
+        is_both: bool,
+        /// The files, from the checkout's root.
+        files: Vec<String>,
+    },
+}
+
+/// One variant of a session.
+#[derive(Clone, Copy)]
+pub(super) struct Measured<'s> {
+    /// The session.
+    pub session: &'s Session,
+    /// The name of the variant in it.
+    pub variant: &'s str,
+}
+
+impl<'s> Measured<'s> {
+    fn known(self) -> Option<&'s Variant> {
+        let mut variants = self.session.variants.iter();
+        variants.find(|own| own.name == self.variant)
+    }
+
+    /// What the benchmark does on this side, by its own part of the text, and by its whole file.
+    fn works(self, benchmark: &str) -> [Option<&'s String>; 2] {
+        let own = self.known().and_then(|own| own.work.get(benchmark));
+        [own, self.session.design.work.get(benchmark)]
+    }
+}
+
+impl Withheld {
+    /// Why two sides of a benchmark have no answer, if so.
+    pub(super) fn between(
+        sides: [Measured<'_>; 2],
+        benchmark: &str,
+        settings: &Settings,
+    ) -> Option<Withheld> {
+        let strays = |side: Measured<'_>| side.known().map_or(Vec::new(), |own| own.strays.clone());
+        let [old, new] = sides.map(strays);
+        if !old.is_empty() || !new.is_empty() {
+            let is_both = !old.is_empty() && !new.is_empty();
+            let mut files = [old, new].concat();
+            files.sort();
+            files.dedup();
+            return Some(Withheld::LoadsCheckout { is_both, files });
+        }
+        let [old, new] = sides.map(|side| side.works(benchmark));
+        // A whole file may differ in a part that the benchmark does not use.
+        let known = old
+            .into_iter()
+            .zip(new)
+            .find_map(|(old, new)| Some((old?, new?)));
+        let is_changed = known.is_some_and(|(old, new)| old != new);
+        (is_changed && !settings.with_own_benchmarks).then_some(Withheld::BenchmarkChanged)
+    }
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Withheld::BenchmarkChanged => f.write_str("the benchmark itself changed"),
+            Withheld::LoadsCheckout { is_both, files } => {
+                let sides = if *is_both {
+                    "both sides load"
+                } else {
+                    "one side loads"
+                };
+                write!(f, "{sides} {} of the checkout", files.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyse, compare_sources};
+    use speedwell_fixtures::Story;
+    use speedwell_model::Verdict;
+
+    fn story(works: [&str; 2]) -> Session {
+        let value = |variant: &str, run: u32| {
+            let base = if variant == "old" { 100.0 } else { 200.0 };
+            base + f64::from(run)
+        };
+        let story = Story::fixed(&["old", "new"], 8).case("g/a", value);
+        let mut session = story.case("g/b", value).session();
+        for (variant, work) in session.variants.iter_mut().zip(works) {
+            variant.work.insert("g/a".to_owned(), work.to_owned());
+        }
+        session
+    }
+
+    fn answers(session: &Session, settings: &Settings) -> Vec<(Verdict, Option<Withheld>)> {
+        let rows = analyse(session, settings)
+            .comparisons
+            .remove(0)
+            .rows
+            .into_iter();
+        rows.map(|row| (row.verdict, row.withheld)).collect()
+    }
+
+    #[test]
+    fn a_benchmark_that_changed_has_no_verdict_and_another_one_has() {
+        let session = story(["one", "two"]);
+        let found = answers(&session, &Settings::default());
+        let changed = (Verdict::Unclear, Some(Withheld::BenchmarkChanged));
+        assert_eq!(found[0], changed);
+        assert_ne!(found[1].0, Verdict::Unclear);
+        assert_eq!(found[1].1, None);
+        let both = Settings {
+            with_own_benchmarks: true,
+            ..Settings::default()
+        };
+        let found = answers(&session, &both);
+        assert_eq!(found[0], found[1]);
+        let same = answers(&story(["one", "one"]), &Settings::default());
+        assert_eq!(same[0], same[1]);
+    }
+
+    #[test]
+    fn withheld_rows_take_no_part_in_gates_counts_and_the_overall_change() {
+        let session = story(["one", "two"]);
+        let comparison = analyse(&session, &Settings::default())
+            .comparisons
+            .remove(0);
+        assert_eq!(comparison.rows[0].gated().count(), 0);
+        assert_eq!(comparison.rows_that_are(Verdict::Unclear).count(), 0);
+        assert_eq!(comparison.overall, None, "one case is no typical case");
+        assert_eq!(comparison.rows[0].more_runs, None);
+    }
+
+    #[test]
+    fn of_two_sessions_the_files_are_compared_where_nothing_finer_is_known() {
+        let with_file = |work: &str| {
+            let mut session = story(["one", "one"]);
+            session.variants.iter_mut().for_each(|own| own.work.clear());
+            session
+                .design
+                .work
+                .insert("g/a".to_owned(), work.to_owned());
+            session.id = work.to_owned();
+            session
+        };
+        let (old, new) = (with_file("x"), with_file("y"));
+        let sources = [("old", &old), ("new", &new)];
+        let sources =
+            sources.map(|(label, session)| (label.to_owned(), session, Some("old".to_owned())));
+        let found = compare_sources(&sources, &Settings::default());
+        let withheld: Vec<_> = found.comparisons[0]
+            .rows
+            .iter()
+            .map(|row| &row.withheld)
+            .collect();
+        assert_eq!(withheld, [&Some(Withheld::BenchmarkChanged), &None]);
+    }
+
+    #[test]
+    fn a_side_that_loads_the_checkout_has_no_verdict() {
+        let mut session = story(["one", "one"]);
+        for variant in &mut session.variants {
+            variant.strays = vec!["lib/k.js".to_owned()];
+        }
+        let found = answers(&session, &Settings::default());
+        let said: Vec<String> = found
+            .iter()
+            .flat_map(|(_, own)| own)
+            .map(Withheld::to_string)
+            .collect();
+        assert_eq!(said, ["both sides load lib/k.js of the checkout"; 2]);
+    }
+}

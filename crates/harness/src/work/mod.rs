@@ -1,0 +1,501 @@
+//! What benchmarks do, as fingerprints of their text: two revisions whose benchmarks differ do other work, so that their figures
+//! say nothing of the code that is measured.
+//!
+//! Decides which sources a benchmark consists of: the files of tests and benchmarks, not those of the code under test. How a text
+//! is cut is decided in `items.rs`, what one benchmark uses of it in `pool.rs`. No file is executed. Start at [`fingerprints`].
+
+mod items;
+mod pool;
+mod tokens;
+
+use crate::suites::files_like;
+use crate::{Job, Kind, Source};
+use pool::{Naming, Pool, has_word, named_files};
+use speedwell_model::Variant;
+use speedwell_suite::adapter::Read;
+use speedwell_suite::project;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders of tests and benchmarks, by their names.
+const FOLDERS: [&str; 13] = [
+    "bench",
+    "benches",
+    "benchmark",
+    "benchmarks",
+    "__benchmarks__",
+    "microbench",
+    "jmh",
+    "perf",
+    "performance",
+    "test",
+    "tests",
+    "__tests__",
+    "spec",
+];
+
+/// Folders in which nobody's sources are.
+const NO_SOURCES: [&str; 5] = ["target", "node_modules", "build", "out", "vendor"];
+
+/// Files that are looked through for the source of a program.
+const MOST_FILES: usize = 20_000;
+
+/// Where the text of a benchmark is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Place {
+    /// The files `*_test.go` of a package.
+    GoPackage(PathBuf),
+    /// A bench target of a cargo package or workspace.
+    CargoTarget(PathBuf, String),
+    /// A file that is executed as it is.
+    File(PathBuf),
+    /// The source of a class of a built jar, below this folder.
+    Class(PathBuf, String),
+    /// The sources of a program, below this folder.
+    Program(PathBuf),
+}
+
+/// Fingerprints of what the benchmarks of the jobs do under a variant, by the names of the benchmarks. One whose text is not
+/// found has none.
+pub fn fingerprints(jobs: &[Job], variant: &Variant) -> BTreeMap<String, String> {
+    let mut pools: HashMap<Place, Pool> = HashMap::new();
+    let mut found = BTreeMap::new();
+    for job in jobs {
+        let benchmark = (job.case.as_ref()).map_or(&job.source.name, |case| &case.benchmark);
+        if found.contains_key(benchmark) {
+            continue;
+        }
+        let source = job.source.under(variant);
+        let Some(place) = place(job, &source, variant) else {
+            continue;
+        };
+        let has_own_text = !matches!(place, Place::Program(_));
+        let pool = pools.entry(place.clone()).or_insert_with(|| place.pool());
+        let name = job.name_under(&variant.name);
+        // What follows a slash is a part of a benchmark of Go.
+        let name = match place {
+            Place::GoPackage(_) => name.split('/').next().unwrap_or(name),
+            _ => name,
+        };
+        if let Some(fingerprint) = pool.fingerprint(name, naming(&source), has_own_text) {
+            found.insert(benchmark.clone(), fingerprint);
+        }
+    }
+    found
+}
+
+fn naming(source: &Source) -> Naming {
+    match source.adapter().map(|adapter| adapter.keys.read) {
+        Some(Read::Criterion | Read::Pyperf | Read::Catch2 | Read::Vitest) => Naming::Handed,
+        // Of the suites of cargo, only criterion's benchmarks have names that are no functions; functions come first there.
+        _ => Naming::Declared,
+    }
+}
+
+fn place(job: &Job, source: &Source, variant: &Variant) -> Option<Place> {
+    let file = &source.file;
+    match source.kind {
+        Kind::Snippet(_) | Kind::Fake | Kind::Load | Kind::Experiment => return None,
+        Kind::Program => return of_program(variant),
+        Kind::NodeCore | Kind::Node | Kind::Cpp | Kind::Python => {
+            return Some(Place::File(file.clone()));
+        }
+        Kind::Suite => {}
+    }
+    let adapter = source.adapter()?;
+    let target = job.in_suite.as_ref().and_then(|own| own.target.clone());
+    match (adapter.keys.read, target) {
+        (_, Some(target)) => Some(Place::CargoTarget(file.clone(), target)),
+        (Read::Jmh, None) => {
+            let root = variant.worktree.as_ref().map(|own| own.folder.clone());
+            let class = job.name_under(&variant.name).rsplit_once('.')?.0.to_owned();
+            root.map(|root| Place::Class(root, class))
+        }
+        _ if file.is_dir() => Some(Place::GoPackage(file.clone())),
+        _ if source.is_program() => of_program(variant),
+        _ => Some(Place::File(file.clone())),
+    }
+}
+
+/// The sources of a program are looked for where a revision has them.
+fn of_program(variant: &Variant) -> Option<Place> {
+    let own = variant.worktree.as_ref()?;
+    Some(Place::Program(own.folder.clone()))
+}
+
+impl Place {
+    fn pool(&self) -> Pool {
+        match self {
+            Place::GoPackage(folder) => {
+                let mut pool = Pool::new(folder);
+                for file in files_like(folder, "*_test.go") {
+                    pool.add(&file);
+                }
+                pool
+            }
+            Place::CargoTarget(folder, target) => of_target(folder, target),
+            Place::File(file) => of_file(file),
+            Place::Class(root, class) => {
+                let mut pool = Pool::new(root);
+                let all = sources_below(root, &|path| ending(path) == Some("java"));
+                // A class in a class is in the file of the outer one.
+                let mut names = Some(class.as_str());
+                while let Some(name) = names {
+                    let path = format!("{}.java", name.replace('.', "/"));
+                    if let Some(file) = all.iter().find(|file| file.ends_with(&path)) {
+                        pool.add(file);
+                        break;
+                    }
+                    names = name.rsplit_once('.').map(|(outer, _)| outer);
+                }
+                pool
+            }
+            Place::Program(root) => of_root(root),
+        }
+    }
+}
+
+/// The files of a bench target: where Cargo.toml says, or where cargo looks for it.
+fn of_target(folder: &Path, target: &str) -> Pool {
+    let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
+    let named = |manifest: &PathBuf| {
+        let package = manifest.parent()?;
+        let usual = [
+            format!("benches/{target}.rs"),
+            format!("benches/{target}/main.rs"),
+        ];
+        let told = path_in(manifest, target).into_iter();
+        let mut all = told.chain(usual).map(|path| package.join(path));
+        all.find(|file| file.is_file())
+    };
+    let mut pool = Pool::new(folder);
+    if let Some(file) = manifests.iter().find_map(named) {
+        add_with_modules(&mut pool, &file, &|_| true);
+    }
+    pool
+}
+
+/// The path that a manifest gives a bench target.
+fn path_in(manifest: &Path, target: &str) -> Option<String> {
+    let table: toml::Table = fs::read_to_string(manifest).ok()?.parse().ok()?;
+    let is_it = |own: &&toml::Value| own.get("name").and_then(toml::Value::as_str) == Some(target);
+    let path = table
+        .get("bench")?
+        .as_array()?
+        .iter()
+        .find(is_it)?
+        .get("path")?;
+    path.as_str().map(str::to_owned)
+}
+
+/// A file, and what it uses of other files of tests and benchmarks.
+fn of_file(file: &Path) -> Pool {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let root = project::root(folder).unwrap_or(folder).to_owned();
+    let mut pool = Pool::new(folder);
+    add_with_modules(&mut pool, file, &|path| is_of_tests(path, &root));
+    let is_python = ending(file) == Some("py");
+    // pytest finds fixtures there.
+    let folders = folder
+        .ancestors()
+        .take_while(|folder| is_python && folder.starts_with(&root));
+    for fixtures in folders.map(|folder| folder.join("conftest.py")) {
+        pool.add(&fixtures);
+    }
+    pool
+}
+
+fn add_with_modules(pool: &mut Pool, file: &Path, belongs: &dyn Fn(&Path) -> bool) {
+    let mut open = vec![file.to_owned()];
+    while let Some(file) = open.pop() {
+        let read = pool.add(&file);
+        let others = named_files(&read, &file).into_iter();
+        open.extend(
+            others
+                .filter_map(|path| path.canonicalize().ok())
+                .filter(|path| belongs(path)),
+        );
+    }
+}
+
+/// The sources of benchmarks that a program may be built of.
+fn of_root(root: &Path) -> Pool {
+    let is_source = |path: &Path| {
+        let is_c = ["cc", "cpp", "cxx", "c"].contains(&ending(path).unwrap_or_default());
+        is_c && is_of_tests(path, root)
+    };
+    let mut pool = Pool::new(root);
+    for file in sources_below(root, &is_source) {
+        let mut own = Pool::new(root);
+        let read = own.add(&file);
+        if ["BENCHMARK", "speedwell"]
+            .iter()
+            .any(|word| has_word(&read, word))
+        {
+            add_with_modules(&mut pool, &file, &|path| is_of_tests(path, root));
+        }
+    }
+    pool
+}
+
+fn ending(path: &Path) -> Option<&str> {
+    path.extension()?.to_str()
+}
+
+/// Whether a file belongs to tests or benchmarks, by its name or one of its folders below `root`.
+fn is_of_tests(path: &Path, root: &Path) -> bool {
+    let Ok(inside) = path.strip_prefix(root) else {
+        return false;
+    };
+    let name = inside
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    let parts = stem.split(['_', '-']);
+    let is_named = parts
+        .chain(name.split('.').skip(1))
+        .any(|part| ["bench", "benchmark", "benchmarks", "test", "spec", "perf"].contains(&part));
+    let folders = inside.parent().into_iter().flat_map(Path::components);
+    let mut folders = folders.map(|folder| folder.as_os_str().to_string_lossy().to_lowercase());
+    is_named || folders.any(|folder| FOLDERS.contains(&&*folder))
+}
+
+/// Files below a folder that are wanted; hidden folders and those that tools make are passed over.
+fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let (mut found, mut open, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
+    while let Some(folder) = open.pop() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        entries.sort();
+        for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_passed_over = name.starts_with('.') || NO_SOURCES.contains(&&*name);
+            seen += 1;
+            if is_passed_over || path.is_symlink() || seen > MOST_FILES {
+                continue;
+            }
+            if path.is_dir() {
+                open.push(path);
+            } else if is_wanted(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort_by_key(|path| path.components().count());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::job::SuiteCase;
+    use crate::{Request, Trial, UsualTool, shipped};
+    use std::time::Duration;
+
+    /// Files in a folder, each with its text.
+    struct Project(tempfile::TempDir);
+
+    impl Project {
+        fn new(files: &[(&str, &str)]) -> Project {
+            let project = Project(tempfile::tempdir().unwrap());
+            files
+                .iter()
+                .for_each(|(path, text)| project.write(path, text));
+            project
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let file = self.0.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+
+        /// The fingerprint of one benchmark of a suite.
+        fn of_suite(&self, suite: &str, target: Option<&str>, name: &str) -> Option<String> {
+            let mut source = Source::new(Kind::Suite, self.0.path(), self.0.path(), self.0.path());
+            source.suite = shipped(suite);
+            self.of(source, target, name)
+        }
+
+        fn of_file(&self, kind: Kind, path: &str, name: &str) -> Option<String> {
+            let file = self.0.path().join(path);
+            self.of(
+                Source::new(kind, &file, self.0.path(), self.0.path()),
+                None,
+                name,
+            )
+        }
+
+        fn of(&self, source: Source, target: Option<&str>, name: &str) -> Option<String> {
+            let variant = Variant::plain("a");
+            let request = Request {
+                program: "x".into(),
+                variant: variant.clone(),
+                sets: Vec::new(),
+                trial: Trial::No,
+                usual_tool: UsualTool::Speedwell,
+                limit: Duration::ZERO,
+            };
+            let job = Job {
+                label: name.to_owned(),
+                in_suite: Some(SuiteCase {
+                    name: name.to_owned(),
+                    target: target.map(str::to_owned),
+                }),
+                ..crate::protocol::draft(&source, &request)
+            };
+            fingerprints(&[job], &variant).into_values().next()
+        }
+
+        /// Whether the fingerprint is another one once the file has another text.
+        fn changes(&self, path: &str, text: &str, of: impl Fn(&Project) -> Option<String>) -> bool {
+            let (file, before) = (self.0.path().join(path), of(self));
+            assert!(before.is_some());
+            let own = fs::read_to_string(&file).unwrap_or_default();
+            self.write(path, text);
+            let after = of(self);
+            fs::write(file, own).unwrap();
+            assert!(after.is_some());
+            before != after
+        }
+    }
+
+    const GO: &str = "package a\n\nimport \"testing\"\n\nvar input = load(\"testdata/in\")\n\nfunc load(path string) string {\n\treturn path\n}\n\n\
+        func BenchmarkSum(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tSum(input)\n\t}\n}\n\n\
+        func BenchmarkOther(b *testing.B) {\n\tother(b)\n}\n\nfunc other(b *testing.B) {\n}\n";
+
+    #[test]
+    fn a_benchmark_of_go_is_its_function_and_what_it_uses_of_the_tests() {
+        let project = Project::new(&[
+            ("a.go", "package a\nfunc Sum(s string) int { return 0 }\n"),
+            ("a_test.go", GO),
+            ("testdata/in", "1"),
+        ]);
+        let sum = |project: &Project| project.of_suite("go-package", None, "BenchmarkSum/n=5");
+        let edited =
+            |from: &str, to: &str| project.changes("a_test.go", &GO.replace(from, to), sum);
+        assert!(edited("Sum(input)", "Sum(input + input)"));
+        assert!(edited("return path", "return path + path"), "what it uses");
+        assert!(project.changes("testdata/in", "2", sum), "its data");
+        assert!(
+            !edited("other(b)\n", "other(b)\n\tother(b)\n"),
+            "another benchmark"
+        );
+        assert!(!edited(
+            "func other(b *testing.B) {\n",
+            "func other(b *testing.B) {\n\tx := 1\n"
+        ));
+        assert!(
+            !edited("\tfor i", "\t// About.\n\tfor  i"),
+            "words for people"
+        );
+        let code = "package a\nfunc Sum(s string) int { return 1 }\n";
+        assert!(!project.changes("a.go", code, sum), "the code under test");
+        assert!(project.changes("b_test.go", "package a\nfunc init() { warm() }\n", sum));
+        // A function that is moved to another file is the same.
+        let (first, second) = GO.split_at(GO.find("func BenchmarkSum").unwrap());
+        let before = sum(&project);
+        project.write("a_test.go", first);
+        project.write(
+            "c_test.go",
+            &format!("package a\nimport \"testing\"\n{second}"),
+        );
+        assert_eq!(sum(&project), before);
+    }
+
+    const RUST: &str = "use criterion::{criterion_group, criterion_main, Criterion};\nuse lib::{parse, print};\nmod common;\n\
+        fn parsing(c: &mut Criterion) { c.bench_function(\"parse small\", |b| b.iter(|| parse(common::text()))); }\n\
+        fn printing(c: &mut Criterion) { for n in [1, 2] { c.bench_function(&format!(\"print {n}\"), |b| b.iter(|| print(n))); } }\n\
+        criterion_group!(benches, parsing, printing);\ncriterion_main!(benches);\n";
+
+    #[test]
+    fn a_benchmark_of_a_crate_is_found_by_its_function_or_by_the_name_it_hands_over() {
+        let manifest =
+            "[package]\nname = \"a\"\n[[bench]]\nname = \"speed\"\npath = \"perf/all.rs\"\n";
+        let project = Project::new(&[
+            ("Cargo.toml", manifest),
+            ("perf/all.rs", RUST),
+            (
+                "perf/common.rs",
+                "pub fn text() -> &'static str { \"a\" }\npub fn unused() {}\n",
+            ),
+        ]);
+        let of = |name: &'static str| {
+            move |project: &Project| project.of_suite("cargo", Some("speed"), name)
+        };
+        let edited = |name, from: &str, to: &str| {
+            project.changes("perf/all.rs", &RUST.replace(from, to), of(name))
+        };
+        assert!(edited(
+            "parse small",
+            "common::text()",
+            "common::text().repeat(2)"
+        ));
+        assert!(!edited("parse small", "print(n)", "print(n + 1)"));
+        assert!(edited("print 2", "print(n)", "print(n + 1)"));
+        assert!(!edited(
+            "print 2",
+            "common::text()",
+            "common::text().repeat(2)"
+        ));
+        assert!(
+            !edited("print 2", "{parse, print}", "{parse, print, more}"),
+            "an import for others"
+        );
+        let common = "pub fn text() -> &'static str { \"ab\" }\npub fn unused() {}\n";
+        assert!(project.changes("perf/common.rs", common, of("parse small")));
+        let common = "pub fn text() -> &'static str { \"a\" }\npub fn unused() { text(); }\n";
+        assert!(!project.changes("perf/common.rs", common, of("parse small")));
+    }
+
+    #[test]
+    fn a_file_is_a_benchmark_with_the_helpers_beside_it_and_without_the_code_under_test() {
+        let script = "const k = require('../lib/k');\nconst { text } = require('./common');\n";
+        let project = Project::new(&[
+            (".git/HEAD", ""),
+            ("bench/y.js", script),
+            ("bench/common.js", "exports.text = 'a';"),
+            ("lib/k.js", "exports.k = 1;"),
+        ]);
+        let of = |project: &Project| project.of_file(Kind::Node, "bench/y.js", "bench/y.js");
+        assert!(project.changes("bench/common.js", "exports.text = 'b';", of));
+        assert!(!project.changes("lib/k.js", "exports.k = 2;", of));
+        assert!(project.changes("bench/y.js", &script.replace("text", "words"), of));
+        assert!(!project.changes("bench/y.js", &format!("// About.\n{script}"), of));
+    }
+
+    #[test]
+    fn a_function_of_python_is_a_benchmark_by_itself() {
+        let text = "from speedwell import bench\nfrom lib import total, most\nDATA = [3, 1]\nDATA.sort()\n\
+            @bench\ndef sums(b):\n    total(DATA)\n\n@bench\ndef peaks(b):\n    most([1])\n";
+        let project = Project::new(&[(".git/HEAD", ""), ("speed/lists.py", text)]);
+        let of = |name: &'static str| {
+            move |project: &Project| project.of_file(Kind::Python, "speed/lists.py", name)
+        };
+        let edited = |name, from: &str, to: &str| {
+            project.changes("speed/lists.py", &text.replace(from, to), of(name))
+        };
+        assert!(edited("speed/lists.py/sums", "[3, 1]", "[3, 1, 2]"));
+        assert!(edited(
+            "speed/lists.py/sums",
+            "DATA.sort()",
+            "DATA.reverse()"
+        ));
+        assert!(!edited("speed/lists.py/sums", "most([1])", "most([1, 2])"));
+        assert!(!edited(
+            "speed/lists.py/peaks",
+            "DATA.sort()",
+            "DATA.reverse()"
+        ));
+        assert!(edited("speed/lists.py/peaks", "most([1])", "most([1, 2])"));
+    }
+}

@@ -1,0 +1,325 @@
+//! The declarations of the test and benchmark sources of one package or file, and what one benchmark uses of them.
+//!
+//! Decides by names alone what a declaration uses: a name that means something else makes the used part larger, never smaller.
+//! Start at [`Pool::fingerprint`].
+
+use super::items::{Item, items};
+use super::tokens::{Kind, Syntax, Token, tokens};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// Data files beyond this are not read: they are named, which is part of the text.
+const LARGEST_DATA_BYTES: u64 = 64 << 20;
+
+/// How benchmarks are called by what is in their text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// By a function or class of that name.
+    Declared,
+    /// By a literal that is handed to the framework.
+    Handed,
+}
+
+/// The declarations of some files.
+#[derive(Debug, Default)]
+pub struct Pool {
+    items: Vec<(Item, PathBuf)>,
+    files: HashSet<PathBuf>,
+    /// The folder that paths in literals may begin at, besides that of their file.
+    folder: PathBuf,
+}
+
+impl Pool {
+    /// An empty one.
+    pub fn new(folder: &Path) -> Pool {
+        Pool {
+            folder: folder.to_owned(),
+            ..Pool::default()
+        }
+    }
+
+    /// Adds a file, unless it was added before; its tokens.
+    pub fn add(&mut self, file: &Path) -> Vec<Token> {
+        let (Some(syntax), Ok(bytes)) = (Syntax::of_file(file), fs::read(file)) else {
+            return Vec::new();
+        };
+        if !self.files.insert(file.to_owned()) {
+            return Vec::new();
+        }
+        let read = tokens(&String::from_utf8_lossy(&bytes), syntax);
+        let own = items(read.clone(), syntax).into_iter();
+        self.items.extend(own.map(|item| (item, file.to_owned())));
+        read
+    }
+
+    /// The fingerprint of the text that one benchmark consists of; where nothing in it is called like the benchmark, of all
+    /// text, if `or_all`.
+    pub fn fingerprint(&self, name: &str, naming: Naming, or_all: bool) -> Option<String> {
+        let declared = || self.declared(name);
+        let handed = || self.handed(name);
+        let mut roots = match naming {
+            Naming::Declared => declared(),
+            Naming::Handed => handed(),
+        };
+        if roots.is_empty() {
+            roots = match naming {
+                Naming::Declared => handed(),
+                Naming::Handed => declared(),
+            };
+        }
+        if roots.is_empty() && or_all {
+            roots = (0..self.items.len()).collect();
+        }
+        (!roots.is_empty()).then(|| self.digest(self.used_by(roots)))
+    }
+
+    /// The declarations that one part of the name is the name of; of several parts the last one counts.
+    fn declared(&self, name: &str) -> Vec<usize> {
+        let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+        let of = |part: &str| -> Vec<usize> {
+            let is_it = |item: &Item| !item.is_import && item.names.iter().any(|own| own == part);
+            self.places(is_it)
+        };
+        let mut found = parts.rev().filter(|part| !part.is_empty()).map(of);
+        found.find(|own| !own.is_empty()).unwrap_or_default()
+    }
+
+    /// The declarations whose literals make up most of the name.
+    fn handed(&self, name: &str) -> Vec<usize> {
+        let parts: Vec<&str> = name.split('/').collect();
+        let score = |item: &Item| {
+            let literals: Vec<&str> = item.tokens.iter().filter_map(Token::literal).collect();
+            let is_named = |text: &str| literals.iter().any(|own| is_name(own, text));
+            let named = parts.iter().filter(|part| is_named(part)).count();
+            if is_named(name) {
+                parts.len() + 1
+            } else {
+                named
+            }
+        };
+        let scores: Vec<usize> = self.items.iter().map(|(item, _)| score(item)).collect();
+        let best = scores.iter().copied().max().unwrap_or(0);
+        let is_best = |at: &usize| best > 0 && scores[*at] == best;
+        (0..self.items.len()).filter(is_best).collect()
+    }
+
+    fn places(&self, wanted: impl Fn(&Item) -> bool) -> Vec<usize> {
+        let all = self.items.iter().enumerate();
+        all.filter(|(_, (item, _))| wanted(item))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// These declarations and all that they use, directly or not.
+    fn used_by(&self, roots: Vec<usize>) -> BTreeSet<usize> {
+        let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, (item, _)) in self.items.iter().enumerate() {
+            for name in item.names.iter().chain(&item.belongs_to) {
+                named.entry(name).or_default().push(at);
+            }
+        }
+        let mut used = BTreeSet::new();
+        let mut open = roots;
+        open.extend(self.places(|item| item.is_always));
+        loop {
+            while let Some(at) = open.pop() {
+                let (item, file) = &self.items[at];
+                if !used.insert(at) || item.is_import {
+                    continue;
+                }
+                let words = item
+                    .words()
+                    .flat_map(|word| named.get(word).into_iter().flatten());
+                let is_seen =
+                    |at: &&usize| !self.items[**at].0.is_import || self.items[**at].1 == *file;
+                open.extend(words.filter(is_seen));
+            }
+            open.extend(self.statements_about(&used));
+            if open.is_empty() {
+                return used;
+            }
+        }
+    }
+
+    /// Statements that declare nothing, such as `DATA.sort()`, and are about something that is used.
+    fn statements_about(&self, used: &BTreeSet<usize>) -> Vec<usize> {
+        let items = used.iter().map(|at| &self.items[*at].0);
+        let names: HashSet<&str> = items
+            .filter(|item| !item.is_import)
+            .flat_map(|item| item.names.iter().map(String::as_str))
+            .collect();
+        let all = self.items.iter().enumerate();
+        let is_about = |(at, (item, file)): &(usize, &(Item, PathBuf))| {
+            Syntax::of_file(file) == Some(Syntax::Python)
+                && item.names.is_empty()
+                && !item.is_import
+                && !is_start(item)
+                && !used.contains(at)
+                && item.words().any(|word| names.contains(word))
+        };
+        all.filter(is_about).map(|(at, _)| at).collect()
+    }
+
+    /// The order in which declarations stand says nothing, and neither does their file.
+    fn digest(&self, used: BTreeSet<usize>) -> String {
+        let one = |at: &usize| {
+            let (item, file) = &self.items[*at];
+            let mut text = Vec::new();
+            for token in &item.tokens {
+                text.extend(token.text.as_bytes());
+                text.push(0);
+                if let Some(data) = token.literal().and_then(|path| self.data(path, file)) {
+                    text.extend(data);
+                }
+            }
+            Uuid::new_v5(&Uuid::NAMESPACE_OID, &text)
+        };
+        let parts: BTreeSet<Uuid> = used.iter().map(one).collect();
+        let all: Vec<u8> = parts.into_iter().flat_map(Uuid::into_bytes).collect();
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, &all).to_string()
+    }
+
+    /// What is in the data file that a literal names. A source is no data: where it belongs to the benchmark, it is added by
+    /// itself.
+    fn data(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
+        let is_path = path.contains(['.', '/']) && path.len() < 256 && !path.contains('\n');
+        let is_source = Syntax::of_file(Path::new(path)).is_some();
+        if !is_path || is_source || path.starts_with('/') {
+            return None;
+        }
+        let folders = [file.parent()?, &self.folder];
+        let found = folders
+            .into_iter()
+            .map(|folder| folder.join(path))
+            .find(|file| file.is_file())?;
+        let is_readable = found.metadata().ok()?.len() <= LARGEST_DATA_BYTES;
+        let content = is_readable.then(|| fs::read(found).ok()).flatten()?;
+        Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).into_bytes())
+    }
+}
+
+/// Whether it is what starts a file that is executed by itself: `if __name__ == "__main__":`.
+fn is_start(item: &Item) -> bool {
+    item.words().any(|word| word == "__name__")
+}
+
+/// Whether a literal names this: `parse {}` is any name that begins so.
+fn is_name(literal: &str, name: &str) -> bool {
+    let is_word = |text: &str| text.contains(char::is_alphanumeric);
+    let mut rest = name;
+    let mut before = literal;
+    let mut has_word = false;
+    let mut is_first = true;
+    while let Some((text, behind)) = before.split_once('{') {
+        let Some((_, after)) = behind.split_once('}') else {
+            break;
+        };
+        let at = if is_first {
+            rest.starts_with(text).then_some(0)
+        } else {
+            rest.find(text)
+        };
+        let Some(at) = at else { return false };
+        rest = &rest[at + text.len()..];
+        has_word |= is_word(text);
+        (before, is_first) = (after, false);
+    }
+    has_word |= is_word(before);
+    has_word
+        && if is_first {
+            rest == before
+        } else {
+            rest.ends_with(before)
+        }
+}
+
+/// Paths of other files that a text names: modules, headers.
+pub fn named_files(read: &[Token], file: &Path) -> Vec<PathBuf> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());
+    let literal = |token: &Token| token.literal().map(|path| folder.join(path));
+    match Syntax::of_file(file) {
+        Some(Syntax::Rust) => modules(read, file),
+        Some(Syntax::C) => {
+            let pairs = read
+                .windows(2)
+                .filter(|pair| pair[0].word() == Some("include"));
+            let paths = pairs.filter_map(|pair| literal(&pair[1]));
+            paths.filter(|path| path.is_file()).collect()
+        }
+        Some(Syntax::Script) => {
+            let is_relative =
+                |token: &&Token| token.literal().is_some_and(|path| path.starts_with('.'));
+            let paths = read.iter().filter(is_relative).filter_map(literal);
+            let with_endings = |path: PathBuf| {
+                let endings = [
+                    "",
+                    ".js",
+                    ".cjs",
+                    ".mjs",
+                    ".ts",
+                    ".cts",
+                    ".mts",
+                    "/index.js",
+                    "/index.ts",
+                ];
+                let named = |ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
+                existing(endings.map(named).to_vec())
+            };
+            paths.filter_map(with_endings).collect()
+        }
+        Some(Syntax::Python) => {
+            let statements = items(read.to_vec(), Syntax::Python).into_iter();
+            let imports = statements.filter(|item| item.is_import);
+            let words: Vec<String> = imports
+                .flat_map(|item| item.words().map(str::to_owned).collect::<Vec<_>>())
+                .collect();
+            let module = |word: &String| {
+                existing(vec![
+                    folder.join(format!("{word}.py")),
+                    folder.join(word).join("__init__.py"),
+                ])
+            };
+            words.iter().filter_map(module).collect()
+        }
+        Some(Syntax::Go | Syntax::Java) | None => Vec::new(),
+    }
+}
+
+/// The files of `mod name;` (https://doc.rust-lang.org/reference/items/modules.html).
+fn modules(read: &[Token], file: &Path) -> Vec<PathBuf> {
+    let parent = file.parent().unwrap_or(Path::new("/"));
+    let stem = file.file_stem().unwrap_or_default();
+    let mut found = Vec::new();
+    for (at, part) in read.windows(3).enumerate() {
+        let (Some("mod"), Some(name), true) = (part[0].word(), part[1].word(), part[2].is(';'))
+        else {
+            continue;
+        };
+        let literal = at
+            .checked_sub(2)
+            .map(|at| &read[at])
+            .and_then(Token::literal);
+        let is_path = at >= 4 && read[at - 4].word() == Some("path");
+        let mut candidates = vec![];
+        if let Some(path) = literal.filter(|_| is_path) {
+            candidates.push(parent.join(path));
+        }
+        for folder in [parent.to_owned(), parent.join(stem)] {
+            candidates.push(folder.join(format!("{name}.rs")));
+            candidates.push(folder.join(name).join("mod.rs"));
+        }
+        found.extend(candidates.into_iter().find(|path| path.is_file()));
+    }
+    found
+}
+
+/// Whether any word of the text begins like this.
+pub fn has_word(read: &[Token], beginning: &str) -> bool {
+    let words = read.iter().filter(|token| token.kind != Kind::Mark);
+    words
+        .into_iter()
+        .any(|token| token.text.trim_start_matches('"').starts_with(beginning))
+}

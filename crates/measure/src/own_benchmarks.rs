@@ -1,0 +1,139 @@
+//! What each variant measures besides the code of its revision: its own text of a benchmark, and files of the user's checkout.
+//!
+//! Decides what is noted of it with every variant, from which the analysis knows what cannot be compared, and what is said before
+//! anything is measured. Start at [`note`].
+
+use anyhow::{Result, bail};
+use speedwell_harness::discover::{self, Selection, Suite};
+use speedwell_harness::{Job, Kind, Source, Tell, fingerprints};
+use speedwell_model::{Variant, Worktree};
+use speedwell_runner::worktree;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Ways to install packages, by the file that says which ones.
+const INSTALLERS: [(&str, &str); 5] = [
+    ("package-lock.json", "npm ci"),
+    ("yarn.lock", "yarn install --frozen-lockfile"),
+    ("pnpm-lock.yaml", "pnpm install --frozen-lockfile"),
+    ("bun.lock", "bun install --frozen-lockfile"),
+    ("package.json", "npm install"),
+];
+
+/// Notes with every variant what its benchmarks do, and which files of the checkout a revision loads in place of its own.
+///
+/// # Errors
+/// A revision whose benchmarks need packages that are not installed there.
+pub fn note(
+    variants: &mut [Variant],
+    suite: &mut Suite,
+    selection: &Selection,
+    tell: Tell<'_>,
+) -> Result<()> {
+    for variant in variants.iter_mut() {
+        variant.work = fingerprints(&suite.jobs, variant);
+        if let Some(own) = variant.worktree.clone() {
+            variant.strays = strays(variant, &own, &suite.jobs, selection, tell)?;
+        }
+    }
+    suite.warnings.extend(warning(variants));
+    Ok(())
+}
+
+/// Files of the project that the benchmarks load from the checkout, as far as their languages tell.
+fn strays(
+    variant: &Variant,
+    own: &Worktree,
+    jobs: &[Job],
+    selection: &Selection,
+    tell: Tell<'_>,
+) -> Result<Vec<String>> {
+    let mut sources: Vec<Source> = Vec::new();
+    for job in jobs.iter().filter(|job| !job.source.is_program()) {
+        let source = job.source.under(variant).into_owned();
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    let is_script = |source: &&Source| source.kind == Kind::Suite && is_script(&source.file);
+    if let Some(missing) = sources
+        .iter()
+        .filter(is_script)
+        .find_map(|source| packages(source, own))
+    {
+        bail!(missing);
+    }
+    sources.retain(|source| matches!(source.kind, Kind::Node | Kind::NodeCore | Kind::Python));
+    let described = discover::describe(&sources, selection, variant, tell);
+    let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
+    for (source, description) in sources.iter().zip(described) {
+        let missing = description
+            .failure
+            .as_ref()
+            .and_then(|_| packages(source, own));
+        if let Some(missing) = missing {
+            bail!(missing);
+        }
+        loaded.extend(description.loaded);
+    }
+    let folder = own
+        .folder
+        .canonicalize()
+        .unwrap_or_else(|_| own.folder.clone());
+    let is_stray = |path: &PathBuf| path.starts_with(&own.checkout) && !path.starts_with(&folder);
+    let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
+    let tracked = worktree::tracked(&own.checkout, &loaded).into_iter();
+    let inside = |path: PathBuf| {
+        let inside = path.strip_prefix(&own.checkout).ok()?;
+        Some(inside.to_string_lossy().into_owned())
+    };
+    Ok(tracked.filter_map(inside).collect())
+}
+
+fn is_script(file: &Path) -> bool {
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    ["js", "cjs", "mjs", "ts", "cts", "mts"].contains(&ending.unwrap_or_default())
+}
+
+/// Says that packages of JavaScript are installed in the checkout and not in the worktree, where that is so.
+fn packages(source: &Source, own: &Worktree) -> Option<String> {
+    let inside = source.file.strip_prefix(&own.folder).ok()?;
+    let is_missing = |folder: &&Path| {
+        let [here, there] = [own.checkout.join(folder), own.folder.join(folder)];
+        let has_list = there.join("package.json").is_file();
+        has_list && here.join("node_modules").is_dir() && !there.join("node_modules").exists()
+    };
+    let folder = inside.ancestors().skip(1).find(is_missing)?;
+    let there = own.folder.join(folder);
+    let (_, command) = INSTALLERS
+        .iter()
+        .find(|(list, _)| there.join(list).is_file())?;
+    let command = if folder.as_os_str().is_empty() {
+        (*command).to_owned()
+    } else {
+        format!("cd {} && {command}", folder.display())
+    };
+    Some(format!(
+        "revision '{}' ({}) has no '{}', where its packages are installed\nhint: --build '{command}' installs them in every \
+         revision",
+        own.typed,
+        own.short_revision(),
+        folder.join("node_modules").display()
+    ))
+}
+
+/// That figures are not those of their revisions.
+fn warning(variants: &[Variant]) -> Option<String> {
+    let named: Vec<&Variant> = variants
+        .iter()
+        .filter(|own| !own.strays.is_empty())
+        .collect();
+    let files = named.first()?.strays.join(", ");
+    let names: Vec<String> = named.iter().map(|own| format!("'{}'", own.name)).collect();
+    let verb = if names.len() == 1 { "loads" } else { "load" };
+    Some(format!(
+        "{} {verb} {files} of the checkout and not of its revision, so that there is no verdict: a path in the benchmark, in a \
+         variable or in an installed package leads there.",
+        names.join(" and ")
+    ))
+}

@@ -1,0 +1,537 @@
+//! What a side of a comparison measures: its own artifact, its own code, and the same benchmark as the other side.
+
+use super::harness_driver::tool;
+use super::project::{Answer, node};
+use super::repository::{BENCH, Repository};
+use super::suite_projects::installed;
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// A suite whose program executes built archives: the last line of one is the time of its only benchmark.
+const ARCHIVES: &str = r#"
+[suite.archive]
+recognise = { kind = "zip", content = "BENCHES" }
+program = "./java"
+list = ["{program}", "--list", "{file}"]
+case = '^(?P<name>\S+)$'
+run = ["{program}", "--run", "{file}"]
+read = "lines"
+line = '^(?P<name>\S+) (?P<value>[\d.]+) (?P<unit>\S+)$'
+"#;
+
+const JAVA: &str =
+    "#!/bin/sh\ncase $1 in --list) echo offer ;; *) echo offer $(tail -n 1 \"$2\") ns ;; esac\n";
+
+/// Writes what a build makes.
+const BUILD: &str =
+    "printf 'PK\\003\\004\\000BENCHES\\n%s\\n' \"$(cat cost)\" > out.jar; echo built >> $LOG";
+
+/// A repository whose builds are archives of 100 ns on `main` and of 500 ns on the branch that is checked out, with an archive of
+/// 7 ns in the checkout; `None`, said on stderr, without git.
+fn archives() -> Option<Repository> {
+    let repository = Repository::new()?
+        .with(".gitignore", "out.jar\n")
+        .with("speedwell.toml", ARCHIVES)
+        .with("java", JAVA)
+        .with("cost", "100");
+    let java = repository.project.path("java");
+    Command::new("chmod").arg("+x").arg(java).status().unwrap();
+    let repository = repository.committed("first");
+    repository.branch("slow");
+    let repository = repository.with("cost", "500").committed("slower");
+    write_archive(&repository, "out.jar", "7");
+    Some(repository)
+}
+
+fn write_archive(repository: &Repository, name: &str, cost: &str) {
+    let text = format!("PK\u{3}\u{4}\0BENCHES\n{cost}\n");
+    fs::write(repository.project.path(name), text).unwrap();
+}
+
+/// The medians of both sides of the only case.
+fn medians(answer: Answer) -> [f64; 2] {
+    let json = answer.json();
+    let change = &json["changes"][0];
+    ["baseline_median", "candidate_median"].map(|key| change[key].as_f64().unwrap_or(f64::NAN))
+}
+
+#[test]
+fn every_revision_measures_the_artifact_that_its_own_build_made() {
+    let Some(repository) = archives() else { return };
+    let words = [
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2", "--build", BUILD,
+        "--format", "json", "out.jar",
+    ];
+    let compared = || medians(repository.run(&words).expect_status(0));
+    assert_eq!(compared(), [100.0, 500.0]);
+    assert_eq!(compared(), [100.0, 500.0], "out of the cache");
+    fs::remove_file(repository.project.path("out.jar")).unwrap();
+    assert_eq!(compared(), [100.0, 500.0], "without one in the checkout");
+    let path = repository.project.path("out.jar");
+    let absolute = [&words[..11], &[path.to_str().unwrap()]].concat();
+    let found = medians(repository.run(&absolute).expect_status(0));
+    assert_eq!(found, [100.0, 500.0], "by its whole path");
+    assert_eq!(repository.log().len(), 2, "each revision is built once");
+    write_archive(&repository, "out.jar", "7");
+    let answer = repository.run(&[
+        "compare", "--old", "rev:main", "--new", "rev:HEAD", "out.jar",
+    ]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["has no program 'out.jar'", "--build COMMAND makes it"]);
+}
+
+#[test]
+fn two_artifacts_are_compared_with_each_other_and_copies_are_called_a_a() {
+    let Some(repository) = archives() else { return };
+    write_archive(&repository, "old.jar", "100");
+    write_archive(&repository, "new.jar", "200");
+    write_archive(&repository, "copy.jar", "100");
+    let words = ["--runs", "2", "--format", "json"];
+    let run = |sides: [&str; 2]| repository.run(&[&["compare"], &sides[..], &words].concat());
+    assert_eq!(
+        medians(run(["old.jar", "new.jar"]).expect_status(0)),
+        [100.0, 200.0]
+    );
+    let answer = run(["old.jar", "copy.jar"]).expect_status(0);
+    answer.expect_stderr(&["are the same program, byte for byte: this is an A/A comparison"]);
+}
+
+/// A library that the benchmark imports, another one in each revision.
+fn library(benchmark: &str) -> Option<Repository> {
+    node()?;
+    let repository = Repository::new()?
+        .with("lib/k.js", "module.exports = 'old';")
+        .with("bench/y.js", benchmark)
+        .committed("library");
+    repository.branch("later");
+    Some(
+        repository
+            .with("lib/k.js", "module.exports = 'new';")
+            .committed("another one"),
+    )
+}
+
+fn benchmark(library: &str) -> String {
+    format!(
+        "const {{ createBenchmark }} = require('speedwell');
+        const k = require('{library}');
+        const bench = createBenchmark(main, {{ n: [1] }});
+        function main({{ n }}) {{
+          require('fs').appendFileSync(process.env.LOG, k + '\\n');
+          bench.start(); bench.end(n);
+        }}"
+    )
+}
+
+#[test]
+fn a_program_that_is_named_with_a_revision_is_run_in_its_worktree() {
+    let (Some(repository), Some(node)) = (library(&benchmark("../lib/k")), node()) else {
+        return;
+    };
+    let sides = ["main", "HEAD"].map(|revision| format!("rev:{revision}:{}", node.display()));
+    let words = [
+        "compare",
+        "--old",
+        &sides[0],
+        "--new",
+        &sides[1],
+        "--runs",
+        "2",
+        "bench/y.js",
+    ];
+    repository.run(&words).expect_status(0);
+    let mut log = repository.log();
+    log.sort();
+    assert_eq!(log, ["new", "new", "old", "old"]);
+}
+
+#[test]
+fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() {
+    let Some(repository) = library("") else {
+        return;
+    };
+    let path = repository.project.path("lib/k.js");
+    let repository = repository.with("bench/y.js", &benchmark(&path.to_string_lossy()));
+    let words = [
+        "compare",
+        "--old",
+        "rev:main",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "8",
+        "--fail-on",
+        "worse",
+        "bench/y.js",
+    ];
+    let answer = repository.run(&words).expect_status(2);
+    let answer = answer.expect_stdout(&["both sides load lib/k.js of the checkout"]);
+    answer.expect_stderr(&["load lib/k.js of the checkout and not of its revision"]);
+}
+
+#[test]
+fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
+    let (Some(repository), Some(_)) = (Repository::new(), tool(&["python3"])) else {
+        return;
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut programs = std::env::split_paths(&path).map(|folder| folder.join("python3"));
+    let python = programs.find(|program| program.is_file()).unwrap();
+    let benchmark = "import os, speedwell, k\n@speedwell.benchmark(n=[1])\ndef b(n):\n    pass\n\
+        open(os.environ['LOG'], 'a').write(k.NAME + '\\n')\n";
+    let repository = repository
+        .with("src/k.py", "NAME = 'old'\n")
+        .with("speed/lists.py", benchmark)
+        .committed("library");
+    repository.branch("later");
+    let repository = repository
+        .with("src/k.py", "NAME = 'new'\n")
+        .committed("another one");
+    let sides = ["main", "HEAD"].map(|revision| format!("rev:{revision}:{}", python.display()));
+    for sides in [["rev:main", "rev:HEAD"], [&*sides[0], &*sides[1]]] {
+        let words = [
+            "compare",
+            "--old",
+            sides[0],
+            "--new",
+            sides[1],
+            "--runs",
+            "2",
+            "-i",
+            "1",
+            "-n",
+            "1",
+            "-w",
+            "0",
+            "speed/lists.py",
+        ];
+        let mut command = repository.command(&words);
+        command.env("PYTHONPATH", repository.project.path("src"));
+        Answer::from(command.output().unwrap()).expect_status(0);
+        let log = repository.log();
+        let runs = &log[log.len() - 4..];
+        assert_eq!(
+            runs.iter().filter(|name| *name == "old").count(),
+            2,
+            "{log:?}"
+        );
+        assert_eq!(
+            runs.iter().filter(|name| *name == "new").count(),
+            2,
+            "{log:?}"
+        );
+    }
+}
+
+#[test]
+fn packages_that_a_worktree_lacks_are_one_line_before_anything_is_measured() {
+    let Some(repository) = library(&benchmark("left-pad")) else {
+        return;
+    };
+    let repository = repository
+        .with(".gitignore", "node_modules\n")
+        .with("package.json", "{\"dependencies\": {\"left-pad\": \"1\"}}")
+        .with("package-lock.json", "{}")
+        .committed("packages")
+        .with("node_modules/left-pad/index.js", "module.exports = 'pad';");
+    let words = [
+        "compare",
+        "--old",
+        "rev:HEAD~1",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "2",
+        "bench/y.js",
+    ];
+    let answer = repository.run(&words).expect_status(2);
+    let answer = answer.expect_stderr(&["has no 'node_modules'", "hint: --build 'npm ci'"]);
+    assert!(repository.log().is_empty(), "{answer:?}");
+}
+
+#[test]
+fn copies_of_a_program_are_called_a_a() {
+    let Some(repository) = Repository::with_program("100") else {
+        return;
+    };
+    let build = "sed 's/TIME/5/g' bench.in > one && chmod +x one && cp one two";
+    let mut shell = Command::new("sh");
+    let built = shell
+        .args(["-c", build])
+        .current_dir(repository.project.path(""))
+        .status();
+    assert!(built.unwrap().success());
+    let answer = repository.run(&["compare", "./one", "./two", "--runs", "2"]);
+    answer.expect_status(0).expect_stderr(&[
+        "'one' and 'two' are the same program, byte for byte: this is an A/A comparison",
+    ]);
+}
+
+/// A queue whose `offer` does five times the work from the second commit on.
+const QUEUE: &str = "package tiny;
+public class Queue {
+  public long offer(long value) {
+    for (long i = 0; i < WORK; i++) value += i * i ^ value;
+    return value;
+  }
+}
+";
+
+const QUEUE_BENCHMARK: &str = "package tiny;
+import org.openjdk.jmh.annotations.*;
+@State(Scope.Thread)
+public class Offers {
+  Queue queue = new Queue();
+  @Benchmark public long offer() { return queue.offer(1); }
+}
+";
+
+const MAVEN: &str = "mkdir -p classes target && javac -cp \"$JMH/*\" -d classes *.java && cd classes &&
+for jar in \"$JMH\"/*.jar; do jar xf \"$jar\" || exit 1; done && rm META-INF/MANIFEST.MF &&
+jar cfe ../target/benchmarks.jar org.openjdk.jmh.Main -C . . && echo $SPEEDWELL_REVISION >> \"$LOG\"";
+
+#[test]
+fn a_slower_revision_of_a_jar_of_jmh_is_found() {
+    let (Some(libraries), Some(_)) = (installed("jmh"), tool(&["javac"])) else {
+        return;
+    };
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let repository = repository
+        .with(".gitignore", "classes\ntarget\n")
+        .with("Offers.java", QUEUE_BENCHMARK)
+        .with("Queue.java", &QUEUE.replace("WORK", "20_000"))
+        .committed("first");
+    repository.branch("slow");
+    let repository = repository
+        .with("Queue.java", &QUEUE.replace("WORK", "100_000"))
+        .committed("slower");
+    let words = [
+        "compare",
+        "--old",
+        "rev:main",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "2",
+        "-n",
+        "2",
+        "-t",
+        "20ms",
+        "-w",
+        "100ms",
+        "--build",
+        MAVEN,
+        "--format",
+        "json",
+        "target/benchmarks.jar",
+    ];
+    let mut command = repository.command(&words);
+    let answer = Answer::from(command.env("JMH", libraries).output().unwrap());
+    let [old, new] = medians(answer.expect_status(0));
+    // As time or as operations a second.
+    let factor = (new / old).max(old / new);
+    assert!(factor > 3.0 && factor < 8.0, "{old} {new}");
+}
+
+#[test]
+fn the_merge_base_is_found_without_a_remote_repository() {
+    let Some(repository) = Repository::with_program("100") else {
+        return;
+    };
+    repository.branch("topic");
+    let repository = repository.with("cost", "50").committed("faster");
+    let words = [
+        "compare",
+        "--old",
+        "rev:@base",
+        "--new",
+        "rev:HEAD",
+        "--runs",
+        "2",
+    ];
+    let answer = repository
+        .run(&[&words, &BENCH[..]].concat())
+        .expect_status(0);
+    answer.expect_stdout(&[&format!("@base ({})", repository.short("main"))]);
+}
+
+#[test]
+fn a_short_line_is_filled_when_every_revision_has_a_point() {
+    let Some(repository) = Repository::with_program("100") else {
+        return;
+    };
+    let repository = repository.with("cost", "50").committed("faster");
+    let words = ["backfill", "main~1..main", "--points", "25", "--runs", "2"];
+    let answer = repository
+        .run(&[&words, &BENCH[..]].concat())
+        .expect_status(0);
+    answer.expect_stderr(&["the line has 2 revisions, and 2 of them have a point"]);
+}
+
+/// A benchmark of so many steps.
+const STEPS: &str = "#include <speedwell.hpp>\n\
+    SPEEDWELL_BENCHMARK(sum) {\n\
+      for (auto _ : bench) {\n\
+        volatile int x = 0;\n\
+        for (int i = 0; i < STEPS; i++) x = x + i;\n\
+      }\n\
+    }\n";
+
+#[test]
+fn instructions_of_old_revisions_are_counted() {
+    let (Some(_), Some(_), Some(repository)) =
+        (tool(&["valgrind"]), tool(&["g++"]), Repository::new())
+    else {
+        return;
+    };
+    let repository = repository
+        .with("speed/sum.cpp", &STEPS.replace("STEPS", "100"))
+        .committed("first");
+    let measure = |metric: &str| {
+        let words = [
+            "backfill",
+            "main..main",
+            "--runs",
+            "2",
+            "-i",
+            "10",
+            "--metric",
+            metric,
+            "speed/sum.cpp",
+        ];
+        repository.run(&words).expect_status(0)
+    };
+    measure("time");
+    // A revision that has times has no count yet.
+    measure("instructions").expect_stdout(&["measured"]);
+    let trend = repository.run(&[
+        "history",
+        "trend",
+        "--metric",
+        "instructions",
+        "--format",
+        "json",
+    ]);
+    let trend = trend.expect_status(0).json();
+    assert_eq!(trend["points"].as_array().unwrap().len(), 1, "{trend:#}");
+}
+
+const GO_CODE: &str = "package tiny\n\nfunc Sum(times int) int {\n\tsum := 0\n\tfor i := 0; i < TIMES*times; i++ {\n\t\tsum += i * i\n\t}\n\treturn sum\n}\n";
+
+const GO_TEST: &str = "package tiny\n\nimport \"testing\"\n\nvar sink int\n\n\
+    func BenchmarkSum(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink += Sum(OWN)\n\t}\n}\n\n\
+    func BenchmarkOther(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tsink += OTHER\n\t}\n}\n";
+
+/// Commits of a Go package: `first`, then one that slows down the benchmark alone, one that edits another benchmark, and
+/// one that slows down the code alone.
+fn go_package() -> Option<Repository> {
+    tool(&["go"])?;
+    let code = |times: &str| GO_CODE.replace("TIMES", times);
+    let test = |own: &str, other: &str| GO_TEST.replace("OWN", own).replace("OTHER", other);
+    let repository = Repository::new()?
+        .with("go.mod", "module example.com/tiny\n\ngo 1.18\n")
+        .with("tiny.go", &code("2000"))
+        .with("tiny_test.go", &test("1", "1"))
+        .committed("first");
+    let commit = |name: &str, path: &str, text: &str| {
+        repository.write(path, text);
+        repository.commit(name);
+        repository.git(&["tag", name]);
+    };
+    repository.git(&["tag", "first"]);
+    commit("benchmark", "tiny_test.go", &test("100", "1"));
+    commit("other", "tiny_test.go", &test("100", "2"));
+    commit("code", "tiny.go", &code("200000"));
+    Some(repository)
+}
+
+fn compare_go(repository: &Repository, sides: [&str; 2], more: &[&str]) -> Answer {
+    let [old, new] = sides.map(|name| format!("rev:{name}"));
+    let words = [
+        "compare",
+        "--old",
+        &old,
+        "--new",
+        &new,
+        "--fail-on",
+        "worse",
+        "-r",
+        "8",
+        "-n",
+        "1",
+        "-t",
+        "2ms",
+        "-f",
+        "Sum",
+        "--threshold",
+        "50",
+        ".",
+    ];
+    let mut command = repository.command(&[&words, more].concat());
+    // What is compiled of the standard library is found again.
+    command
+        .env("GOFLAGS", "-mod=mod")
+        .env("GOCACHE", std::env::temp_dir().join("speedwell-tests-go"));
+    Answer::from(command.output().unwrap())
+}
+
+#[test]
+fn a_benchmark_of_go_that_changed_itself_has_no_verdict_and_code_that_changed_has() {
+    let Some(repository) = go_package() else {
+        return;
+    };
+    let answer = compare_go(&repository, ["first", "benchmark"], &[]);
+    let answer = answer
+        .expect_status(2)
+        .expect_stdout(&["the benchmark itself changed"])
+        .expect_stderr(&["leaves out 1 of 1 case", "--with-own-benchmarks"]);
+    assert!(!answer.stdout.contains("worse"), "{answer:?}");
+    let answer = compare_go(
+        &repository,
+        ["first", "benchmark"],
+        &["--with-own-benchmarks"],
+    );
+    answer.expect_status(1).expect_stdout(&["worse"]);
+    // The edit of another benchmark in the same file is between these.
+    let answer = compare_go(&repository, ["benchmark", "code"], &[]);
+    answer.expect_status(1).expect_stdout(&["worse"]);
+}
+
+#[test]
+fn a_bisection_does_not_confirm_a_benchmark_that_changed_itself() {
+    let Some(repository) = go_package() else {
+        return;
+    };
+    let words = |range: &'static str| {
+        [
+            "bisect",
+            range,
+            ".",
+            "-f",
+            "Sum",
+            "-n",
+            "1",
+            "-t",
+            "1ms",
+            "--threshold",
+            "50",
+            "--format",
+            "json",
+        ]
+    };
+    let bisect = |range| repository.run(&words(range));
+    let json = bisect("first..benchmark").expect_status(1).json();
+    let state = |json: &Value| {
+        json["changes"][0]["state"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(state(&json), "the benchmark itself changed", "{json:#}");
+    let json = bisect("other..code").expect_status(0).json();
+    assert_eq!(state(&json), "confirmed", "{json:#}");
+}
