@@ -132,13 +132,13 @@ pub(super) fn add_metric(seen: &mut Observation, event: &Message) {
     let Some(name) = event.get("name") else {
         return;
     };
-    let higher = event.get("better").as_deref() == Some("higher");
-    let better = if higher {
-        Better::Higher
-    } else {
-        Better::Lower
+    let unit = event.get("unit").unwrap_or_default();
+    let better = match event.get("better").as_deref() {
+        Some("higher") => Better::Higher,
+        Some("lower") => Better::Lower,
+        _ => Better::of_unit(&unit),
     };
-    let metric = Metric::new(name, event.get("unit").unwrap_or_default(), better);
+    let metric = Metric::new(name, unit, better);
     let texts = event.list("value");
     for value in texts.iter().filter_map(|text| text.parse::<f64>().ok()) {
         seen.add(metric.clone(), value);

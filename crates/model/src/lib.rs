@@ -22,6 +22,7 @@ mod profile;
 mod run;
 mod session;
 mod text;
+mod unit_direction;
 mod variant;
 
 pub use case::{Case, CaseError, TooManyCases, Value, ValueKind};
@@ -36,7 +37,8 @@ pub use placement::{Allocation, PlacedMachine, Placement};
 pub use point::{Landmark, Point, PointKind, Revision, SeriesKey, SessionPoint, SessionPoints};
 pub use profile::{Profile, ProfileTool, Recorded, Recording, WeightUnit};
 pub use run::{
-    Batches, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window, median,
+    Batches, REPETITION, Run, RunValue, Sample, Series, SnippetTiming, Surroundings, Usage, Window,
+    median,
 };
 pub use session::{
     Clock, Counting, DefinitionFile, Design, Division, Layout, Length, Order, Purpose, Runs,

@@ -11,6 +11,8 @@ pub enum Better {
     Higher,
     /// Less is better: time, latency, memory, errors.
     Lower,
+    /// Nobody said, and the unit does not tell: a change is shown without a verdict.
+    Unknown,
 }
 
 /// A named quantity. The harness names it; nothing in the core lists them.

@@ -5,6 +5,9 @@ use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// What every repetition of several in one process is noted as.
+pub const REPETITION: &str = "Repetitions of one process are not independent.";
+
 /// The samples of one process, with where it stood in the plan and what it cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {

@@ -73,12 +73,12 @@ impl Reports {
         let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
             return;
         };
-        let better = if metric["better"] == "higher" {
-            Better::Higher
-        } else {
-            Better::Lower
-        };
         let unit = metric["unit"].as_str().unwrap_or_default();
+        let better = match metric["better"].as_str() {
+            Some("higher") => Better::Higher,
+            Some("lower") => Better::Lower,
+            _ => Better::of_unit(unit),
+        };
         if let Some(last) = self.observations.last_mut() {
             last.add(Metric::new(name, unit, better), value);
         }

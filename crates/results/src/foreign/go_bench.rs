@@ -171,16 +171,11 @@ pub fn measure_of_unit(unit: &str, is_higher: Option<bool>) -> Measure {
         Some((_, name, unit, better, factor)) => Measure {
             metric: Metric::new(*name, *unit, *better),
             factor: *factor,
-            is_guess: false,
         },
-        None => {
-            let is_rate = unit.ends_with("/s");
-            Measure {
-                metric: Metric::new(unit, unit, direction(is_rate)),
-                factor: 1.0,
-                is_guess: !is_rate && is_higher.is_none(),
-            }
-        }
+        None => Measure {
+            metric: Metric::new(unit, unit, Better::of_unit(unit)),
+            factor: 1.0,
+        },
     };
     if let Some(is_higher) = is_higher {
         measure.metric.better = direction(is_higher);
@@ -512,15 +507,14 @@ mod tests {
 
     #[test]
     fn directions_come_from_the_unit_or_from_its_line() {
-        let of = |unit, line| {
-            let measure = measure_of_unit(unit, line);
-            (measure.metric.better, measure.is_guess)
-        };
-        assert_eq!(of("ns/op", None), (Better::Lower, false));
-        assert_eq!(of("MB/s", None), (Better::Higher, false));
-        assert_eq!(of("fills/s", None), (Better::Higher, false));
-        assert_eq!(of("hits/op", None), (Better::Lower, true));
-        assert_eq!(of("hits/op", Some(true)), (Better::Higher, false));
+        let of = |unit, line| measure_of_unit(unit, line).metric.better;
+        assert_eq!(of("ns/op", None), Better::Lower);
+        assert_eq!(of("MB/s", None), Better::Higher);
+        assert_eq!(of("rows/second", None), Better::Higher);
+        assert_eq!(of("misses/s", None), Better::Unknown);
+        assert_eq!(of("hits/op", None), Better::Unknown);
+        assert_eq!(of("hits/op", Some(true)), Better::Higher);
+        assert_eq!(of("ops/s", Some(false)), Better::Lower, "the file says so");
     }
 
     #[test]

@@ -105,12 +105,10 @@ pub fn unit_at_end(words: &str) -> (&str, Option<Unit>) {
 /// A unit, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// The metric, with the unit that is stored. Where the good direction is not known, less of it is better.
+    /// The metric, with the unit that is stored.
     pub metric: Metric,
     /// What figures are multiplied by.
     pub factor: f64,
-    /// Whether the unit says nothing about the good direction.
-    pub is_guess: bool,
 }
 
 impl Measure {
@@ -122,12 +120,11 @@ impl Measure {
             (_, None) => Unit::parse(per_iteration(written)),
         };
         let (name, stored, better) = match symbol.map(|unit| unit.quantity) {
-            Some(Quantity::Time) => (Metric::TIME, "ns", Some(Better::Lower)),
-            Some(Quantity::Size) => ("size", "B", Some(Better::Lower)),
-            Some(Quantity::Rate) => (Metric::THROUGHPUT, "1/s", Some(Better::Higher)),
-            Some(Quantity::Bandwidth) => ("bytes_per_second", "B/s", Some(Better::Higher)),
+            Some(Quantity::Time) => (Metric::TIME, "ns", Better::Lower),
+            Some(Quantity::Size) => ("size", "B", Better::Lower),
+            Some(Quantity::Rate) => (Metric::THROUGHPUT, "1/s", Better::Higher),
+            Some(Quantity::Bandwidth) => ("bytes_per_second", "B/s", Better::Higher),
             Some(Quantity::Derived) | None => {
-                let better = written.ends_with("/s").then_some(Better::Higher);
                 // A unit that is called like one of the metrics above stays apart from it.
                 let is_taken = [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"]
                     .contains(&written);
@@ -136,14 +133,13 @@ impl Measure {
                 } else {
                     written
                 };
-                (name, written, better)
+                (name, written, Better::of_unit(written))
             }
         };
         let known = symbol.filter(|unit| unit.quantity != Quantity::Derived);
         Measure {
-            metric: Metric::new(name, stored, better.unwrap_or(Better::Lower)),
+            metric: Metric::new(name, stored, better),
             factor: known.map_or(1.0, Unit::scale),
-            is_guess: better.is_none(),
         }
     }
 }
@@ -170,31 +166,31 @@ mod tests {
     fn one_quantity_is_one_metric_however_its_unit_is_written() {
         let read = |written| {
             let measure = Measure::of_unit(written);
-            (measure.metric, measure.factor, measure.is_guess)
+            (measure.metric, measure.factor)
         };
         let time = || Metric::new("time", "ns", Better::Lower);
-        assert_eq!(read("ns/iter"), (time(), 1.0, false));
-        assert_eq!(read("seconds"), (time(), 1e9, false));
-        assert_eq!(read("us/op"), (time(), 1e3, false));
-        assert_eq!(read("nanoseconds (ns)"), (time(), 1.0, false));
-        assert_eq!(read("ops/sec"), (Metric::throughput(), 1.0, false));
-        assert_eq!(read("iter/sec"), (Metric::throughput(), 1.0, false));
-        assert_eq!(read("ops/us"), (Metric::throughput(), 1e6, false));
+        assert_eq!(read("ns/iter"), (time(), 1.0));
+        assert_eq!(read("seconds"), (time(), 1e9));
+        assert_eq!(read("us/op"), (time(), 1e3));
+        assert_eq!(read("nanoseconds (ns)"), (time(), 1.0));
+        assert_eq!(read("ops/sec"), (Metric::throughput(), 1.0));
+        assert_eq!(read("iter/sec"), (Metric::throughput(), 1.0));
+        assert_eq!(read("ops/us"), (Metric::throughput(), 1e6));
         let size = Metric::new("size", "B", Better::Lower);
-        assert_eq!(read("bytes"), (size, 1.0, false));
+        assert_eq!(read("bytes"), (size, 1.0));
     }
 
     #[test]
     fn any_other_unit_is_a_metric_of_its_own() {
         let percent = Measure::of_unit("%");
-        assert_eq!(percent.metric, Metric::new("%", "%", Better::Lower));
-        assert!(percent.is_guess);
+        assert_eq!(percent.metric, Metric::new("%", "%", Better::Unknown));
         let items = Measure::of_unit("items/s");
         assert_eq!(
             items.metric,
             Metric::new("items/s", "items/s", Better::Higher)
         );
-        assert!(!items.is_guess);
+        let misses = Measure::of_unit("misses/s");
+        assert_eq!(misses.metric.better, Better::Unknown);
         assert_eq!(Measure::of_unit(" ").metric.name, "value");
     }
 }

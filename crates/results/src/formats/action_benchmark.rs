@@ -233,7 +233,8 @@ impl Kind {
     fn direction(&self, measure: &Measure, said: &Directions) -> Result<Better> {
         let name = &measure.metric.name;
         let by_unit = self.is_by_unit || self.better.is_none();
-        let of_unit = (by_unit && !measure.is_guess).then_some(measure.metric.better);
+        let of_unit =
+            (by_unit && measure.metric.better != Better::Unknown).then_some(measure.metric.better);
         match said.of(name).or(of_unit).or(self.better) {
             Some(better) => Ok(better),
             None => said.need(name),

@@ -12,7 +12,7 @@ use crate::foreign::json::{self, Content, Node};
 use crate::foreign::unit::Measure;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value as Json;
-use speedwell_model::{Case, Cause, Environment, Program, Sample, Session, Value, quote};
+use speedwell_model::{Better, Case, Cause, Environment, Program, Sample, Session, Value, quote};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What lies beside the files of results.
@@ -502,9 +502,10 @@ impl Reading<'_> {
         } else if measure.metric.unit == "B" && is("memory", "mem_") {
             measure.metric.name = "memory".to_owned();
         }
+        let is_unknown = measure.metric.better == Better::Unknown;
         match self.better.of(&measure.metric.name) {
-            Some(better) if measure.is_guess => measure.metric.better = better,
-            None if measure.is_guess => drop(self.guesses.insert(measure.metric.name.clone())),
+            Some(better) if is_unknown => measure.metric.better = better,
+            None if is_unknown => drop(self.guesses.insert(measure.metric.name.clone())),
             _ => {}
         }
         measure

@@ -8,11 +8,11 @@ use crate::foreign::beginning;
 use crate::foreign::go_bench::{self as line, Figures, Line, Processors};
 use crate::formats::Skipped;
 use crate::formats::imported::{
-    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, remark_on_guesses, sample,
+    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, sample,
 };
 use anyhow::Result;
 use speedwell_model::{Case, Cause, Environment, Sample, Session};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Whether bytes are of this kind: a result stands in their beginning, or what `go test` prints
 /// where there is none.
@@ -300,7 +300,6 @@ fn add(
     let mut adding = Adding {
         directions,
         imported,
-        guessed: BTreeSet::new(),
         not_finite: 0,
     };
     for (entry, (name, case)) in entries.into_iter().zip(cases) {
@@ -318,8 +317,6 @@ fn add(
 struct Adding<'a> {
     directions: &'a HashMap<&'a str, bool>,
     imported: &'a mut Imported,
-    /// Units whose good direction is a guess.
-    guessed: BTreeSet<String>,
     not_finite: u32,
 }
 
@@ -348,9 +345,6 @@ impl Adding<'_> {
                 continue;
             }
             let measure = line::measure_of_unit(unit, self.directions.get(unit).copied());
-            if measure.is_guess {
-                self.guessed.insert((*unit).to_owned());
-            }
             let is_time = measure.metric.name == "time";
             let value = value * measure.factor;
             let total_ns = value * figures.iterations;
@@ -368,7 +362,7 @@ impl Adding<'_> {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let mut remarks: Vec<String> = remark_on_guesses(&self.guessed).into_iter().collect();
+        let mut remarks: Vec<String> = Vec::new();
         if self.not_finite > 0 {
             remarks.push(match self.not_finite {
                 1 => "1 value that is not finite was left out".to_owned(),

@@ -18,18 +18,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const VARIANT: &str = "default";
 
 /// What every repetition of several in one process is told to the reader.
-pub const NOTE_ON_REPETITIONS: &str = "Repetitions of one process are not independent.";
+pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
 
 /// What is told of a file that has such repetitions.
 pub const REMARK_ON_REPETITIONS: &str = "repetitions of one process are not independent; they \
-    count as runs here, so differences look surer than they are";
+    count as runs here, and a change counts only beyond what they differ by";
 
 /// What to say of metrics whose good direction is a guess, if there are any.
 pub fn remark_on_guesses(names: &BTreeSet<String>) -> Option<String> {
     let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "it does not tell whether more or less of {} is better; less is taken",
+            "it does not tell whether more or less of {} is better, so that a change of it has no verdict",
             names.join(", ")
         )
     })

@@ -253,6 +253,7 @@ pub(super) fn better_of(name: &str, metric: &str) -> anyhow::Result<Better> {
     match name {
         "higher" => Ok(Better::Higher),
         "lower" => Ok(Better::Lower),
+        "unknown" => Ok(Better::Unknown),
         other => bail!("'{other}' is not a direction of the metric '{metric}'"),
     }
 }

@@ -532,5 +532,6 @@ pub(super) fn better_name(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher",
         Better::Lower => "lower",
+        Better::Unknown => "unknown",
     }
 }

@@ -240,10 +240,9 @@ fn figure(keys: MetricKeys, part: &Part) -> Result<Figure> {
 
 /// Less time and less memory are better, more per second is better; for anything else the file must say.
 fn usual_direction(part: &Part, unit: &str) -> Result<Better> {
-    match unit {
-        "ns" | "B" => Ok(Better::Lower),
-        unit if unit.ends_with("/s") => Ok(Better::Higher),
-        _ => Err(part.missing("better", "better = \"lower\", or \"higher\"")),
+    match Better::of_unit(unit) {
+        Better::Unknown => Err(part.missing("better", "better = \"lower\", or \"higher\"")),
+        known => Ok(known),
     }
 }
 

@@ -120,15 +120,25 @@ const KNOWN: [(&str, &str, Better); 8] = [
 /// Hardware events, whose names libpfm decides; all of them are costs.
 const EVENTS: [&str; 4] = ["cycles", "instructions", "misses", "faults"];
 
-/// The metric of a time or counter, and whether its direction is more than a guess.
-pub fn metric(name: &str) -> (Metric, bool) {
+/// The metric of a time or counter. A counter has no unit, so its name tells the direction, if anything does.
+pub fn metric(name: &str) -> Metric {
     if let Some((_, unit, better)) = KNOWN.iter().find(|(known, ..)| *known == name) {
-        return (Metric::new(name, *unit, *better), true);
-    }
-    if name.ends_with("_per_second") {
-        return (Metric::new(name, "1/s", Better::Higher), true);
+        return Metric::new(name, *unit, *better);
     }
     let lower = name.to_ascii_lowercase();
-    let is_event = EVENTS.iter().any(|event| lower.ends_with(event));
-    (Metric::new(name, "", Better::Lower), is_event)
+    if EVENTS.iter().any(|event| lower.ends_with(event)) {
+        return Metric::new(name, "", Better::Lower);
+    }
+    let unit = if lower.ends_with("_per_second") {
+        "1/s"
+    } else {
+        ""
+    };
+    let is_rate = Better::of_unit(name) == Better::Higher;
+    let better = if is_rate {
+        Better::Higher
+    } else {
+        Better::Unknown
+    };
+    Metric::new(name, unit, better)
 }

@@ -65,7 +65,7 @@ fn of_name(name: &str, file: &File) -> Option<Reported> {
                 return known.clone();
             }
             let shared: Arc<str> = Arc::from(name);
-            metrics.push((metric(name).0, shared.clone()));
+            metrics.push((metric(name), shared.clone()));
             shared
         }));
     }

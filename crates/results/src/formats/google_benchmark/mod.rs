@@ -7,14 +7,13 @@
 use crate::foreign::google_benchmark::{self, File, Kind, Row, context};
 use crate::foreign::json::{Content, Node};
 use crate::formats::imported::{
-    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, remark_on_guesses,
-    sample,
+    Imported, NOTE_ON_REPETITIONS, Process, REMARK_ON_REPETITIONS, VARIANT, sample,
 };
 use crate::formats::same_names::{Listed, tell_apart};
 use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_model::{Case, Sample, Session, Value};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 /// What is said of the coefficient and the RMS of a family.
 const NOTE_ON_FIT: &str = "A fit of the times over all arguments of this family.";
@@ -51,7 +50,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         ..Reading::default()
     };
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
-        reading.imported.metric(google_benchmark::metric(time).0);
+        reading.imported.metric(google_benchmark::metric(time));
     }
     let listed = by_benchmark(&file.rows).into_iter();
     let listed = listed.map(|((name, _), rows)| Listed {
@@ -113,8 +112,6 @@ struct Reading<'a> {
     has_fits: bool,
     /// Benchmarks whose wall time is well above their CPU time, and all that can be judged.
     waiting: (usize, usize),
-    /// Counters whose good direction is a guess.
-    guessed: BTreeSet<String>,
 }
 
 impl Reading<'_> {
@@ -175,16 +172,12 @@ impl Reading<'_> {
     }
 
     fn run(&mut self, case: Case, row: &Row, notes: Vec<String>) {
-        let (imported, guessed) = (&mut self.imported, &mut self.guessed);
+        let imported = &mut self.imported;
         let samples = row.samples(|name| {
             if let Some(known) = imported.known(name) {
                 return known;
             }
-            let (metric, is_sure) = google_benchmark::metric(name);
-            if !is_sure {
-                guessed.insert(name.to_owned());
-            }
-            imported.metric(metric)
+            imported.metric(google_benchmark::metric(name))
         });
         let process = Process {
             wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
@@ -218,7 +211,6 @@ impl Reading<'_> {
                     .to_owned(),
             );
         }
-        remarks.extend(remark_on_guesses(&self.guessed));
         remarks
     }
 }

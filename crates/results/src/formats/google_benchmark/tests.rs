@@ -67,7 +67,7 @@ fn old_files_tell_aggregates_by_their_names() {
 }
 
 #[test]
-fn counters_are_metrics_and_a_guess_is_admitted() {
+fn counters_are_metrics_whose_direction_is_never_guessed() {
     let (session, warnings) = rows(
         r#"{"name":"a","real_time":1,"time_unit":"ns","bytes_per_second":5,"Foo":NaN,"Bar":2,
             "CYCLES":3,"label":"x","big":true}"#,
@@ -83,14 +83,11 @@ fn counters_are_metrics_and_a_guess_is_admitted() {
             ("real_time", "ns", Better::Lower),
             ("cpu_time", "ns", Better::Lower),
             ("bytes_per_second", "B/s", Better::Higher),
-            ("Bar", "", Better::Lower),
+            ("Bar", "", Better::Unknown),
             ("CYCLES", "", Better::Lower),
         ]
     );
-    assert_eq!(
-        warnings,
-        ["'f.json': it does not tell whether more or less of 'Bar' is better; less is taken"]
-    );
+    assert_eq!(warnings, [""; 0]);
     assert_eq!(session.runs[0].notes, ["Its label is 'x'."]);
 }
 

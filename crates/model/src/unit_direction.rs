@@ -1,0 +1,247 @@
+//! The good direction of a unit, as far as the unit itself tells.
+//!
+//! Decides that time, memory and their amount per unit of work are costs, and that work per time is a gain. Every other
+//! unit has no direction: misses, errors and retries per second are rates as well. Start at [`Better::of_unit`].
+
+use crate::Better;
+
+/// Units of time, in lower case.
+const TIMES: [&str; 25] = [
+    "ns",
+    "nsec",
+    "nanosecond",
+    "us",
+    "µs",
+    "μs",
+    "usec",
+    "microsecond",
+    "ms",
+    "msec",
+    "millisecond",
+    "s",
+    "sec",
+    "second",
+    "m",
+    "min",
+    "minute",
+    "h",
+    "hr",
+    "hour",
+    "d",
+    "day",
+    "cpu-s",
+    "cpu-ns",
+    "cpu-ms",
+];
+
+/// What counts as work: one of it done is progress. In lower case and in the singular.
+const WORK: [&str; 52] = [
+    "op",
+    "operation",
+    "iter",
+    "iteration",
+    "req",
+    "request",
+    "reply",
+    "response",
+    "query",
+    "row",
+    "record",
+    "item",
+    "event",
+    "frame",
+    "flop",
+    "token",
+    "byte",
+    "b",
+    "bit",
+    "message",
+    "msg",
+    "call",
+    "transaction",
+    "txn",
+    "tx",
+    "element",
+    "elem",
+    "entry",
+    "key",
+    "line",
+    "word",
+    "char",
+    "character",
+    "image",
+    "sample",
+    "packet",
+    "job",
+    "task",
+    "doc",
+    "document",
+    "insert",
+    "read",
+    "write",
+    "get",
+    "set",
+    "lookup",
+    "update",
+    "commit",
+    "node",
+    "point",
+    "pixel",
+    "file",
+];
+
+/// Prefixes of a thousand, a million and so on.
+const PREFIXES: [&str; 9] = ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"];
+
+/// Rates that are written as one word, in lower case; each may have a prefix.
+const RATES: [&str; 11] = [
+    "qps", "rps", "tps", "iops", "fps", "flops", "bps", "ops", "pps", "mps", "rpm",
+];
+
+impl Better {
+    /// The direction that a unit tells: `ns/op` and `KiB` are costs, `ops/sec`, `rows per second`, `MB/s` and `qps` are
+    /// gains, `misses/s` and `%` tell nothing.
+    pub fn of_unit(unit: &str) -> Better {
+        let unit = unit.trim().trim_start_matches(['#', '[', '(']);
+        let unit = unit.trim_end_matches([']', ')']).to_lowercase();
+        let unit = unit.replace(" per ", "/").replace("_per_", "/");
+        match unit.rsplit_once('/') {
+            Some((amount, of)) if is_time(of) && is_work(amount) => Better::Higher,
+            Some((amount, of)) if is_cost(amount) && is_work(of) => Better::Lower,
+            None if is_cost(&unit) => Better::Lower,
+            None if is_rate(&unit) => Better::Higher,
+            _ => Better::Unknown,
+        }
+    }
+}
+
+/// `s`, `sec`, `seconds`, `100ms`.
+fn is_time(text: &str) -> bool {
+    let text = text
+        .trim()
+        .trim_start_matches(|letter: char| letter.is_ascii_digit());
+    TIMES.contains(&text) || singular(text).is_some_and(|one| TIMES.contains(&&*one))
+}
+
+/// Work, alone or with a prefix: `ops`, `kreq`, `M rows`, `1`, and nothing at all.
+fn is_work(text: &str) -> bool {
+    let text = text.trim();
+    let is_known = |text: &str| {
+        WORK.contains(&text) || singular(text).is_some_and(|one| WORK.contains(&&*one))
+    };
+    text.is_empty() || text == "1" || without_prefix(text).any(is_known)
+}
+
+/// A time, or an amount of memory.
+fn is_cost(text: &str) -> bool {
+    let is_size = |text: &str| ["b", "byte", "bytes"].contains(&text);
+    is_time(text) || without_prefix(text.trim()).any(is_size)
+}
+
+fn is_rate(text: &str) -> bool {
+    let is_known = |text: &str| RATES.contains(&text);
+    without_prefix(text).any(is_known)
+}
+
+/// The text without each of the prefixes that it begins with.
+fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
+    let without = |prefix: &&str| text.strip_prefix(*prefix);
+    PREFIXES.iter().filter_map(without).map(str::trim_start)
+}
+
+/// The singular of a plural.
+fn singular(text: &str) -> Option<String> {
+    match text.strip_suffix("ies") {
+        Some(stem) => Some(format!("{stem}y")),
+        None => text.strip_suffix('s').map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_all(units: &[&str], better: Better) {
+        for unit in units {
+            assert_eq!(Better::of_unit(unit), better, "{unit}");
+        }
+    }
+
+    #[test]
+    fn more_work_per_time_is_better_however_it_is_written() {
+        assert_all(
+            &[
+                "1/s",
+                "/s",
+                "op/s",
+                "ops/s",
+                "ops/sec",
+                "Ops/Second",
+                "rows/second",
+                "rows per second",
+                "queries/sec",
+                "req/s",
+                "kreq/s",
+                "k req/s",
+                "Mops/s",
+                "items/ms",
+                "events/min",
+                "frames/s",
+                "GFLOP/s",
+                "GFLOPS",
+                "tokens/s",
+                "B/s",
+                "MB/sec",
+                "MiB/s",
+                "bytes/second",
+                "Mbit/s",
+                "qps",
+                "QPS",
+                "rps",
+                "fps",
+                "requests_per_second",
+                "[#/sec]",
+                "entries/s",
+            ],
+            Better::Higher,
+        );
+    }
+
+    #[test]
+    fn less_time_and_less_memory_are_better() {
+        assert_all(
+            &[
+                "ns", "us", "µs", "ms", "s", "seconds", "ns/op", "ms/req", "B", "KiB", "MB",
+                "bytes", "B/op", "s/iter",
+            ],
+            Better::Lower,
+        );
+    }
+
+    #[test]
+    fn any_other_unit_tells_nothing() {
+        assert_all(
+            &[
+                "",
+                "misses/s",
+                "errors/sec",
+                "retries/second",
+                "page-faults/s",
+                "cache misses/s",
+                "failed requests/s",
+                "hits/op",
+                "allocs/op",
+                "%",
+                "x",
+                "points",
+                "widgets",
+                "GHz",
+                "cycles",
+                "misses",
+                "V",
+            ],
+            Better::Unknown,
+        );
+    }
+}
