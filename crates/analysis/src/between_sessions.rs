@@ -8,11 +8,11 @@ use crate::circumstances::{self, Difference, facts};
 use crate::comparison::{Source, compare_matched, conclude, match_cases};
 use crate::grid::Grid;
 use crate::policy::Policy;
-use crate::session::metrics;
+use crate::session::{metrics, refuse_metrics};
 use crate::tally::Tally;
 use crate::withheld::Measured;
 use crate::{Findings, Settings, validity, warnings};
-use speedwell_model::{Environment, Metric, Program, Session};
+use speedwell_model::{Environment, Metric, Program, Sample, Session, State};
 use std::collections::HashSet;
 
 /// One side of a comparison across sessions.
@@ -47,8 +47,9 @@ pub fn compare_sources(
             findings.failures.extend(session.failures.iter().cloned());
             let tally = Tally::of(session);
             (findings.warnings).extend(tally.warnings(session, Some(label)));
+            (findings.gate_obstacles).extend(tally.gate_obstacle(session, Some(label)));
         }
-        let taken = choose(label, session, variant.as_deref(), &mut findings.warnings);
+        let taken = choose(label, session, variant.as_deref(), &mut findings);
         chosen.extend(taken);
     }
     let Some((baseline, candidates)) = chosen.split_first() else {
@@ -60,6 +61,17 @@ pub fn compare_sources(
         .map(|side| (side.label, side.session, side.variant()))
         .collect();
     findings.validity = validity::of_sides(&sides);
+    for candidate in candidates {
+        let is_same = same_results(baseline, candidate);
+        let words = format!(
+            "'{}' and '{}' are the same results",
+            baseline.label, candidate.label
+        );
+        if is_same {
+            findings.warnings.push(format!("{words}."));
+            findings.gate_obstacles.push(words);
+        }
+    }
     findings.apart = candidates
         .iter()
         .any(|candidate| relation(baseline, candidate) == Relation::Apart);
@@ -68,9 +80,15 @@ pub fn compare_sources(
         .map(|candidate| policy(baseline, candidate, settings, &mut findings.warnings))
         .collect();
     let mut matched = Vec::new();
-    for metric in metrics(baseline.session, settings, &mut findings.warnings) {
+    let (looked_at, unknown) = metrics(baseline.session, settings);
+    refuse_metrics(baseline.session, &unknown, &mut findings);
+    for metric in looked_at {
         for (candidate, policy) in candidates.iter().zip(&policies) {
             let differs = of_metric(metric, candidate.session, candidate.label);
+            if let Some(sentence) = &differs {
+                let obstacle = sentence.trim_end_matches('.').to_owned();
+                warnings::add(&mut findings.gate_obstacles, [obstacle]);
+            }
             warnings::add(&mut findings.warnings, differs);
             let (old, new) = (source(baseline), source(candidate));
             let apart = relation(baseline, candidate) == Relation::Apart;
@@ -85,14 +103,16 @@ fn choose<'a>(
     label: &'a str,
     session: &'a Session,
     variant: Option<&str>,
-    warnings: &mut Vec<String>,
+    findings: &mut Findings,
 ) -> Option<SelectedSource<'a>> {
     let grid = Grid::new(session);
     let wanted = variant.unwrap_or(&session.design.baseline);
     let found = grid.variant(wanted);
+    let warnings = &mut findings.warnings;
     match found {
         None if grid.variants.is_empty() => {
             warnings.push(format!("'{label}' has no runs."));
+            (findings.gate_obstacles).push(format!("'{label}' has no runs"));
             return None;
         }
         None if variant.is_some() || grid.variants.len() > 1 => warnings.push(format!(
@@ -105,12 +125,39 @@ fn choose<'a>(
         )),
         _ => {}
     }
+    let taken = &grid.variants[found.unwrap_or(0)];
+    if variant.is_none() {
+        let others = grid.variants.iter().filter(|name| *name != taken);
+        let others: Vec<String> = others
+            .map(|other| format!("'{other}' of '{label}' left out"))
+            .collect();
+        findings.left_out.extend(others);
+    }
     Some(SelectedSource {
         label,
         session,
         grid,
         variant: found.unwrap_or(0),
     })
+}
+
+/// Whether both sources hold the same runs, as copies of one file do.
+fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
+    let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
+        let variant = source.variant().to_owned();
+        let own = source.session.runs.iter();
+        let own = own.filter(|run| *run.variant == *variant);
+        own.map(|run| (run.slot, run.samples.clone())).collect()
+    };
+    let varies = |all: &[(u32, Vec<Sample>)]| {
+        let mut samples = all.iter().flat_map(|(_, samples)| samples);
+        let first = samples.next();
+        first.is_some_and(|first| samples.any(|sample| sample.value != first.value))
+    };
+    let is_own = one.session.id == other.session.id && one.variant() == other.variant();
+    let is_copy = one.session.id == other.session.id || one.session.state == State::Imported;
+    let (a, b) = (runs(one), runs(other));
+    is_copy && (is_own || one.session.id != other.session.id) && varies(&a) && a == b
 }
 
 /// What the runs of two sources have in common.

@@ -10,7 +10,7 @@ use crate::grid::{CaseRuns, Grid, values_of};
 use crate::paired::{Data, PairedRuns, is_marked, noise_autocorrelation};
 use crate::policy::Policy;
 use crate::power::Precision;
-use crate::session::metrics;
+use crate::session::{metrics, no_metric};
 use crate::summary::finite;
 use crate::tally::Tally;
 use crate::{Method, Settings};
@@ -41,7 +41,9 @@ pub fn calibrate(session: &Session, runs: usize, settings: &Settings) -> Calibra
     let grid = Grid::new(session);
     let policy = Policy::new(&session.design, settings);
     let mut warnings = Tally::of(session).warnings(session, None);
-    let metric = metrics(session, settings, &mut warnings).into_iter().next();
+    let (found, unknown) = metrics(session, settings);
+    warnings.extend(unknown.iter().map(|name| no_metric(session, name)));
+    let metric = found.into_iter().next();
     let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();
     let mut cases = Vec::new();
@@ -176,10 +178,7 @@ pub fn compare_spreads(
     settings: &Settings,
 ) -> Vec<SpreadChange> {
     let (first, second) = (Grid::new(before), Grid::new(after));
-    let Some(metric) = metrics(before, settings, &mut Vec::new())
-        .into_iter()
-        .next()
-    else {
+    let Some(metric) = metrics(before, settings).0.into_iter().next() else {
         return Vec::new();
     };
     let options = bootstrap::Options {

@@ -4,7 +4,9 @@
 
 use crate::disturbed::Exposure;
 use crate::exact::Counts;
-use crate::paired::{Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past};
+use crate::paired::{
+    Data, Matching, PairedRuns, is_one_after_the_other, noise_depends_on_its_past,
+};
 use crate::policy::Policy;
 use crate::power::Precision;
 use crate::sequential::{End, Outcome};
@@ -15,7 +17,6 @@ use crate::{CaseComparison, Method, Side, evidence};
 use speedwell_model::{Case, Estimate, RunValue, Verdict};
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
-use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use std::sync::Arc;
 
 /// A case that two sides have in common.
@@ -46,6 +47,8 @@ pub(super) struct CaseRow {
     pub outcome: Outcome,
     /// Runs a side that they looked at.
     pub runs: usize,
+    /// The smallest p value that so many runs can give in a test that looks once.
+    pub smallest_p: f64,
     /// Standard error of the logarithm of the ratio, with the runs it rests on.
     pub precision: Option<Precision>,
     /// Whether the sides were measured one after the other.
@@ -65,22 +68,16 @@ pub(super) fn describe(
 ) -> CaseRow {
     let seed = policy.seed_for(&case.id);
     let counts = counts_of(&case.pair, policy);
-    if let Some(change) = counts.change() {
-        (outcome.change, outcome.p, outcome.error) = (Some(change), None, None);
+    if counts.is_exact() {
+        (outcome.change, outcome.p, outcome.error) = (counts.change(), None, None);
     }
-    let precision = outcome.error.map(|error| Precision {
-        runs: outcome.data.runs(),
-        error,
-    });
+    let runs = outcome.data.runs();
+    let precision = outcome.error.map(|error| Precision { runs, error });
     let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
     // Inside randomised blocks chance alone may put one side first; the test allows for it.
     let unordered = policy.indicative && is_one_after_the_other(&case.pair);
     let one_after_the_other = case.apart || unordered;
-    let mut notes = match counts {
-        Counts::Exact(_) => Vec::new(),
-        _ => remarks(&case.pair, &outcome, policy),
-    };
-    notes.extend(counts.remark(case.pair.baseline.len().min(case.pair.candidate.len())));
+    let mut notes = remarks(&case.pair, &outcome, policy, counts);
     if noise_depends_on_its_past(&case.pair, case.apart) {
         notes.extend(on_dependence(policy, one_after_the_other));
     }
@@ -101,7 +98,9 @@ pub(super) fn describe(
         q: None,
         verdict: Verdict::Unclear,
         withheld: case.withheld,
-        is_exact: counts.change().is_some(),
+        no_verdict: None,
+        differs: false,
+        is_exact: counts.is_exact(),
         indicative: policy.indicative,
         decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs() as u32),
         detectable: None,
@@ -115,10 +114,16 @@ pub(super) fn describe(
         baseline,
         candidate,
     };
+    let sizes = [&outcome.data.baseline, &outcome.data.candidate].map(Vec::len);
     CaseRow {
         comparison,
-        runs: std::mem::take(&mut outcome.data).runs(),
-        outcome,
+        smallest_p: policy.smallest_p().of(sizes),
+        runs,
+        // There may be thousands of cases.
+        outcome: Outcome {
+            data: Data::default(),
+            ..outcome
+        },
         precision,
         one_after_the_other,
         disturb_each_other,
@@ -168,14 +173,17 @@ fn side(runs: Vec<RunValue>, exposure: &Exposure) -> Side {
 }
 
 /// Remarks on one case of a comparison.
-fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) -> Vec<String> {
+fn remarks(pair: &PairedRuns, outcome: &Outcome, policy: &Policy, counts: Counts) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(on_the_number_of_runs(pair, outcome, policy));
-    if pair.incomplete > 0 {
-        let blocks = counted(pair.incomplete, "block lacks", "blocks lack");
-        notes.push(format!("{blocks} a run and cannot be compared."));
+    if !counts.is_exact() {
+        notes.extend(on_the_number_of_runs(pair, outcome, policy));
+        if pair.incomplete > 0 {
+            let blocks = counted(pair.incomplete, "block lacks", "blocks lack");
+            notes.push(format!("{blocks} a run and cannot be compared."));
+        }
+        notes.extend(on_the_values(outcome, policy));
     }
-    notes.extend(on_the_values(outcome, policy));
+    notes.extend(counts.remark(pair.baseline.len().min(pair.candidate.len())));
     notes
 }
 
@@ -190,10 +198,7 @@ fn on_the_number_of_runs(pair: &PairedRuns, outcome: &Outcome, policy: &Policy) 
         ));
     }
     match outcome.end {
-        End::TooFew if runs < MINIMUM_PER_SIDE => Some(format!(
-            "Too few {}: {runs} a side, and below {MINIMUM_PER_SIDE} nothing is claimed.",
-            policy.unit.plural()
-        )),
+        End::TooFew if policy.looks.is_none() => None,
         End::TooFew => Some(format!(
             "Measuring ended before the first look; there are {shown} a side."
         )),
@@ -224,8 +229,10 @@ fn on_the_values(outcome: &Outcome, policy: &Policy) -> Option<String> {
     let varies = |values: &[f64]| values.iter().any(|&value| value != values[0]);
     if data.constant().is_some() {
         Some("All values of both sides are identical.".into())
-    } else if !data.is_positive() && outcome.change.is_none() {
-        Some("Values of zero or below have no logarithm, so no change can be given.".into())
+    } else if outcome.change.is_none() && data.is_from_zero() {
+        Some("A change from zero has no percentage.".into())
+    } else if !data.is_never_negative() && outcome.change.is_none() {
+        Some("Values below zero have no logarithm, so no change can be given.".into())
     } else if policy.method == Method::Welch && !varies(&data.baseline) && !varies(&data.candidate)
     {
         Some("Neither side's values vary, so Welch's test is undefined.".into())

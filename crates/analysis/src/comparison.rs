@@ -21,7 +21,7 @@ use crate::withheld::{Measured, Withheld};
 use crate::{CaseComparison, Comparison, Findings, Method, Settings, Side, exact, validity};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{Estimate, Metric, Run};
+use speedwell_model::{Estimate, Metric, REPETITION, Run};
 use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::normal;
 use std::borrow::Cow;
@@ -159,6 +159,10 @@ pub(super) fn compare_matched(
     settings: &Settings,
 ) -> Vec<Compared> {
     describe_all(&mut comparisons, settings);
+    for matched in &mut comparisons {
+        let metric = &mut matched.metric;
+        metric.better = *settings.better.get(&metric.name).unwrap_or(&metric.better);
+    }
     let mut family: Vec<FamilyMember<'_>> = Vec::new();
     for matched in &mut comparisons {
         let (policy, better) = (&*matched.policy, matched.metric.better);
@@ -180,6 +184,8 @@ pub(super) fn compare_matched(
 pub(super) fn conclude(compared: Vec<Compared>, findings: &mut Findings) {
     for found in compared {
         warnings::add(&mut findings.warnings, found.warnings());
+        let metric = &found.comparison.metric;
+        warnings::add(&mut findings.warnings, warnings::of_direction(metric));
         findings.comparisons.push(found.comparison);
     }
     locate(&mut findings.comparisons);
@@ -213,6 +219,16 @@ fn sum_up(matched: Matched<'_>, settings: &Settings) -> Compared {
     }
 }
 
+/// Whether a run has a figure of a metric.
+fn has_value(run: &Run, metric: &Metric) -> bool {
+    run.value_of(&metric.name).is_some_and(f64::is_finite)
+}
+
+/// Whether a run is one of several in one process.
+fn is_repetition(run: &Run) -> bool {
+    run.notes.iter().any(|note| note == REPETITION)
+}
+
 /// Matches the cases of two sources, to be judged by `rule`; `apart` says that they come from different sessions.
 pub(super) fn match_cases<'r>(
     baseline: &Source<'_, '_>,
@@ -222,8 +238,7 @@ pub(super) fn match_cases<'r>(
     apart: bool,
     settings: &Settings,
 ) -> Matched<'r> {
-    let is_finite = |run: &&Run| run.value_of(&metric.name).is_some_and(f64::is_finite);
-    let has_values = |runs: &[&Run]| runs.iter().any(is_finite);
+    let has_values = |runs: &[&Run]| runs.iter().any(|run| has_value(run, metric));
     let mut runs_of: HashMap<&str, (&[&Run], &Exposure)> = HashMap::new();
     for case in candidate.cases {
         let runs = &case.by_variant[candidate.variant];
@@ -273,15 +288,16 @@ pub(super) fn match_cases<'r>(
             id: case.id.clone(),
             sides: (apart || policy.unit != Unit::Run)
                 .then(|| [old, new].map(|side| values_of(side, &metric.name))),
-            pair: PairedRuns::new(units_old, units_new, policy.matching),
+            pair: PairedRuns::new(units_old, units_new, policy.matching)
+                .repeating([old, new].concat().iter().any(|run| is_repetition(run))),
             alone,
             apart,
             exposures: [&case.exposures[baseline.variant], exposure].map(Exposure::clone),
         });
     }
-    let is_left = |case: &&CaseRuns<'_>| runs_of.contains_key(case.id.as_str());
-    let left = candidate.cases.iter().filter(is_left);
-    matched.only_candidate = left.map(|case| case.id.clone()).collect();
+    let ids = candidate.cases.iter().map(|case| &case.id);
+    let left = ids.filter(|id| runs_of.contains_key(id.as_str())).cloned();
+    matched.only_candidate = left.collect();
     matched
 }
 

@@ -6,9 +6,9 @@
 use crate::case_row::CaseRow;
 use crate::evidence::Direction;
 use crate::policy::Policy;
-use crate::power::{distance_to_change, distance_to_same, fewest_runs};
+use crate::power::{distance_to_change, distance_to_same, most_comparisons, too_few};
 use crate::sequential::{End, Outcome, adjustment};
-use crate::{CaseComparison, Correction};
+use crate::{CaseComparison, Correction, NoVerdict};
 use speedwell_model::{Better, Verdict};
 use speedwell_stats::sequential::survives;
 
@@ -52,7 +52,16 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
             None if outcome.is_same => Verdict::Same,
             None => Verdict::Unclear,
         };
-        if !row.disturb_each_other && !comparison.is_exact && comparison.withheld.is_none() {
+        let is_withheld = comparison.withheld.is_some();
+        comparison.differs = if comparison.is_exact {
+            row.counts.differ(policy.delta) && !is_withheld
+        } else {
+            let is_spoiled = row.disturb_each_other || is_withheld;
+            survives && outcome.direction.is_some() && !is_spoiled
+        };
+        explain_no_verdict(row, policy, correction, tests);
+        let (comparison, outcome) = (&mut row.comparison, &row.outcome);
+        if !row.disturb_each_other && !comparison.is_exact && !is_withheld {
             comparison.notes.extend(remark(comparison, outcome, policy));
         }
     }
@@ -60,8 +69,10 @@ pub(super) fn correct(family: &mut [FamilyMember<'_>], correction: Correction) {
     for FamilyMember { row, policy, .. } in family {
         let level = policy.alpha * share;
         row.comparison.detectable = row.precision.map(|known| known.detectable(level));
-        let is_open =
-            row.comparison.verdict == Verdict::Unclear && row.comparison.withheld.is_none();
+        let comparison = &row.comparison;
+        let is_open = comparison.verdict == Verdict::Unclear
+            && !comparison.differs
+            && comparison.withheld.is_none();
         if is_open && !row.disturb_each_other {
             row.comparison.more_runs = more_runs(row, policy, level);
         }
@@ -78,8 +89,42 @@ fn share(correction: Correction, tests: usize, found: usize) -> f64 {
     }
 }
 
+/// Marks an open case that can have no verdict, and says what would be enough for one.
+fn explain_no_verdict(row: &mut CaseRow, policy: &Policy, correction: Correction, tests: usize) {
+    let tests = match correction {
+        Correction::Holm => tests,
+        // Many changes are found together by the one, and each by itself without any.
+        Correction::BenjaminiHochberg | Correction::None => 1,
+    };
+    let comparison = &row.comparison;
+    let is_open = comparison.verdict == Verdict::Unclear
+        && !comparison.differs
+        && comparison.withheld.is_none();
+    let why = no_verdict(row, policy, tests).filter(|_| is_open);
+    row.comparison.no_verdict = why;
+    if why == Some(NoVerdict::TooFewRuns) && policy.looks.is_none() {
+        let text = too_few(policy, row.runs, row.smallest_p, tests);
+        let note = format!("Too few {}: {text}.", policy.unit.plural());
+        row.comparison.notes.insert(0, note);
+    }
+}
+
+/// Why an open case can have no verdict: with its runs the test decides nothing among so many, or it is undefined.
+fn no_verdict(row: &CaseRow, policy: &Policy, tests: usize) -> Option<NoVerdict> {
+    if row.outcome.end == End::TooFew {
+        return Some(NoVerdict::TooFewRuns);
+    }
+    if row.outcome.p.is_none() {
+        return Some(NoVerdict::NoTest);
+    }
+    let is_out_of_reach =
+        policy.looks.is_none() && most_comparisons(row.smallest_p, policy.alpha) < tests.max(1);
+    is_out_of_reach.then_some(NoVerdict::TooFewRuns)
+}
+
 fn changed(direction: Direction, better: Better) -> Verdict {
     match (direction, better) {
+        (_, Better::Unknown) => Verdict::Unclear,
         (Direction::Larger, Better::Higher) | (Direction::Smaller, Better::Lower) => {
             Verdict::Better
         }
@@ -108,7 +153,8 @@ fn more_runs(row: &CaseRow, policy: &Policy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
     let runs = row.runs;
-    let reachable = fewest_runs(level, block).max(policy.fewest_runs());
+    let level_of_one = policy.smallest_p().fewest_runs(level);
+    let reachable = level_of_one.max(policy.fewest_runs(level));
     let in_blocks = |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs()) as u32;
     if outcome.end == End::TooFew {
         return Some(in_blocks(reachable.saturating_sub(runs)));

@@ -28,8 +28,25 @@ const MOST_WITH_EXACT_TIES: usize = 40;
 /// The change from baseline to candidate as a share, with the interval that belongs to the method
 /// and to `limit`; `None` where no ratio exists.
 ///
-/// An end is -1 or infinite where too few runs cannot bound it.
+/// An end is -1 or infinite where too few runs cannot bound it. A change from zero has no percentage.
 pub(super) fn change(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
+    let beyond = |ratio: f64| ratio > FROM_ZERO;
+    let shift = shift(method, data, limit, seed)?;
+    (!beyond(shift.value)).then(|| Estimate {
+        high: if beyond(shift.high) {
+            f64::INFINITY
+        } else {
+            shift.high
+        },
+        ..shift
+    })
+}
+
+/// A ratio above this is one to zero, for which the smallest number stood in.
+const FROM_ZERO: f64 = 1e100;
+
+/// The change of data that may contain zeros: from zero it is larger than [`FROM_ZERO`].
+fn shift(method: Method, data: &Data, limit: Limit, seed: u64) -> Option<Estimate> {
     let confidence = 1.0 - limit.p;
     let estimate = match method {
         Method::Rank | Method::SignedRank => rank_ratio(method, data, limit.p)?,
@@ -82,10 +99,7 @@ pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
 }
 
 fn rank_ratio(method: Method, data: &Data, p_limit: f64) -> Option<RatioEstimate> {
-    if !data.is_positive() {
-        return None;
-    }
-    let test = rank_test(method, data)?;
+    let test = rank_test(method, &*data.with_logs()?)?;
     Some(RatioEstimate {
         ratio: test.ratio(),
         interval: test.interval_at(p_limit),
@@ -131,14 +145,16 @@ impl RankTest {
 /// The exact test of data in blocks or in pairs; `None` where there are none.
 fn rank_test(method: Method, data: &Data) -> Option<RankTest> {
     match method {
-        Method::SignedRank => signed_rank(&data.pairs()).ok().map(RankTest::Pairs),
+        Method::SignedRank => signed_rank(&data.with_logs()?.pairs())
+            .ok()
+            .map(RankTest::Pairs),
         _ => block_test(data).map(RankTest::Blocks),
     }
 }
 
 /// The test of data in blocks; `None` where there are none.
 pub(super) fn block_test(data: &Data) -> Option<StratifiedRank> {
-    if data.is_positive() {
+    if let Some(data) = data.with_logs() {
         return stratified_rank(&data.observations).ok();
     }
     // The test uses nothing but ranks, so values without a logarithm may be replaced by theirs.
@@ -151,9 +167,7 @@ pub(super) fn block_test(data: &Data) -> Option<StratifiedRank> {
 }
 
 fn shift_of_logs(data: &Data, confidence: f64) -> Option<RatioEstimate> {
-    if !data.is_positive() {
-        return None;
-    }
+    let data = data.with_logs()?;
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let shift = hodges_lehmann(&logs(&data.baseline), &logs(&data.candidate), confidence)?;
     Some(RatioEstimate {
@@ -267,7 +281,7 @@ pub(super) fn look(
     is_last: bool,
     seed: u64,
 ) -> LookResult {
-    let mut seen = match (policy.method, data.is_positive()) {
+    let mut seen = match (policy.method, data.is_never_negative()) {
         (Method::Rank | Method::SignedRank, true) => by_ranks(data, policy, limit, is_last),
         _ => by_interval(data, policy, limit, is_last, seed),
     };
@@ -275,7 +289,7 @@ pub(super) fn look(
     seen
 }
 
-/// Values whose ratio exists have an exact test of every ratio, which agrees with the interval.
+/// Values that are never negative have an exact test of every ratio, which agrees with the interval.
 fn by_ranks(data: &Data, policy: &Policy, limit: Limit, is_last: bool) -> LookResult {
     let Some(test) = rank_test(policy.method, data) else {
         return LookResult::default();
@@ -315,15 +329,18 @@ fn beyond(test: &RankTest, threshold: f64) -> (f64, Direction) {
 
 /// Other tests have p values and intervals that may differ a little; both must agree before anything is claimed.
 fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: u64) -> LookResult {
-    let Some(change) = change(policy.method, data, limit, seed) else {
+    let Some(change) = shift(policy.method, data, limit, seed) else {
+        let is_from_zero = data.is_never_negative() && data.baseline.iter().all(|v| *v == 0.0);
         return LookResult {
             p: p_value(policy.method, data, 1.0, seed),
+            // A mean that was zero exceeds every threshold.
+            direction: is_from_zero.then_some(Direction::Larger),
             ..LookResult::default()
         };
     };
-    let threshold = policy.threshold;
-    let nearest = change.value.clamp(-threshold, threshold);
-    let p = if change.value == nearest && threshold > 0.0 {
+    let within = within(policy.threshold, data);
+    let nearest = change.value.clamp(within.low, within.high);
+    let p = if change.value == nearest && within.half_width() > 0.0 {
         Some(1.0)
     } else {
         p_value(policy.method, data, 1.0 + nearest, seed)
@@ -335,20 +352,29 @@ fn by_interval(data: &Data, policy: &Policy, limit: Limit, is_last: bool, seed: 
     };
     LookResult {
         // An interval that does not lie beyond the threshold takes the p value back.
-        p: p.map(|p| match direction(&change, threshold) {
+        p: p.map(|p| match direction(&change, within) {
             None if p <= limit.p => limit.p.next_up(),
             _ => p,
         }),
-        direction: direction(&change, threshold),
+        direction: direction(&change, within),
         is_same: change.lies_within(lowest, policy.delta),
     }
 }
 
+/// The changes that are none: within the threshold, and beyond it by what repetitions of one process explain
+/// (docs/why/statistics.md, "Repetitions of one process").
+fn within(threshold: f64, data: &Data) -> Interval {
+    Interval {
+        low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,
+        high: (1.0 + threshold) * data.allowance.exp() - 1.0,
+    }
+}
+
 /// Where the whole interval lies.
-fn direction(change: &Estimate, threshold: f64) -> Option<Direction> {
-    if change.low > threshold {
+fn direction(change: &Estimate, within: Interval) -> Option<Direction> {
+    if change.low > within.high {
         Some(Direction::Larger)
-    } else if change.high < -threshold {
+    } else if change.high < within.low {
         Some(Direction::Smaller)
     } else {
         None
@@ -452,7 +478,7 @@ mod tests {
         let data = Data {
             baseline: old,
             candidate: new,
-            observations: Vec::new(),
+            ..Data::default()
         };
         // The level of a pair moves by a factor of five, its ratio by a thousandth.
         let change = change(Method::SignedRank, &data, LIMIT, 1).unwrap();
@@ -482,7 +508,7 @@ mod tests {
         let data = |baseline: &[f64], candidate: &[f64]| Data {
             baseline: baseline.to_vec(),
             candidate: candidate.to_vec(),
-            observations: Vec::new(),
+            ..Data::default()
         };
         let varied = data(
             &[10.2, 11.1, 9.7, 10.9, 10.4, 10.0],
@@ -504,7 +530,7 @@ mod tests {
         let data = Data {
             baseline: vec![10.0, 10.1, 9.9, 10.05, 9.95, 10.02],
             candidate: (0..17).map(|i| 12.0 + 0.1 * f64::from(i % 5)).collect(),
-            observations: Vec::new(),
+            ..Data::default()
         };
         let change = change(Method::Bootstrap, &data, LIMIT, 3).unwrap();
         assert!((change.value - 0.22).abs() < 0.01 && change.low > 0.2 && change.high < 0.24);

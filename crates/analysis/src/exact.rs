@@ -16,7 +16,7 @@ const ENOUGH: usize = 2;
 /// What the counts of both sides say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Counts {
-    /// All runs of a side agree; the change as a share.
+    /// All runs of a side agree; the change as a share, infinite from zero.
     Exact(f64),
     /// They differ, by this share at most within a side.
     Vary(f64),
@@ -30,19 +30,35 @@ impl Counts {
         let spreads = [baseline, candidate].map(spread);
         match (baseline, candidate) {
             _ if baseline.len().min(candidate.len()) < ENOUGH => Counts::TooFew,
+            ([old, ..], [new, ..]) if spreads == [0.0; 2] && old.value == new.value => {
+                Counts::Exact(0.0)
+            }
             ([old, ..], [new, ..]) if spreads == [0.0; 2] => match new.value / old.value - 1.0 {
-                change if change.is_finite() => Counts::Exact(change),
-                _ => Counts::TooFew,
+                change if change.is_nan() => Counts::TooFew,
+                change => Counts::Exact(change),
             },
             _ => Counts::Vary(spreads[0].max(spreads[1])),
         }
     }
 
-    /// The change without any width, where it is known exactly.
+    /// Whether the change is known exactly.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Counts::Exact(_))
+    }
+
+    /// Whether they differ by more than `delta`, as is known exactly.
+    pub fn differ(self, delta: f64) -> bool {
+        matches!(self, Counts::Exact(change) if change.abs() > delta)
+    }
+
+    /// The change without any width, where it is known exactly and has a percentage.
     pub fn change(self) -> Option<Estimate> {
         let Counts::Exact(value) = self else {
             return None;
         };
+        if value.is_infinite() {
+            return None;
+        }
         Some(Estimate {
             value,
             low: value,
@@ -55,16 +71,14 @@ impl Counts {
         let Counts::Exact(change) = self else {
             return None;
         };
-        Some(
-            match (
-                change.abs() <= delta,
-                (change > 0.0) == (better == Better::Higher),
-            ) {
-                (true, _) => Verdict::Same,
-                (false, true) => Verdict::Better,
-                (false, false) => Verdict::Worse,
-            },
-        )
+        let is_more = change > 0.0;
+        Some(match better {
+            _ if change.abs() <= delta => Verdict::Same,
+            Better::Unknown => Verdict::Unclear,
+            Better::Higher if is_more => Verdict::Better,
+            Better::Lower if !is_more => Verdict::Better,
+            Better::Higher | Better::Lower => Verdict::Worse,
+        })
     }
 
     /// What a reader should know of them.

@@ -31,6 +31,10 @@ pub struct Findings {
     pub ended_after: Option<usize>,
     /// Whether so many runs were disturbed and rejected that the others may be a selection.
     pub is_too_busy: bool,
+    /// Why a gate cannot judge what it was asked, as parts of a sentence: what a session or a side lacks.
+    pub gate_obstacles: Vec<String>,
+    /// What the sources hold that takes no part, as parts of a sentence.
+    pub left_out: Vec<String>,
 }
 
 /// One series in figures.
@@ -125,6 +129,17 @@ impl Comparison {
     }
 }
 
+/// Why a case has no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NoVerdict {
+    /// The test cannot decide with so few runs, whatever they give.
+    TooFewRuns,
+    /// The test is undefined for these figures.
+    NoTest,
+    /// Figures of this kind must not be compared under these circumstances.
+    NotComparable,
+}
+
 /// One side of a row.
 #[derive(Debug, Clone)]
 pub struct Side {
@@ -168,6 +183,10 @@ pub struct CaseComparison {
     pub verdict: Verdict,
     /// Why there is no answer, where the sides did not measure the same; the verdict is then unclear, and means nothing.
     pub withheld: Option<Withheld>,
+    /// Why there can be no answer, whatever the figures are; the verdict is then "unclear".
+    pub no_verdict: Option<NoVerdict>,
+    /// Whether the sides differ beyond the threshold, in whichever direction is the good one.
+    pub differs: bool,
     /// Whether the change is known exactly, because the figures are counts that do not vary.
     pub is_exact: bool,
     /// Whether the order of runs is unknown or fixed, so that the verdict is only a hint.
@@ -195,17 +214,18 @@ impl CaseComparison {
         all.filter(|_| self.withheld.is_none())
     }
 
-    /// The change turned so that + is good.
+    /// The change turned so that + is good; `None` where no direction is known.
     pub fn improvement(&self, metric: &Metric) -> Option<Estimate> {
         let change = self.change?;
-        Some(match metric.better {
-            speedwell_model::Better::Higher => change,
-            speedwell_model::Better::Lower => Estimate {
+        match metric.better {
+            speedwell_model::Better::Higher => Some(change),
+            speedwell_model::Better::Lower => Some(Estimate {
                 value: -change.value,
                 low: -change.high,
                 high: -change.low,
-            },
-        })
+            }),
+            speedwell_model::Better::Unknown => None,
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod evidence;
 mod exact;
 pub mod experiment;
 mod findings;
+pub mod gate;
 mod grid;
 pub mod history;
 pub mod iterations;

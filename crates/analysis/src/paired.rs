@@ -8,7 +8,8 @@
 
 use speedwell_model::RunValue;
 use speedwell_stats::Observation;
-use speedwell_stats::describe::{lag1_autocorrelation, mean};
+use speedwell_stats::describe::{lag1_autocorrelation, mean, median};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How runs are matched.
@@ -65,6 +66,8 @@ pub(super) struct PairedRuns {
     blocks: Vec<Block>,
     /// Blocks that lack a run of either side.
     pub incomplete: usize,
+    /// Whether a side holds repetitions of one process, which share what the process happened to be.
+    pub repeats_process: bool,
 }
 
 /// One complete block.
@@ -84,6 +87,8 @@ pub(super) struct Data {
     pub candidate: Vec<f64>,
     /// The same values with their blocks; empty when runs are not matched.
     pub observations: Vec<Observation>,
+    /// How far two processes of the same thing may lie apart, as a logarithm; 0 for independent runs.
+    pub allowance: f64,
 }
 
 impl Data {
@@ -98,9 +103,44 @@ impl Data {
         self.baseline.len().min(self.candidate.len())
     }
 
+    /// Whether no value is below zero.
+    pub fn is_never_negative(&self) -> bool {
+        self.values().all(|value| value >= 0.0)
+    }
+
     /// Whether logarithms of all values exist.
     pub fn is_positive(&self) -> bool {
         self.values().all(|value| value > 0.0)
+    }
+
+    /// Whether the typical value of the reference is zero, so that a change from it has no percentage.
+    pub fn is_from_zero(&self) -> bool {
+        self.is_never_negative() && median(&self.baseline) == 0.0
+    }
+
+    /// The same with logarithms for all values: tests by ranks ask only which of two ratios is larger, and zero is below
+    /// every positive number, so that the smallest one takes its place. `None` for values below zero.
+    pub fn with_logs(&self) -> Option<Cow<'_, Data>> {
+        if !self.is_never_negative() {
+            return None;
+        }
+        if self.is_positive() {
+            return Some(Cow::Borrowed(self));
+        }
+        let positive = |value: f64| value.max(f64::MIN_POSITIVE);
+        let all = |values: &[f64]| values.iter().copied().map(positive).collect();
+        let observations = self.observations.iter();
+        Some(Cow::Owned(Data {
+            allowance: self.allowance,
+            baseline: all(&self.baseline),
+            candidate: all(&self.candidate),
+            observations: observations
+                .map(|o| Observation {
+                    value: positive(o.value),
+                    ..*o
+                })
+                .collect(),
+        }))
     }
 
     /// The value that all runs of both sides share, if they do.
@@ -127,6 +167,7 @@ impl PairedRuns {
             matching,
             blocks: Vec::new(),
             incomplete: 0,
+            repeats_process: false,
         };
         match matching {
             Matching::Blocks { runs, short } => pair.match_blocks(|block| match short {
@@ -137,6 +178,14 @@ impl PairedRuns {
             Matching::None => {}
         }
         pair
+    }
+
+    /// The same with whether a side holds repetitions of one process.
+    pub fn repeating(self, repeats_process: bool) -> PairedRuns {
+        PairedRuns {
+            repeats_process,
+            ..self
+        }
     }
 
     /// Keeps complete pairs, and of the baseline the runs that were measured with this candidate.
@@ -180,6 +229,14 @@ impl PairedRuns {
         self.incomplete = all - self.blocks.len();
     }
 
+    /// Runs of the baseline and of the candidate that can be compared.
+    pub fn sizes(&self) -> [usize; 2] {
+        match self.matching.runs_together() {
+            Some(_) => [self.runs(); 2],
+            None => [self.baseline.len(), self.candidate.len()],
+        }
+    }
+
     /// Runs per side that can be compared.
     pub fn runs(&self) -> usize {
         match self.matching.runs_together() {
@@ -219,7 +276,7 @@ impl PairedRuns {
                 Data {
                     baseline: values(&self.baseline),
                     candidate: values(&self.candidate),
-                    observations: Vec::new(),
+                    ..Data::default()
                 }
             }
         }
@@ -229,7 +286,13 @@ impl PairedRuns {
     pub fn all_runs(&self) -> Data {
         match self.matching.runs_together() {
             Some(_) => self.first_blocks(self.blocks.len()),
-            None => self.first_runs(usize::MAX),
+            None => {
+                let mut data = self.first_runs(usize::MAX);
+                if self.repeats_process {
+                    data.allowance = log_range(&data.baseline).max(log_range(&data.candidate));
+                }
+                data
+            }
         }
     }
 
@@ -248,11 +311,7 @@ impl PairedRuns {
 
 impl Data {
     fn from_blocks(blocks: &[Block]) -> Data {
-        let mut data = Data {
-            baseline: Vec::new(),
-            candidate: Vec::new(),
-            observations: Vec::new(),
-        };
+        let mut data = Data::default();
         for (block, number) in blocks.iter().zip(0..) {
             data.baseline.extend(&block.baseline);
             data.candidate.extend(&block.candidate);
@@ -274,6 +333,19 @@ impl Block {
     fn push(&mut self, run: &RunValue, side: impl Fn(&mut Block) -> &mut Vec<f64>) {
         self.completed = self.completed.max((run.slot, run.block));
         side(self).push(run.value);
+    }
+}
+
+/// The logarithm of the largest value over the smallest one above zero.
+fn log_range(values: &[f64]) -> f64 {
+    let positive = values.iter().copied().filter(|value| *value > 0.0);
+    let (least, most) = positive.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+        (least.min(value), most.max(value))
+    });
+    if most > least {
+        (most / least).ln()
+    } else {
+        0.0
     }
 }
 

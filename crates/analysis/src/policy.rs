@@ -7,13 +7,15 @@
 use crate::builds::Unit;
 use crate::exact;
 use crate::paired::Matching;
+use crate::power::SmallestP;
 use crate::{Correction, Method};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Design, Metric, Order, Stopping};
+use speedwell_model::{Better, Design, Metric, Order, Stopping};
 use speedwell_stats::distribution::normal;
 use speedwell_stats::sequential::{self, DEFAULT_DELTA, Look, RepeatedP};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
 const SPENDING_EXPONENT: f64 = 2.0;
@@ -185,10 +187,22 @@ impl Policy {
         self.matching.runs_together().unwrap_or(1)
     }
 
-    /// Runs per side before which nothing is claimed.
-    pub fn fewest_runs(&self) -> usize {
-        let first = self.looks.as_ref().and_then(Looks::first);
-        first.map_or(MINIMUM_PER_SIDE, |look| look.n)
+    /// Runs per side before which nothing is claimed at the error rate `level`: those of the first look, or those with
+    /// which the test can reach the level at all.
+    pub fn fewest_runs(&self, level: f64) -> usize {
+        match self.looks.as_ref().and_then(Looks::first) {
+            Some(look) => look.n,
+            None => self.smallest_p().fewest_runs(level),
+        }
+    }
+
+    /// The smallest p value that a number of runs can give in a test that looks once.
+    pub fn smallest_p(&self) -> SmallestP {
+        match self.method {
+            Method::Rank | Method::SignedRank => SmallestP::Blocks(self.runs_per_block()),
+            Method::MannWhitney => SmallestP::Unmatched,
+            Method::Welch | Method::Bootstrap => SmallestP::Unbounded,
+        }
     }
 
     /// The seed for one case: cases draw independently, and whatever others were measured.
@@ -261,6 +275,9 @@ pub struct Settings {
     pub threshold: Option<f64>,
     /// Names of the metrics to look at; empty means the primary one, `all` every one.
     pub metrics: Vec<String>,
+    /// The good direction of metrics by name, where the user says it.
+    #[serde(default)]
+    pub better: BTreeMap<String, Better>,
     /// Name of the reference variant; `None` takes the one named by the design.
     pub baseline: Option<String>,
     /// Seed of bootstraps, and of tests of data that carry no seed of their own.
@@ -293,6 +310,7 @@ impl Default for Settings {
             correction: Correction::BenjaminiHochberg,
             threshold: None,
             metrics: Vec::new(),
+            better: BTreeMap::new(),
             baseline: None,
             seed: 0,
             with_own_benchmarks: false,

@@ -5,7 +5,7 @@
 
 use crate::policy::{Policy, planned_units};
 use crate::warnings::percent;
-use crate::{Correction, Method, Settings};
+use crate::{Correction, Settings};
 use speedwell_model::Design;
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
@@ -55,23 +55,79 @@ pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
     delta.ln_1p() - change.ln_1p().abs()
 }
 
-/// The smallest two-sided p value of `runs` runs per side in blocks of `block` runs of either: 2 of all the ways to deal
-/// out the labels.
-fn smallest_p(runs: usize, block: usize) -> f64 {
-    let ways = |runs: usize| {
-        let factors = (1..=runs).map(|k| (runs + k) as f64 / k as f64);
-        factors.product::<f64>()
-    };
-    2.0 / (ways(block).powi((runs / block) as i32) * ways(runs % block))
+/// How the smallest two-sided p value of a test depends on the number of runs: 2 of all the ways to deal out the labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SmallestP {
+    /// Labels are dealt out within blocks of this many runs of either side.
+    Blocks(usize),
+    /// Labels are dealt out among all runs.
+    Unmatched,
+    /// The p value has no lower limit that follows from the number of runs; fewer than [`MINIMUM_PER_SIDE`] claim
+    /// nothing.
+    Unbounded,
 }
 
-/// The fewest runs per side, in blocks of `block` runs of either, whose smallest p value is at most `level`.
-pub(super) fn fewest_runs(level: f64, block: usize) -> usize {
-    let mut runs = 0;
-    while smallest_p(runs, block) > level.max(0.0) {
-        runs += block;
+impl SmallestP {
+    /// The smallest p value of so many runs of the baseline and of the candidate; blocks have as many of either.
+    pub fn of(self, [baseline, candidate]: [usize; 2]) -> f64 {
+        let runs = baseline.min(candidate);
+        if runs == 0 {
+            return 1.0;
+        }
+        match self {
+            SmallestP::Blocks(block) => {
+                let even = |runs: usize| ways(runs, runs);
+                2.0 / (even(block).powi((runs / block) as i32) * even(runs % block))
+            }
+            SmallestP::Unmatched => 2.0 / ways(baseline, candidate),
+            SmallestP::Unbounded if runs < MINIMUM_PER_SIDE => 1.0,
+            SmallestP::Unbounded => 0.0,
+        }
     }
-    runs
+
+    /// The fewest runs per side whose smallest p value is at most `level`.
+    pub fn fewest_runs(self, level: f64) -> usize {
+        let step = match self {
+            SmallestP::Blocks(block) => block,
+            _ => 1,
+        };
+        let mut runs = step;
+        while self.of([runs; 2]) > level.max(0.0) {
+            runs += step;
+        }
+        runs
+    }
+}
+
+/// The ways to choose which of the runs are those of the smaller side.
+fn ways(one: usize, other: usize) -> f64 {
+    let factors = (1..=one.min(other)).map(|k| (one.max(other) + k) as f64 / k as f64);
+    factors.product::<f64>()
+}
+
+/// Comparisons among which so few runs can still decide one at the error rate `alpha`, by Holm's correction.
+pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
+    (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
+}
+
+/// What would let a test decide that cannot with the smallest p value that its runs have: `tests` comparisons are
+/// corrected for each other.
+pub(super) fn too_few(policy: &Policy, runs: usize, smallest: f64, tests: usize) -> String {
+    let most = most_comparisons(smallest, policy.alpha).min(tests);
+    let enough = policy
+        .smallest_p()
+        .fewest_runs(policy.alpha / tests.max(1) as f64);
+    let can = match most {
+        0 => "nothing".to_owned(),
+        1 => "at most 1 comparison".to_owned(),
+        many => format!("at most {many} comparisons"),
+    };
+    let of = if most == 0 || tests < 2 {
+        String::new()
+    } else {
+        format!(", and there are {tests}")
+    };
+    format!("{runs} a side can decide {can}{of}; {enough} are enough")
 }
 
 /// That the fixed number of runs in `design` cannot show a change among this many comparisons, whatever the runs will be;
@@ -80,34 +136,23 @@ pub fn out_of_reach(design: &Design, settings: &Settings, comparisons: usize) ->
     let runs = planned_units(design)?;
     let policy = Policy::new(design, settings);
     let unit = policy.unit;
-    let block = match policy.method {
-        Method::Rank | Method::SignedRank => policy.runs_per_block(),
-        Method::MannWhitney => runs,
-        // Their p values have no lower limit, or not one that more runs would change.
-        Method::Welch | Method::Bootstrap => return None,
-    };
     let tests = match settings.correction {
         Correction::Holm | Correction::BenjaminiHochberg => comparisons,
         Correction::None => 1,
     };
     let enough = || {
         let level = policy.alpha / tests as f64;
-        let reaches = |runs: &usize| smallest_p(*runs, *runs) <= level;
-        let needed = match policy.method {
-            Method::Rank | Method::SignedRank => fewest_runs(level, block),
-            _ => (1..).find(reaches).unwrap_or_default(),
-        };
-        needed.max(MINIMUM_PER_SIDE)
+        policy.smallest_p().fewest_runs(level)
     };
-    let smallest = smallest_p(runs, block);
+    let smallest = policy.smallest_p().of([runs; 2]);
     // Under Benjamini and Hochberg's correction so many changes are found together or not at all.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
     let why = match () {
         () if comparisons == 0 => return None,
-        () if runs < MINIMUM_PER_SIDE => {
+        () if smallest > policy.alpha => {
             let show = if runs == 1 { "shows" } else { "show" };
             let runs = unit.counted(runs);
-            format!("{runs} a side {show} nothing: below {MINIMUM_PER_SIDE} nothing is claimed")
+            format!("{runs} a side {show} nothing: the test needs more")
         }
         () if at_once <= 1 => return None,
         () => {
@@ -173,14 +218,27 @@ mod tests {
     #[test]
     fn the_smallest_p_value_limits_what_few_runs_can_show() {
         // Blocks of two and two: 2 / 6^4 = .0015, 2 / 6^5 = .00026, 2 / 6^7 = 7.1e-6.
-        assert_eq!(smallest_p(8, 2), 2.0 / 1296.0);
-        assert_eq!(smallest_p(9, 2), 1.0 / 1296.0, "one more run of either");
+        let blocks = SmallestP::Blocks(2);
+        assert_eq!(blocks.of([8; 2]), 2.0 / 1296.0);
+        assert_eq!(blocks.of([9; 2]), 1.0 / 1296.0, "one more run of either");
         // R: `wilcox.test(1:8, 9:16)$p.value` is 1.554e-4.
-        assert!((smallest_p(8, 8) - 2.0 / 12_870.0).abs() < 1e-18);
-        assert_eq!(fewest_runs(0.05, 2), 6);
-        assert_eq!(fewest_runs(0.05 / 32.0, 2), 8);
-        assert_eq!(fewest_runs(0.05 / 33.0, 2), 10);
-        assert_eq!(fewest_runs(0.05 / 3000.0, 2), 14);
+        assert!((SmallestP::Unmatched.of([8; 2]) - 2.0 / 12_870.0).abs() < 1e-18);
+        assert!((SmallestP::Unmatched.of([12, 3]) - 2.0 / 455.0).abs() < 1e-15);
+        assert_eq!(SmallestP::Unmatched.of([12, 0]), 1.0);
+        assert_eq!(blocks.fewest_runs(0.05), 6, "2 / 6^3");
+        assert_eq!(blocks.fewest_runs(0.05 / 32.0), 8);
+        assert_eq!(blocks.fewest_runs(0.05 / 33.0), 10);
+        assert_eq!(blocks.fewest_runs(0.05 / 3000.0), 14);
+        assert_eq!(SmallestP::Unmatched.fewest_runs(0.05), 4, "2 / 70");
+        assert_eq!(SmallestP::Unmatched.fewest_runs(0.05 / 40.0), 7, "2 / 3432");
+        assert_eq!(SmallestP::Unbounded.fewest_runs(0.05), MINIMUM_PER_SIDE);
+    }
+
+    #[test]
+    fn so_many_comparisons_can_be_decided_by_few_runs() {
+        let of = |runs: usize| most_comparisons(SmallestP::Unmatched.of([runs; 2]), 0.05);
+        // 2/20, 2/70, 2/252, 2/924.
+        assert_eq!([3, 4, 5, 6].map(of), [0, 1, 6, 23]);
     }
 
     #[test]

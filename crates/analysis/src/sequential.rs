@@ -13,7 +13,6 @@ use crate::policy::{Limit, Looks, Policy};
 use speedwell_model::Estimate;
 use speedwell_stats::multiple::{benjamini_hochberg, holm};
 use speedwell_stats::sequential::Family;
-use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use std::num::NonZero;
 use std::thread;
 
@@ -145,7 +144,9 @@ impl SequentialDecision {
             events.extend(pair.begins_in_block().map(|block| event(block, false)));
         }
         match &member.policy.looks {
-            None if pair.runs() >= MINIMUM_PER_SIDE => events.push(event(u32::MAX, true)),
+            None if member.policy.smallest_p().of(pair.sizes()) <= member.policy.alpha => {
+                events.push(event(u32::MAX, true));
+            }
             None => {}
             Some(looks) => {
                 let later = looks.design.limits().iter().skip(progress.looks);
@@ -216,7 +217,9 @@ impl SequentialDecision {
         };
         let last = at_look(&latest, member);
         let change = progress.in_common(member, last.change);
-        let is_contradictory = change.is_none() && strongest.result.direction.is_some();
+        // A change from zero has no percentage, and so no interval that could contradict another.
+        let is_contradictory =
+            change.is_none() && last.change.is_some() && strongest.result.direction.is_some();
         let (evidence, is_same) = if is_contradictory {
             (at_look(&strongest, member), strongest.result.is_same)
         } else {

@@ -79,8 +79,8 @@ struct Gathered<'a> {
     settings: &'a Settings,
     policy: &'a Policy,
     metrics: Vec<&'a Metric>,
-    /// What is to be said of the metrics that were asked for.
-    on_metrics: Vec<String>,
+    /// Metrics that were requested and do not exist.
+    unknown_metrics: Vec<String>,
     variants: Vec<Arc<str>>,
     tally: Tally,
     checked: Checked,
@@ -96,13 +96,13 @@ struct Gathered<'a> {
 
 impl<'a> Gathered<'a> {
     fn new(session: &'a Session, settings: &'a Settings, policy: &'a Policy) -> Gathered<'a> {
-        let mut on_metrics = Vec::new();
+        let (metrics, unknown_metrics) = metrics(session, settings);
         Gathered {
             session,
             settings,
             policy,
-            metrics: metrics(session, settings, &mut on_metrics),
-            on_metrics,
+            metrics,
+            unknown_metrics,
             variants: Vec::new(),
             tally: Tally::default(),
             checked: Checked::default(),
@@ -187,9 +187,14 @@ impl<'a> Gathered<'a> {
             is_too_busy: self.tally.too_busy(session).is_some(),
             validity: self.checked.findings(),
             summaries: self.summaries,
+            gate_obstacles: self
+                .tally
+                .gate_obstacle(session, None)
+                .into_iter()
+                .collect(),
             ..Findings::default()
         };
-        findings.warnings.extend(self.on_metrics);
+        refuse_metrics(session, &self.unknown_metrics, &mut findings);
         for summary in &mut findings.summaries {
             (summary.notes).retain(|note| !self.tally.is_shared(note, session));
         }
@@ -291,30 +296,44 @@ pub fn check_metrics<'m>(
     }
 }
 
-/// The metrics to look at: those requested, or the primary one.
+/// The metrics to look at, those requested or the primary one, and the names of requested ones that do not exist.
 pub(super) fn metrics<'s>(
     session: &'s Session,
     settings: &Settings,
-    warnings: &mut Vec<String>,
-) -> Vec<&'s Metric> {
+) -> (Vec<&'s Metric>, Vec<String>) {
     if settings.metrics.is_empty() {
-        return session.metrics.first().into_iter().collect();
+        return (session.metrics.first().into_iter().collect(), Vec::new());
     }
     if settings.wants_all_metrics() {
-        return session.metrics.iter().collect();
+        return (session.metrics.iter().collect(), Vec::new());
     }
-    let mut found = Vec::new();
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
     for name in &settings.metrics {
         match session.metric(name) {
             Some(metric) => found.push(metric),
             None if session.metrics.is_empty() => {}
-            None => warnings.push(format!(
-                "There is no metric '{name}'; there are {}.",
-                list(session.metrics.iter().map(|metric| metric.name.as_str()))
-            )),
+            None => unknown.push(name.clone()),
         }
     }
-    found
+    (found, unknown)
+}
+
+/// Says which metrics do not exist, also to a gate.
+pub(super) fn refuse_metrics(session: &Session, unknown: &[String], findings: &mut Findings) {
+    for name in unknown {
+        findings.warnings.push(no_metric(session, name));
+        findings
+            .gate_obstacles
+            .push(format!("there is no metric '{name}'"));
+    }
+}
+
+/// That a metric does not exist, and which do.
+pub(super) fn no_metric(session: &Session, name: &str) -> String {
+    format!(
+        "There is no metric '{name}'; there are {}.",
+        list(session.metrics.iter().map(|metric| metric.name.as_str()))
+    )
 }
 
 /// The variant that is the reference, if somebody named one, or the design does.

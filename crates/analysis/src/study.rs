@@ -7,7 +7,7 @@
 
 use crate::evidence::mann_whitney_p;
 use crate::grid::{Grid, distinct, values_of};
-use crate::session::metrics;
+use crate::session::{metrics, no_metric};
 use crate::summary::estimate;
 use crate::summary::finite;
 use crate::warnings::{counted, list};
@@ -40,8 +40,10 @@ pub fn study(
     by: Option<&str>,
     settings: &Settings,
 ) -> anyhow::Result<Study> {
-    let mut warnings = Vec::new();
-    let Some(&metric) = metrics(session, settings, &mut warnings).first() else {
+    let (found, unknown) = metrics(session, settings);
+    let named = unknown.iter().map(|name| no_metric(session, name));
+    let mut warnings: Vec<String> = named.collect();
+    let Some(&metric) = found.first() else {
         bail!(
             "nothing to study: {}",
             warnings.first().map_or("no metric", String::as_str)

@@ -67,6 +67,19 @@ impl Tally {
         too_busy(&session.design, self.rejected, self.runs)
     }
 
+    /// Why a gate cannot judge the session: it is not whole.
+    pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
+        let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
+        match session.state {
+            State::Interrupted => {
+                let done = counted(self.runs, "run", "runs");
+                Some(format!("{name} was interrupted after {done}"))
+            }
+            State::Running => Some(format!("{name} did not end, or is still measuring")),
+            State::Complete | State::Imported => None,
+        }
+    }
+
     /// Threats to the figures of the session, of which all runs were added; `label` names it where there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));

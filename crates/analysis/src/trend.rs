@@ -454,6 +454,7 @@ pub fn verdict_of_change(ratio: &Estimate, better: Better, threshold: f64) -> Ve
     let (more, less) = match better {
         Better::Higher => (Verdict::Better, Verdict::Worse),
         Better::Lower => (Verdict::Worse, Verdict::Better),
+        Better::Unknown => (Verdict::Unclear, Verdict::Unclear),
     };
     if ratio.low > 1.0 && ratio.low >= limit {
         more

@@ -4,7 +4,7 @@
 
 use crate::Settings;
 use crate::policy::Policy;
-use speedwell_model::{Calibration, Design, Environment, Order, Stopping};
+use speedwell_model::{Better, Calibration, Design, Environment, Metric, Order, Stopping};
 
 /// What the order of execution does to comparisons within a session.
 pub(super) fn of_order(order: Order) -> Option<String> {
@@ -23,6 +23,17 @@ pub(super) fn of_order(order: Order) -> Option<String> {
         }
     };
     Some(text.into())
+}
+
+/// That nobody knows whether more or less of a metric is better.
+pub(super) fn of_direction(metric: &Metric) -> Option<String> {
+    let name = &metric.name;
+    (metric.better == Better::Unknown).then(|| {
+        format!(
+            "Whether more or less of '{name}' is better is unknown, so a change of it has no verdict; --better \
+             '{name}=lower' or higher decides."
+        )
+    })
 }
 
 /// What it means that the sides are different cases of one session.

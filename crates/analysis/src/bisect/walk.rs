@@ -340,7 +340,7 @@ impl Walk<'_> {
     /// A value beyond all others, for a run that exceeds the time limit.
     fn worst(&self) -> f64 {
         match self.state.better {
-            Better::Lower => f64::MAX,
+            Better::Lower | Better::Unknown => f64::MAX,
             Better::Higher => f64::MIN_POSITIVE,
         }
     }

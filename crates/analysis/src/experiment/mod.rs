@@ -12,9 +12,11 @@ pub use claim::{ClaimFound, GateFound, Holds, Part};
 pub use group::{GroupFound, MetricFound, pairs};
 pub use served::{Curve, PERCENTS, curves};
 
+use crate::gate::{self, FailOn, GateOutcome};
 use crate::profile::{CaseProfile, case_profiles};
+use crate::tally::Tally;
 use crate::validity::{self, Finding, Known};
-use crate::{Comparison, Settings, warnings};
+use crate::{Comparison, Findings, Settings, warnings};
 use claim::fits;
 use group::group_found;
 use speedwell_model::assignment::{Service, Work};
@@ -38,6 +40,64 @@ pub struct Found {
     pub warnings: Vec<String>,
     /// Where cases spent their time, for the pairs of variants that were recorded.
     pub profiles: Vec<CaseProfile>,
+}
+
+impl Found {
+    /// Judges the gates of the file, and the headline metrics by `fail_on`; `None` without either.
+    pub fn gate(
+        &self,
+        experiment: &Experiment,
+        session: &Session,
+        fail_on: FailOn,
+    ) -> Option<GateOutcome> {
+        let gates = &experiment.compare.gates;
+        if gates.is_empty() && fail_on == FailOn::Never {
+            return None;
+        }
+        let headlines = self.groups.iter().filter_map(|group| group.metrics.first());
+        let comparisons = headlines.flat_map(|metric| metric.findings.comparisons.iter().cloned());
+        let obstacle = Tally::of(session).gate_obstacle(session, None);
+        let findings = Findings {
+            comparisons: comparisons.collect(),
+            failures: self.failures.clone(),
+            validity: self.validity.clone(),
+            gate_obstacles: obstacle.into_iter().collect(),
+            ..Findings::default()
+        };
+        let by_metrics = gate::judge(&findings, fail_on, None);
+        let mut outcome = by_metrics.unwrap_or_else(|| GateOutcome {
+            obstacles: gate::of_findings(&findings),
+            ..GateOutcome::default()
+        });
+        let texts: Vec<String> = gates.iter().map(|(_, gate)| gate.to_string()).collect();
+        add_gates(&self.gates, &texts, &mut outcome);
+        Some(outcome)
+    }
+}
+
+/// Adds what the gates of a file say, of which these are the texts.
+fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
+    let named = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
+    for gate in found {
+        if gate.is_broken {
+            outcome.failing.push(format!("{} broken", named(gate)));
+        } else if !gate.is_kept {
+            let open = format!("{} is not decided by the data", named(gate));
+            outcome.obstacles.push(open);
+        }
+    }
+    let measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
+    for text in texts.iter().filter(|text| !measured(text)) {
+        outcome
+            .obstacles
+            .push(format!("nothing was measured for '{text}'"));
+    }
+    let gates = warnings::counted(found.len(), "gate of the file", "gates of the file");
+    outcome.judged = match outcome.judged.as_str() {
+        "" => gates,
+        cases if found.is_empty() => cases.to_owned(),
+        cases => format!("{cases} and {gates}"),
+    };
 }
 
 /// Everything found in the session of an experiment.
@@ -227,4 +287,47 @@ pub fn requests_of(session: &Session, case: &Case, baseline: &str) -> Option<u64
     };
     let rate = rates(&|variant| variant == baseline).or_else(|| rates(&|_| true))?;
     Some((rate * SECONDS_OF_REQUESTS).ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::GateAnswer;
+
+    const TEXT: &str = "latency_p99 < +10%";
+
+    /// A gate whose interval is within, or beyond, or neither.
+    fn outcome(found: &[(bool, bool)]) -> GateOutcome {
+        let gate = |&(is_kept, is_broken): &(bool, bool)| GateFound {
+            text: TEXT.to_owned(),
+            group: "http".to_owned(),
+            case: "http/hello".to_owned(),
+            candidate: "new".to_owned(),
+            change: None,
+            is_kept,
+            is_broken,
+        };
+        let found: Vec<GateFound> = found.iter().map(gate).collect();
+        let mut outcome = GateOutcome::default();
+        add_gates(&found, &[TEXT.to_owned()], &mut outcome);
+        outcome
+    }
+
+    #[test]
+    fn a_gate_of_the_file_is_kept_broken_or_not_decided() {
+        let kept = outcome(&[(true, false)]);
+        assert_eq!(kept.line(), "gate passed: 1 gate of the file");
+        let broken = outcome(&[(false, true), (false, false)]);
+        assert_eq!(broken.answer(), GateAnswer::Failed);
+        let open = outcome(&[(true, false), (false, false)]);
+        assert_eq!(
+            open.line(),
+            "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 2 gates of the file"
+        );
+        let none = outcome(&[]);
+        assert_eq!(
+            none.obstacles,
+            ["nothing was measured for 'latency_p99 < +10%'"]
+        );
+    }
 }

@@ -2,8 +2,9 @@
 //!
 //! A condition names what is bad: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as `response p99.9 >= 1s`, `lag-p99>5ms`,
 //! `errors>0.1%`, `ok<100%`, `throughput<5000`. What cannot be read is answered with its place. A figure that is refused
-//! or unknown cannot be shown to be good, so it does not pass. Start at [`judge`] and [`Condition`].
+//! or unknown cannot be shown to be good, so it cannot be judged. Start at [`judge`] and [`Condition`].
 
+use crate::gate::GateOutcome;
 use crate::load::{Group, LoadFindings, Quantity, Refusal, ReportedTime};
 use speedwell_load::latency::Quantile;
 use speedwell_model::{Value, ValueKind, parse_duration};
@@ -55,6 +56,8 @@ pub enum Unknown {
     Range,
     /// A machine that sent a part of the load was lost: it was another load.
     MachineLost,
+    /// So few requests have none beyond the percentile.
+    TooFewRequests,
 }
 
 /// Holds every condition against every load.
@@ -67,9 +70,33 @@ pub fn judge<'a>(conditions: &'a [Condition], loads: &'a [LoadFindings<'a>]) -> 
     loads.iter().flat_map(each).collect()
 }
 
-/// Whether every load passes every condition. What cannot be judged does not pass.
-pub fn passes(judged: &[Judged<'_>]) -> bool {
-    judged.iter().all(|row| row.answer == Answer::Passed)
+/// The gate that the conditions make; `None` without any. A figure that is refused or unknown cannot be shown to be good.
+pub fn outcome(judged: &[Judged<'_>]) -> Option<GateOutcome> {
+    let several = judged.iter().any(|row| row.load != judged[0].load);
+    let named = |row: &Judged<'_>| {
+        let of = if several {
+            format!(" of {}", row.load)
+        } else {
+            String::new()
+        };
+        format!("'{}'{of}", row.condition)
+    };
+    let is = |wanted: fn(&Answer) -> bool| judged.iter().filter(move |row| wanted(&row.answer));
+    let failed = is(|answer| *answer == Answer::Failed);
+    let unknown = is(|answer| matches!(answer, Answer::Unknown(_)));
+    let conditions = if judged.len() == 1 {
+        "condition"
+    } else {
+        "conditions"
+    };
+    (!judged.is_empty()).then(|| GateOutcome {
+        judged: format!("{} {conditions}", judged.len()),
+        failing: failed.map(|row| format!("{} holds", named(row))).collect(),
+        obstacles: unknown
+            .map(|row| format!("{} cannot be judged", named(row)))
+            .collect(),
+        remarks: Vec::new(),
+    })
 }
 
 /// A figure, or why there is none.
@@ -98,10 +125,11 @@ impl From<f64> for Found {
 fn judge_one<'a>(condition: &'a Condition, load: &'a LoadFindings<'a>) -> Judged<'a> {
     let (quantity, known) = figure_of(condition.figure, load);
     let is_lost = load.run.parts.iter().any(|part| part.lost.is_some());
-    let known = if is_lost {
-        Err(Unknown::MachineLost)
-    } else {
-        known
+    let attempts = load.run.measured.totals.outcomes.attempts();
+    let known = match known {
+        _ if is_lost => Err(Unknown::MachineLost),
+        Ok(_) if attempts < condition.fewest_requests() => Err(Unknown::TooFewRequests),
+        known => known,
     };
     let answer = match known {
         Err(why) => Answer::Unknown(why),
@@ -267,6 +295,19 @@ impl Operator {
             Operator::AtMost => value <= limit,
             Operator::Above => value > limit,
             Operator::AtLeast => value >= limit,
+        }
+    }
+}
+
+impl Condition {
+    /// The fewest requests of which one lies beyond the percentile; 1 for any other figure.
+    pub fn fewest_requests(&self) -> u64 {
+        const ALL_PPM: u32 = 1_000_000;
+        match self.figure {
+            Figure::Time(_, Statistic::Quantile { ppm }) if ppm < ALL_PPM => {
+                u64::from(ALL_PPM.div_ceil(ALL_PPM - ppm))
+            }
+            _ => 1,
         }
     }
 }
@@ -488,6 +529,14 @@ mod tests {
         ] {
             assert_read(text, figure, operator, limit);
         }
+    }
+
+    #[test]
+    fn a_percentile_needs_a_request_beyond_it() {
+        let fewest = |text: &str| read(text).unwrap().fewest_requests();
+        assert_eq!(fewest("p99.99>1s"), 10_000);
+        assert_eq!((fewest("p99>1s"), fewest("p50>1s")), (100, 2));
+        assert_eq!((fewest("max>1s"), fewest("errors>0")), (1, 1));
     }
 
     #[test]

@@ -34,19 +34,20 @@ fn a_fixed_number_of_runs_is_tested_once_at_the_full_error_rate() {
 }
 
 #[test]
-fn seven_fixed_runs_are_too_few() {
+fn three_fixed_blocks_decide_one_case_and_two_are_too_few() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    let session = Story::fixed(&VARIANTS, 4)
-        .noisy("b", 0.01, factor)
-        .lose("old", 7)
-        .session();
+    let fixed = |blocks| Story::fixed(&VARIANTS, blocks).noisy("b", 0.01, factor);
+    let three = row(&fixed(3).session(), &Settings::default());
+    assert_eq!(three.verdict, Verdict::Better);
+    assert!((three.p.unwrap() - 2.0 / 216.0).abs() < 1e-12);
+    let session = fixed(3).lose("old", 5).session();
     let row = row(&session, &Settings::default());
     assert_eq!(
         (row.verdict, row.p, row.more_runs),
         (Verdict::Unclear, None, Some(2))
     );
     assert!(
-        row.notes[0].starts_with("Too few runs: 6 a side"),
+        row.notes[0].starts_with("Too few runs: 4 a side can decide nothing; 6 are enough"),
         "{:?}",
         row.notes
     );

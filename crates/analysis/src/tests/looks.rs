@@ -154,7 +154,7 @@ fn an_interrupted_session_speaks_of_its_last_look() {
 }
 
 #[test]
-fn below_eight_runs_nothing_is_claimed() {
+fn before_the_first_look_nothing_is_claimed() {
     let mut session = session(0.5, 0.001, 3);
     session.runs.truncate(12);
     let row = row(&session, &Settings::default());
@@ -166,7 +166,7 @@ fn below_eight_runs_nothing_is_claimed() {
     );
     assert_eq!(
         row.notes,
-        ["Too few runs: 6 a side, and below 8 nothing is claimed."]
+        ["Measuring ended before the first look; there are 6 runs a side."]
     );
 }
 

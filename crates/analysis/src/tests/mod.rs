@@ -2,6 +2,8 @@
 
 mod builds;
 mod designs;
+mod from_zero;
+mod gates;
 mod looks;
 mod machines;
 mod many_cases;

@@ -8,7 +8,7 @@
 use crate::validity::cells::{Cell, Cells, Known, typical};
 use crate::validity::finding::{Check, Finding, Level, joined, quoted, span};
 use crate::validity::rounding::Figure;
-use crate::{CaseComparison, Comparison};
+use crate::{CaseComparison, Comparison, NoVerdict};
 use speedwell_model::Verdict;
 
 /// A figure by which a candidate that does more cannot be better.
@@ -278,6 +278,8 @@ pub(crate) fn refuse(validity: &[Finding], comparisons: &mut [Comparison]) {
             let rows = comparison.rows.iter_mut();
             for row in rows.filter(|row| ranking.cases.contains(&row.case.id())) {
                 row.verdict = Verdict::Unclear;
+                row.no_verdict = Some(NoVerdict::NotComparable);
+                row.differs = false;
                 row.more_runs = None;
                 row.notes.push(REFUSED.to_owned());
             }

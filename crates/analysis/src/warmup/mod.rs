@@ -11,6 +11,8 @@ pub mod warmup_stats;
 
 pub use steady::{Class, Level, Reference, SteadySearch, classify};
 
+use crate::gate::{self, FailOn, GateOutcome};
+use crate::warnings::counted;
 use crate::{Findings, Settings};
 use speedwell_model::{
     Better, Case, Clock, Design, Metric, Run, Sample, Session, SteadyRule, Verdict,
@@ -39,6 +41,48 @@ pub struct WarmupFindings {
     pub cases: Vec<CaseWarmup>,
     /// The three figures of all processes, summarised and compared.
     pub findings: Findings,
+}
+
+impl WarmupFindings {
+    /// Judges the figures; `None` without a gate. Nothing rests on a case whose processes do not agree.
+    pub fn gate(&self, fail_on: FailOn) -> Option<GateOutcome> {
+        let agreed: Vec<&CaseWarmup> = self.cases.iter().filter(|own| own.agrees()).collect();
+        let is_agreed = |case: &Case, variant: &str| {
+            let mut agreed = agreed.iter();
+            agreed.any(|own| *own.case == *case && *own.variant == *variant)
+        };
+        let mut findings = self.findings.clone();
+        for found in &mut findings.comparisons {
+            let sides = [&found.baseline, &found.candidate];
+            (found.rows).retain(|row| sides.iter().all(|side| is_agreed(&row.case, side)));
+        }
+        let mut outcome = gate::judge(&findings, fail_on, None)?;
+        if findings.comparisons.is_empty() {
+            // Of a single variant the question is whether it becomes steady.
+            outcome
+                .obstacles
+                .retain(|why| why != gate::NOTHING_TO_COMPARE);
+            outcome.judged = format!("{} by steady state", counted(agreed.len(), "case", "cases"));
+            if agreed.is_empty() {
+                outcome
+                    .obstacles
+                    .push("the processes of no case agree".to_owned());
+            }
+        }
+        let never = agreed.iter().filter(|own| own.is_never_steady()).count();
+        if never > 0 {
+            outcome
+                .failing
+                .push(format!("{never} without steady state"));
+        }
+        let open = self.cases.len() - agreed.len();
+        if open > 0 {
+            outcome.remarks.push(format!(
+                "{open} left out because the processes do not agree"
+            ));
+        }
+        Some(outcome)
+    }
 }
 
 /// A case under a variant.
