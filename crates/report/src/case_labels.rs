@@ -239,6 +239,7 @@ pub fn add_case_columns<T>(
     columns.add_value("better", move |row| match metric(row).better {
         Better::Higher => "higher",
         Better::Lower => "lower",
+        Better::Unknown => "unknown",
     });
 }
 

@@ -83,7 +83,11 @@ fn entry(
 ) -> Option<Value> {
     let of_direction = history.series.iter().zip(row);
     let benches: Vec<Value> = of_direction
-        .filter(|(series, _)| series.key.metric.better == better)
+        .filter(|(series, _)| match series.key.metric.better {
+            // The format knows two directions; a report of less is shown as a cost.
+            Better::Unknown => better == Better::Lower,
+            known => known == better,
+        })
         .filter_map(|(series, point)| {
             let Point {
                 value,

@@ -294,12 +294,14 @@ pub fn direction(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
+        Better::Unknown => "good direction unknown",
     }
 }
 
 /// What a good and a bad candidate is called: only speeds are fast or slow.
 pub fn good_and_bad(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
+        _ if metric.better == Better::Unknown => ("different", "different"),
         Some(Dimension::Rate | Dimension::Time | Dimension::Bandwidth) => ("faster", "slower"),
         Some(Dimension::Size) | None => ("better", "worse"),
     }

@@ -26,6 +26,7 @@ mod files;
 mod fleet;
 mod format;
 mod gallery;
+mod gate;
 mod iterations;
 mod live;
 pub mod load;
@@ -79,6 +80,7 @@ pub use format::html;
 pub use format::{
     Csv, Format, Html, Json, Markdown, Render, Text, UnknownFormat, visible, visible_line,
 };
+pub use gate::gate;
 pub use iterations::{IterationsOfFile, IterationsOutcome, iterations};
 pub use live::{LiveCase, LiveState, live, live_loads};
 pub use outbox::{outbox, outbox_check};

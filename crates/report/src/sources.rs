@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::session::{StudyChoice, document_of};
 use anyhow::bail;
 use speedwell_analysis::{self as analysis, Findings, Settings};
-use speedwell_model::{Session, Value};
+use speedwell_model::{Failure, Session, Value};
 
 /// A label, a session, and which variant of it takes part.
 pub type Labelled<'a> = (String, &'a Session, Option<String>);
@@ -63,6 +63,9 @@ pub fn check(findings: &Findings, sources: &[Labelled<'_>]) -> anyhow::Result<()
     {
         if let Some(unlike) = unlike_loads(sources) {
             bail!("{unlike}");
+        }
+        if let Some(failed) = failed_side(&findings.failures) {
+            bail!("nothing was compared: {failed}");
         }
         bail!(
             "nothing was compared: the sources have no case with results in common\nhint: \
@@ -151,6 +154,24 @@ fn paces(session: &Session) -> Option<Paces> {
         rates: values("rate"),
         levels: values("concurrency"),
     })
+}
+
+/// What failed, how, and how it is repeated; `None` if nothing did.
+fn failed_side(failures: &[Failure]) -> Option<String> {
+    let lost = || failures.iter().filter(|failure| !failure.cause.is_skip());
+    let first = lost().next()?;
+    let whose = match &first.variant {
+        Some(variant) => format!("'{variant}' in '{}'", first.benchmark),
+        None => format!("'{}'", first.benchmark),
+    };
+    let more = match lost().count() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(format!(
+        "{whose} {}{more}\nhint: repeat it with: {}",
+        first.cause, first.replay
+    ))
 }
 
 /// The sessions behind the sources, each once, by name where there are several.

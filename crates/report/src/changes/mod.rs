@@ -337,12 +337,13 @@ fn two_courses(history: &History) -> Vec<String> {
 /// `in 'ns', where less is better`.
 fn measured_in(metric: &Metric) -> String {
     let better = match metric.better {
-        Better::Higher => "more",
-        Better::Lower => "less",
+        Better::Higher => "more is better",
+        Better::Lower => "less is better",
+        Better::Unknown => "the good direction is unknown",
     };
     match &*metric.unit {
-        "" => format!("without a unit, where {better} is better"),
-        unit => format!("in '{unit}', where {better} is better"),
+        "" => format!("without a unit, where {better}"),
+        unit => format!("in '{unit}', where {better}"),
     }
 }
 

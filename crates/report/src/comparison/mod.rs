@@ -23,7 +23,7 @@ use crate::output::{Output, Verbosity};
 use crate::table::{Footnotes, Name, Row, Table, number, take_common};
 use serde_json::{Value, json};
 use speedwell_analysis::{CaseComparison, Comparison, Correction, Findings, Method};
-use speedwell_model::{Estimate, Verdict};
+use speedwell_model::{Estimate, Failure, Verdict};
 use std::sync::Arc;
 
 /// The name of the table, for machines.
@@ -38,10 +38,10 @@ pub fn comparison(findings: &Findings, output: &Output) -> Document {
             document.push_heading(2, section.title(&findings.comparisons));
         }
         for comparison in &section.comparisons {
-            let sentence = words::headline(comparison, findings.ended_after);
+            let sentence = words::headline(comparison, findings.ended_after, &findings.failures);
             document.push(Block::Headline(section.subject(comparison) + &sentence));
         }
-        add_section(section, output, &mut document);
+        add_section(section, &findings.failures, output, &mut document);
     }
     document.extend(
         words::notes(&findings.comparisons, output.verbosity)
@@ -57,7 +57,12 @@ pub fn sort_keys() -> Vec<&'static str> {
     rows::columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
 }
 
-fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) {
+fn add_section(
+    section: &Section<'_>,
+    failures: &[Failure],
+    output: &Output,
+    document: &mut Document,
+) {
     if output.verbosity != Verbosity::Quiet {
         document.extend(highlights(section.first()));
     }
@@ -75,7 +80,7 @@ fn add_section(section: &Section<'_>, output: &Output, document: &mut Document) 
             .flat_map(|comparison| machines::notes(comparison));
         document.extend(distinct(of_machines).into_iter().map(Block::Note));
     }
-    document.extend(unmatched(&section.comparisons, output.verbosity));
+    document.extend(unmatched(&section.comparisons, failures, output.verbosity));
 }
 
 fn table(section: &Section<'_>, output: &Output) -> Table {
@@ -368,7 +373,11 @@ fn item(row: &CaseComparison, verdict: Verdict) -> String {
 const NAMED_UNMATCHED: usize = 8;
 
 /// A list for each side that has cases of its own.
-pub fn unmatched(comparisons: &[&Comparison], verbosity: Verbosity) -> Vec<Block> {
+pub fn unmatched(
+    comparisons: &[&Comparison],
+    failures: &[Failure],
+    verbosity: Verbosity,
+) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut sides: Vec<(&String, &Vec<String>)> = Vec::new();
     for comparison in comparisons {
@@ -392,13 +401,42 @@ pub fn unmatched(comparisons: &[&Comparison], verbosity: Verbosity) -> Vec<Block
         } else {
             NAMED_UNMATCHED.min(ids.len())
         };
-        let mut items = ids[..named].to_vec();
+        let mut items: Vec<String> = (ids[..named].iter())
+            .map(
+                |id| match failed_partner(id, variant, comparisons, failures) {
+                    Some(failed) => format!("{id}: {failed}"),
+                    None => id.clone(),
+                },
+            )
+            .collect();
         if named < ids.len() {
             items.push(format!("and {} more", ids.len() - named));
         }
         blocks.push(Block::List(items));
     }
     blocks
+}
+
+/// That the other side of a case failed, and how.
+fn failed_partner(
+    id: &str,
+    variant: &str,
+    comparisons: &[&Comparison],
+    failures: &[Failure],
+) -> Option<String> {
+    let is_partner = |name: &str| {
+        comparisons.iter().any(|of| {
+            [(&of.baseline, &of.candidate), (&of.candidate, &of.baseline)]
+                .iter()
+                .any(|(own, other)| *own == variant && *other == name)
+        })
+    };
+    let failure = failures.iter().find(|failure| {
+        let is_case = failure.case.as_deref() == Some(id);
+        is_case && failure.variant.as_deref().is_some_and(is_partner)
+    })?;
+    let partner = failure.variant.as_deref().unwrap_or_default();
+    Some(format!("{partner} {}", failure.cause))
 }
 
 /// One object per comparison.

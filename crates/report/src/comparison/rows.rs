@@ -14,7 +14,7 @@ use crate::output::Verbosity;
 use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Name, RunList};
 use crate::unit::{Scale, UnitChoice};
 use speedwell_analysis::{CaseComparison, Comparison, Side};
-use speedwell_model::{Estimate, Figure as Recorded, Verdict};
+use speedwell_model::{Better, Estimate, Figure as Recorded, Verdict};
 use std::borrow::Cow;
 
 /// A case of a comparison.
@@ -66,10 +66,32 @@ impl Line<'_> {
             return format!("- {withheld} {}", self.marks).trim_end().to_owned();
         }
         let verdict = self.row.verdict;
-        format!("{} {verdict} {}", symbol(verdict), self.marks)
-            .trim_end()
-            .to_owned()
+        let words = if self.has_no_direction() {
+            "≠ differs".to_owned()
+        } else {
+            format!("{} {verdict}", symbol(verdict))
+        };
+        format!("{words} {}", self.marks).trim_end().to_owned()
     }
+
+    /// Whether there is a change of which nobody knows whether it is good.
+    fn has_no_direction(&self) -> bool {
+        self.row.differs && self.comparison.metric.better == Better::Unknown
+    }
+
+    /// The change: in percent, or from zero to what it is now.
+    fn change(&self) -> String {
+        match self.row.change {
+            Some(known) => change(&known),
+            None if is_from_zero(self.row) => self.sides().join(" -> "),
+            None => "?".to_owned(),
+        }
+    }
+}
+
+/// Whether the change is one from zero, which has no percentage.
+pub fn is_from_zero(row: &CaseComparison) -> bool {
+    row.change.is_none() && row.baseline.location == 0.0 && row.candidate.location > 0.0
 }
 
 /// A symbol that tells verdicts apart without colour.
@@ -264,12 +286,8 @@ fn add_answer(columns: &mut Columns<Line<'_>>, confidence: f64) {
     columns.add(
         Column::figure("change_shown", "change").for_people(),
         |line| {
-            let text = line
-                .row
-                .change
-                .map_or_else(|| "?".to_owned(), |c| change(&c));
             Cell::figure(line.row.change.map(|c| c.value))
-                .shown(text)
+                .shown(line.change())
                 .emphasised(emphasis(line.row.verdict))
         },
     );

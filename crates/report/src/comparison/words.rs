@@ -3,17 +3,28 @@
 //!
 //! The words must be true of the figures below them: nothing is said to be faster unless the verdict says so.
 
+use super::rows::is_from_zero;
 use crate::case_labels::distinct;
 use crate::figure::{
-    change_with_interval, count, direction, good_and_bad, in_unit, setting, share,
+    Uncertainty, change_with_interval, count, direction, good_and_bad, in_unit, quantity, setting,
+    share,
 };
 use crate::output::Verbosity;
-use speedwell_analysis::{CaseComparison, Comparison, Correction, Method};
-use speedwell_model::{Metric, Verdict};
+use speedwell_analysis::{CaseComparison, Comparison, Correction, Method, Side};
+use speedwell_model::{Failure, Metric, Verdict};
 
 /// The answer of one comparison: one sentence, or two. `ended_after` so many runs if measuring was cut short.
-pub fn headline(comparison: &Comparison, ended_after: Option<usize>) -> String {
+pub fn headline(
+    comparison: &Comparison,
+    ended_after: Option<usize>,
+    failures: &[Failure],
+) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    if comparison.rows.is_empty()
+        && let Some(failed) = failed_sides(comparison, failures)
+    {
+        return format!("{baseline} and {candidate} cannot be compared: {failed}.");
+    }
     match (&comparison.rows[..], ended_after) {
         ([], Some(runs)) => format!(
             "{baseline} and {candidate} cannot be compared yet: measuring ended after {}, and no case has runs of both.",
@@ -23,6 +34,18 @@ pub fn headline(comparison: &Comparison, ended_after: Option<usize>) -> String {
         ([only], _) => single(comparison, only),
         _ => format!("{}{}", many(comparison), typical(comparison)),
     }
+}
+
+/// Which of the sides failed, and how: `new exited with status 3`.
+fn failed_sides(comparison: &Comparison, failures: &[Failure]) -> Option<String> {
+    let sides = [&comparison.baseline, &comparison.candidate];
+    let failed = sides.into_iter().filter_map(|side| {
+        let own = failures.iter().filter(|failure| !failure.cause.is_skip());
+        let mut own = own.filter(|failure| failure.variant.as_ref() == Some(side));
+        Some(format!("{side} failed ({})", own.next()?.cause))
+    });
+    let failed: Vec<String> = failed.collect();
+    (!failed.is_empty()).then(|| failed.join(" and "))
 }
 
 fn single(comparison: &Comparison, row: &CaseComparison) -> String {
@@ -40,11 +63,17 @@ fn single(comparison: &Comparison, row: &CaseComparison) -> String {
                 delta(comparison)
             )
         }
+        Verdict::Unclear if row.differs => format!("{candidate} differs from {baseline}"),
         Verdict::Unclear => format!("it is unclear whether {candidate} is {good} than {baseline}"),
     };
-    let change = row
-        .change
-        .map(|c| format!(": change {}", change_with_interval(&c)));
+    let from_zero = is_from_zero(row).then(|| {
+        let sides = [&row.baseline, &row.candidate];
+        let shown =
+            |side: &Side| quantity(side.location, &comparison.metric.unit, Uncertainty::Unknown);
+        sides.map(shown).join(" -> ")
+    });
+    let change = row.change.map(|c| change_with_interval(&c)).or(from_zero);
+    let change = change.map(|change| format!(": change {change}"));
     let more = row.more_runs.map(|n| {
         let runs = count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would tell")
@@ -69,6 +98,14 @@ fn many(comparison: &Comparison) -> String {
         return format!("{baseline} and {candidate} are not compared{left_out}.");
     }
     let of = |verdict| comparison.rows_that_are(verdict).count();
+    let differ = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
+    let differing = comparison.rows.iter().filter(differ).count();
+    if differing > 0 {
+        return format!(
+            "{candidate} differs from {baseline} {}.",
+            place(differing, total)
+        );
+    }
     let unclear = of(Verdict::Unclear);
     if unclear == total {
         return format!(

@@ -5,7 +5,7 @@ use crate::figure::{count, share, spell};
 use crate::load::words::{rate, refusal_reason, spelled_ns, spelled_range};
 use crate::table::{Cell, Column, Columns, Emphasis, Footnotes, Kind, Table};
 use speedwell_analysis::load::Quantity;
-use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown, passes};
+use speedwell_analysis::load::gate::{Answer, Figure, Judged, Unknown};
 
 /// Adds the answer of a gate to a report: it opens the headline, and a row for each condition follows it.
 pub fn add_gate(judged: &[Judged<'_>], document: &mut Document) {
@@ -27,14 +27,20 @@ pub fn add_gate(judged: &[Judged<'_>], document: &mut Document) {
 
 fn answer(judged: &[Judged<'_>]) -> String {
     let all = count(judged.len(), "condition", "conditions");
-    if passes(judged) {
-        return match judged.len() {
-            1 => "gate passed: its condition for failure is not met.".to_owned(),
-            _ => format!("gate passed: none of its {all} for failure is met."),
-        };
+    let is = |wanted: fn(&Answer) -> bool| judged.iter().filter(|row| wanted(&row.answer)).count();
+    let failed = is(|answer| *answer == Answer::Failed);
+    let unknown = is(|answer| matches!(answer, Answer::Unknown(_)));
+    match (failed, unknown) {
+        (0, 0) if judged.len() == 1 => {
+            "gate passed: its condition for failure is not met.".to_owned()
+        }
+        (0, 0) => format!("gate passed: none of its {all} for failure is met."),
+        (0, unknown) => format!("gate cannot judge: {unknown} of {all} cannot be judged."),
+        (failed, 0) => format!("gate failed: {failed} of {all}."),
+        (failed, unknown) => {
+            format!("gate failed: {failed} of {all}; {unknown} cannot be judged.")
+        }
     }
-    let failed = judged.iter().filter(|row| row.answer != Answer::Passed);
-    format!("gate failed: {} of {all}.", failed.count())
 }
 
 fn conditions(judged: &[Judged<'_>]) -> Table {
@@ -113,6 +119,7 @@ fn why(row: &Judged<'_>) -> Option<&'static str> {
         Unknown::Refused(refusal) => refusal_reason(refusal),
         Unknown::ClosedLoad => "a load without --rate has no such time",
         Unknown::NoRequests => "no request has this figure",
+        Unknown::TooFewRequests => "no request of so few lies beyond this percentile",
         Unknown::MachineLost => {
             "a machine that sent a part of the load was lost, so the load was smaller than requested"
         }
