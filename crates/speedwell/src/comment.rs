@@ -33,7 +33,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// the comment nor in the status. In jobs of GitHub, GitLab, Gitea and Forgejo, the pull request is that of the job. The token is read from GITHUB_TOKEN or GH_TOKEN,
 /// GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
 ///
-/// Exit status 0 also if the comment is refused, as it is for pull requests from forks, which is a warning.
+/// With --fail-on, the exit status is that of the gate, as for 'compare'. A comment that is refused, as it is for pull requests
+/// from forks, is a warning.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell comment
@@ -118,7 +119,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<Status> {
     }
     match answer.failure {
         Some(failure) => Err(failure),
-        None => Ok(Status::DONE),
+        None => Ok(answer.status),
     }
 }
 
@@ -160,6 +161,7 @@ fn of_text(path: &Path) -> anyhow::Result<Answer> {
         stamp,
         state: State::Success,
         description: String::new(),
+        status: Status::DONE,
         failure: None,
     })
 }

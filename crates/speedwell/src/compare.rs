@@ -1,12 +1,13 @@
 //! `speedwell compare`: existing results, programs, or variants measured first.
 
+use super::gate::{Gate, every_metric};
 use super::operand::{self, Operand};
 use super::options::Task;
 use super::options::{OrderName, RunArgs};
 use super::progress::Progress;
 use super::run;
 use super::source::{self, Source};
-use super::{Status, mistaken_sources, profiles, status};
+use super::{Status, mistaken_sources, profiles};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, Findings, Settings};
@@ -171,7 +172,8 @@ fn mixed(
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
     args.store.mark(&mut findings, sessions(&sources));
-    Ok(ended.or(print(&findings, &sources, &settings, args)?))
+    let status = print(&findings, &sources, &settings, args)?;
+    Ok(ended.of_gate(status))
 }
 
 /// The sessions of the sources.
@@ -224,8 +226,12 @@ fn print(
 ) -> anyhow::Result<Status> {
     let output = args.output.settings();
     let study = args.study.choice();
-    let document = sources::document(sources, findings, &study, settings, &output)?;
+    let mut document = sources::document(sources, findings, &study, settings, &output)?;
+    let gate = Gate::new(findings, args.comparison.fail_on, || {
+        sources::compare(sources, &every_metric(settings)?).ok()
+    });
+    gate.add_to(&mut document, &args.output);
     args.output.print(&document)?;
     sources::check(findings, sources)?;
-    Ok(status::judge(findings, args.comparison.fail_on))
+    Ok(gate.status())
 }

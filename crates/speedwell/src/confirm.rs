@@ -2,7 +2,7 @@
 //!
 //! Decides on the options and on what the store keeps of the answer. Start at [`run`].
 
-use super::options::{RunArgs, Task};
+use super::options::{FailOn, RunArgs, Task};
 use super::{Status, run as measuring, status};
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -111,6 +111,10 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
             && args.comparison.confidence.is_none(),
         "a confirmation decides itself how many runs it needs, for an error rate of 1 %\nhint: leave out --runs, \
          --precision and --confidence"
+    );
+    ensure!(
+        args.comparison.fail_on == FailOn::Never,
+        "a confirmation is a gate itself: its exit status is 1 if a change is not confirmed\nhint: leave out --fail-on"
     );
     ensure!(
         Order::from(args.execution.order) == Order::Blocks && args.comparison.method.is_none(),

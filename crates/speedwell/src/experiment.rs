@@ -1,10 +1,11 @@
 //! What is said and written of a measured experiment, and the exit status that it deserves.
 
+use super::gate::Gate;
 use super::options::OutputArgs;
 use super::options::Task;
 use super::{Status, status};
 use speedwell_analysis::Findings;
-use speedwell_analysis::experiment::{Found, analyse};
+use speedwell_analysis::experiment::analyse;
 use speedwell_model::{DefinitionFile, Session};
 use speedwell_report::{self as report, Output};
 use speedwell_suite::experiment::{Experiment, Output as Wanted};
@@ -38,8 +39,11 @@ pub fn conclude(
         },
         ..task.output.clone()
     };
+    let outcome = found.gate(&experiment, session, task.fail_on);
+    let gate = Gate::of(outcome, status::of_failures(&found.failures));
+    gate.add_to(&mut document, &output);
     output.print(&document)?;
-    Ok(status(&found, task))
+    Ok(gate.status())
 }
 
 /// The files that the experiment asks for, named after it, in the current folder. Markdown shows its charts from files
@@ -57,21 +61,4 @@ fn files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
     endings
         .map(|ending| PathBuf::from(format!("{}.{ending}", experiment.name)))
         .collect()
-}
-
-/// A broken gate is a no; so is what `--fail-on` refuses in the headline metrics.
-fn status(found: &Found, task: &Task) -> Status {
-    let is_broken = found.gates.iter().any(|gate| gate.is_broken);
-    let headlines = found
-        .groups
-        .iter()
-        .filter_map(|group| group.metrics.first());
-    let comparisons = headlines.flat_map(|metric| metric.findings.comparisons.iter().cloned());
-    let findings = Findings {
-        comparisons: comparisons.collect(),
-        failures: found.failures.clone(),
-        ..Findings::default()
-    };
-    let own = if is_broken { Status::NO } else { Status::DONE };
-    own.or(status::judge(&findings, task.fail_on))
 }

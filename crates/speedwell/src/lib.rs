@@ -16,6 +16,7 @@ mod doctor;
 mod eval;
 mod experiment;
 mod fleet;
+mod gate;
 mod history;
 mod import;
 mod iterations;

@@ -2,9 +2,11 @@
 //!
 //! Decides on text, status and line; where it is said is decided by whoever asks. Start at [`of_comparison`].
 
-use super::options::FailOn;
-use super::{Status, status};
+use super::Status;
+use super::gate::{Gate, every_metric};
+use super::options::{FailOn, OutputArgs};
 use anyhow::bail;
+use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{Findings, Settings};
 use speedwell_forge::{Stamp, State};
 use speedwell_process::unix_ms;
@@ -22,6 +24,8 @@ pub struct Answer {
     pub state: State,
     /// In a line.
     pub description: String,
+    /// The exit status of a command that says it.
+    pub status: Status,
     /// Why there is no comparison.
     pub failure: Option<anyhow::Error>,
 }
@@ -41,7 +45,13 @@ pub fn of_comparison(
     sources::check(&findings, labelled)?;
     let output = Output::default();
     let study = Default::default();
-    let document = sources::document(labelled, &findings, &study, settings, &output)?;
+    let mut document = sources::document(labelled, &findings, &study, settings, &output)?;
+    let gate = Gate::new(&findings, fail_on, || {
+        sources::compare(labelled, &every_metric(settings)?).ok()
+    });
+    let (state, line) = state(&findings, &gate);
+    let description = line.unwrap_or_else(|| headline(&document));
+    gate.add_to(&mut document, &OutputArgs::default());
     let Some((_, newest, _)) = labelled.last() else {
         bail!("there is nothing to compare");
     };
@@ -57,8 +67,10 @@ pub fn of_comparison(
             revision: of_variant.or_else(of_session).unwrap_or_else(unknown),
             at_unix_ms: u64::try_from(newest.started_unix_ms).unwrap_or_default(),
         },
-        state: state(&findings, fail_on),
-        description: headline(&document),
+        state,
+        description,
+        // What is said of failures is said; without a gate they are no answer.
+        status: gate.outcome().map_or(Status::DONE, |_| gate.status()),
         failure: None,
     })
 }
@@ -78,6 +90,7 @@ pub fn not_compared(failure: anyhow::Error) -> Answer {
         },
         state: State::Error,
         description: words,
+        status: Status::COULD_NOT,
         failure: Some(failure),
     }
 }
@@ -93,14 +106,25 @@ pub fn leads_to(words: &str, page: &str) -> String {
     format!("\n<sub>[{words}](<{page}>)</sub>\n")
 }
 
-/// What the commit is told. What failed was not compared, so nothing can be said.
-fn state(findings: &Findings, fail_on: FailOn) -> State {
-    if status::judge(findings, fail_on) == Status::NO {
-        State::Failure
-    } else if findings.failures.is_empty() {
-        State::Success
-    } else {
-        State::Error
+/// The status of the commit, with the line of the gate where something was refused or could not be judged. Without a gate,
+/// what failed or is not whole was not compared.
+fn state(findings: &Findings, gate: &Gate) -> (State, Option<String>) {
+    let Some(outcome) = gate.outcome() else {
+        let is_whole = findings.failures.is_empty() && findings.gate_obstacles.is_empty();
+        let reason = findings.gate_obstacles.first().cloned();
+        return if is_whole {
+            (State::Success, None)
+        } else {
+            (
+                State::Error,
+                reason.map(|why| format!("not compared: {why}")),
+            )
+        };
+    };
+    match outcome.answer() {
+        GateAnswer::Passed => (State::Success, None),
+        GateAnswer::Failed => (State::Failure, Some(outcome.line())),
+        GateAnswer::CannotJudge => (State::Error, Some(outcome.line())),
     }
 }
 

@@ -1,9 +1,10 @@
 //! `speedwell report`: stored or exported results as tables, studies, charts, data.
 
+use super::gate::{Gate, every_metric};
 use super::large::{self, Wanted};
 use super::operand::Operand;
 use super::options::{
-    ComparisonArgs, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use super::source::Source;
 use super::{Status, operand, source, status};
@@ -68,8 +69,12 @@ enum Export {
 pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
     let selection = args.selection.selection(&[], Trial::No)?;
     let operands = operand::parse_all(&args.sources)?;
-    if large_session(&args, &operands, &selection)? {
-        return Ok(Status::DONE);
+    ensure!(
+        args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
+        "--fail-on judges a report of runs, and neither --export nor --merge makes one"
+    );
+    if let Some(status) = large_session(&args, &operands, &selection)? {
+        return Ok(status);
     }
     source::check_outputs(&operands, &args.output)?;
     let sources = source::read(&operands, &selection, &mut || args.store.open_to_read())?;
@@ -82,6 +87,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         .settings(&args.selection.metric.names, baseline);
     let output = args.output.settings();
     let mut document = Document::default();
+    let mut status = Status::DONE;
     for source in &sources {
         let session = &*source.taken_part();
         if let Some(kind) = args.export {
@@ -90,42 +96,58 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         }
         source::check_metrics([session], &settings)?;
         source::check_variant(session, baseline).context("in --baseline")?;
-        let mark = |findings: &mut Findings| args.store.mark(findings, [session]);
+        let mut gate = Gate::default();
+        let mark = |findings: &mut Findings| {
+            args.store.mark(findings, [session]);
+            gate = of_report(findings, args.comparison.fail_on, || {
+                every_metric(&settings).map(|all| analysis::analyse(session, &all))
+            });
+        };
         let name = (sources.len() > 1).then_some(source.label.as_str());
         let study = args.study.choice();
         let part = session::whole((name, session), &study, &settings, &output, mark)?;
         document.report = part.report;
         document.append(part);
+        gate.add_to(&mut document, &args.output);
+        status = status.of_gate(gate.status());
     }
     if args.export.is_none() {
         args.output.print(&document)?;
     }
-    Ok(Status::DONE)
+    Ok(status)
+}
+
+/// The gate of a report. Without one, a report that can be shown is done, whatever it shows.
+fn of_report(findings: &Findings, fail_on: FailOn, all: impl FnOnce() -> Option<Findings>) -> Gate {
+    if fail_on == FailOn::Never {
+        return Gate::default();
+    }
+    Gate::new(findings, fail_on, all)
 }
 
 /// Reports or exports a stored session that is too large to be read as a whole, if that is what was asked for, and if it can be
-/// done in parts; whether it was done.
+/// done in parts; the status, if it was done.
 fn large_session(
     args: &ReportArgs,
     operands: &[Operand],
     selection: &Selection,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Option<Status>> {
     let [operand] = operands else {
-        return Ok(false);
+        return Ok(None);
     };
     let [place] = &operand.places[..] else {
-        return Ok(false);
+        return Ok(None);
     };
     let is_about_runs = !args.merge && args.study.x_axis.is_none();
     if !is_about_runs || operand.variant.is_some() || !place.starts_with('@') {
-        return Ok(false);
+        return Ok(None);
     }
     // What is wrong with the operand is said by those who read it as a whole.
     let Ok(store) = args.store.open_to_read() else {
-        return Ok(false);
+        return Ok(None);
     };
     let Ok(found) = reference::find(&store, place) else {
-        return Ok(false);
+        return Ok(None);
     };
     let wanted = Wanted {
         selection: Some(selection),
@@ -133,6 +155,7 @@ fn large_session(
     };
     let of = (&store, found.number);
     let in_source = || format!("in source '{}'", operand.label);
+    let mut gate = Gate::default();
     let is_done = match args.export {
         Some(kind) => {
             let done = large::in_parts(of, &wanted, |stored| {
@@ -145,21 +168,25 @@ fn large_session(
             let settings = args
                 .comparison
                 .settings(&args.selection.metric.names, baseline);
-            let mut mark =
-                |findings: &mut Findings, header: &Session| args.store.mark(findings, [header]);
+            let mut mark = |findings: &mut Findings, header: &Session| {
+                args.store.mark(findings, [header]);
+                gate = of_report(findings, args.comparison.fail_on, || None);
+            };
             let output = args.output.settings();
             let document = large::document(of, &wanted, &settings, &output, &mut mark);
             let document = document.with_context(in_source)?;
-            if let Some(document) = &document {
-                args.output.print(document)?;
+            let is_done = document.is_some();
+            if let Some(mut document) = document {
+                gate.add_to(&mut document, &args.output);
+                args.output.print(&document)?;
             }
-            document.is_some()
+            is_done
         }
     };
     if let Some(sentence) = found.taken_for.filter(|_| is_done) {
         status::note(&sentence);
     }
-    Ok(is_done)
+    Ok(is_done.then(|| gate.status()))
 }
 
 /// The report of the one load that the loads of all sources are parts of.

@@ -3,7 +3,7 @@
 use super::conclude::{conclude, conclude_stored};
 use super::large::{self, Wanted};
 use super::options::{ClockName, FleetArgs, OrderName, RunArgs, Task};
-use super::{Status, fleet, push, rehearsal, serve, status, trial};
+use super::{Status, fleet, gate, push, rehearsal, serve, status, trial};
 use anyhow::ensure;
 use speedwell_harness::plan::Plan;
 use speedwell_harness::{Job, Kind};
@@ -70,6 +70,7 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
         _ => plans,
     };
     check_report(&plans.plan, task)?;
+    gate::refuse_before(&plans.plan, task)?;
     rehearsal::check(&plans.plan, task)?;
     let plan = plans.plan.clone();
     let (measured, ended) = measured(plans, store, task)?;
@@ -89,7 +90,7 @@ pub fn execute(plans: Plans, store: &mut Store, task: &Task) -> anyhow::Result<S
     };
     // What cannot be reported was measured all the same.
     let pushed = push::settle(&task.owing, &session, store)?;
-    Ok(ended.or(reported?).or(pushed))
+    Ok(ended.of_gate(reported?).of_gate(pushed))
 }
 
 /// Records profiles where they are asked for, and reports.
@@ -108,7 +109,7 @@ fn recorded(
         store,
         &mut task.progress(),
     )?;
-    Ok(Status::of_end(recorded).or(conclude(session, task)?))
+    Ok(Status::of_end(recorded).of_gate(conclude(session, task)?))
 }
 
 /// Measures and keeps a session; how it ended is said, and is a status.
@@ -234,8 +235,9 @@ fn how_to_resume(
         _ => "what was measured until then is kept".to_owned(),
     };
     Ok(format!(
-        "{why}, resume with: speedwell {} --resume @{number}{}",
+        "{why}, resume with: speedwell {} --resume @{number}{}{}",
         task.resumed_by,
+        task.gate_words,
         task.store.database.words()
     ))
 }

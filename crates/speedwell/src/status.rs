@@ -1,10 +1,8 @@
-//! Exit statuses, from findings as well, and the one way of telling an error.
+//! Exit statuses, and the one way of telling an error.
 
-use super::options::FailOn;
 use super::status_line::clear_line;
 use anyhow::Context as _;
-use speedwell_analysis::{CaseComparison, Findings, Withheld};
-use speedwell_model::{Failure, Metric};
+use speedwell_model::Failure;
 use speedwell_report::visible;
 use speedwell_runner::Ended;
 use std::io::Write as _;
@@ -29,6 +27,14 @@ impl Status {
             Ended::Interrupted => Status::INTERRUPTED,
             Ended::Failed | Ended::Complete => Status::DONE,
         }
+    }
+
+    /// The status of a command whose parts ended so, gates among them: an interruption outranks everything, and a case that
+    /// is worse outranks what could not be judged.
+    pub fn of_gate(self, other: Status) -> Status {
+        let either = [Status::INTERRUPTED, Status::NO];
+        let outranks = |status: &Status| [self, other].contains(status);
+        either.into_iter().find(outranks).unwrap_or(self.or(other))
     }
 
     /// A drop-in's own status.
@@ -129,48 +135,6 @@ pub fn hint(sentence: &str) {
     remark("hint", sentence);
 }
 
-/// Whether the findings pass the gate, whether the machine was too busy for its rules, and whether anything failed.
-pub fn judge(findings: &Findings, fail_on: FailOn) -> Status {
-    let rows: Vec<&CaseComparison> = findings
-        .comparisons
-        .iter()
-        // A model of caches says what may be, and decides nothing.
-        .filter(|comparison| comparison.metric.name != Metric::CYCLES_ESTIMATE)
-        .flat_map(|c| &c.rows)
-        .collect();
-    let mut verdicts = rows.iter().flat_map(|row| row.gated());
-    let refused = verdicts.any(|verdict| fail_on.refuses(verdict));
-    let answer = if refused || findings.is_too_busy {
-        Status::NO
-    } else {
-        of_withheld(&rows, fail_on)
-    };
-    answer.or(of_failures(&findings.failures))
-}
-
-/// A gate that could judge no case, because no two sides measured the same, has no answer.
-fn of_withheld(rows: &[&CaseComparison], fail_on: FailOn) -> Status {
-    let withheld: Vec<&Withheld> = rows
-        .iter()
-        .filter_map(|row| row.withheld.as_ref())
-        .collect();
-    let (Some(first), true) = (withheld.first(), fail_on != FailOn::Never) else {
-        return Status::DONE;
-    };
-    let (all, left_out) = (rows.len(), withheld.len());
-    note(&format!(
-        "the gate leaves out {left_out} of {all} cases: {first}"
-    ));
-    if **first == Withheld::BenchmarkChanged {
-        hint("--with-own-benchmarks compares each side's own benchmark");
-    }
-    if left_out == all {
-        Status::COULD_NOT
-    } else {
-        Status::DONE
-    }
-}
-
 /// Whether anything failed; what says itself that it cannot run here did not.
 pub fn of_failures(failures: &[Failure]) -> Status {
     if failures.iter().any(|failure| !failure.cause.is_skip()) {
@@ -184,6 +148,15 @@ pub fn of_failures(failures: &[Failure]) -> Status {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn worse_outranks_what_could_not_be_judged_in_either_order() {
+        use Status as S;
+        assert_eq!(S::NO.of_gate(S::COULD_NOT), S::NO);
+        assert_eq!(S::COULD_NOT.of_gate(S::NO), S::NO);
+        assert_eq!(S::INTERRUPTED.of_gate(S::NO), S::INTERRUPTED);
+        assert_eq!(S::DONE.of_gate(S::COULD_NOT), S::COULD_NOT);
+    }
 
     #[test]
     fn hints_come_last() {

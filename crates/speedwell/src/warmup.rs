@@ -179,6 +179,7 @@ impl WarmupArgs {
         Task {
             settings: self.comparison.settings(&[], None),
             fail_on: self.comparison.fail_on,
+            gate_words: self.comparison.gate_words(&[]),
             execution: self.execution.clone(),
             study: StudyArgs::default(),
             output: self.output.clone(),

@@ -7,7 +7,7 @@ pub mod snippets;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
-use super::{Status, conclude, push, run as measuring};
+use super::{Status, conclude, gate, push, run as measuring};
 use anyhow::ensure;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, warn_if_busy};
@@ -53,6 +53,7 @@ fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     let task = args.task();
     let mut progress = task.progress();
     let plans = eval::search_plans(request, &mut progress)?;
+    gate::refuse_one_variant(plans.plan.variants.len(), task.fail_on)?;
     warn_if_busy(&mut progress)?;
     let mut store = task.open_store()?;
     let rules = args.search.request(args.sampling.runs);
@@ -64,5 +65,5 @@ fn search(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<Status> {
     };
     let reported = conclude::conclude(&session, &task);
     let pushed = push::settle(&task.owing, &session, &mut store)?;
-    Ok(own.or(reported?).or(pushed))
+    Ok(own.of_gate(reported?).of_gate(pushed))
 }

@@ -135,7 +135,7 @@ pub fn collect(args: &CollectArgs) -> Result<Status> {
     } else {
         Status::DONE
     };
-    Ok(ended.or(conclude_stored((&store, number), &task)?))
+    Ok(ended.of_gate(conclude_stored((&store, number), &task)?))
 }
 
 /// Ends a session early.

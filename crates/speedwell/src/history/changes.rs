@@ -1,18 +1,21 @@
 //! `speedwell history changes`: what changed, since when, and how sure that is; and the gate over time.
 
 use crate::confirm;
-use crate::options::{BuildArgs, FailOn, OutputArgs, SeriesArgs, StoreArgs, Task};
+use crate::gate::Gate;
+use crate::options::{BuildArgs, FailOn, OutputArgs, SeriesArgs, StoreArgs, Task, parse};
 use crate::{Status, status};
 use anyhow::ensure;
 use clap::Args;
+use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::history::{History, SeriesTrend};
 use speedwell_analysis::trend::Search;
 use speedwell_measure::MeasureRequest;
 use speedwell_measure::history;
 use speedwell_measure::reference::position;
-use speedwell_model::{Change, ChangeState, Verdict};
+use speedwell_model::{Better, Change, ChangeState, Verdict};
 use speedwell_report::{self as report, Subject};
 use speedwell_results::store::Store;
+use std::collections::BTreeSet;
 
 /// List what changed along a line of revisions, since when, and how sure that is
 #[derive(Debug, Args)]
@@ -28,8 +31,8 @@ pub struct ChangesArgs {
     open: bool,
     /// Exit with status 1 if an open change is worse
     ///
-    /// Changes that are only suspected count as well. The status is 2 if no series could be searched.
-    #[arg(long, value_name = "WHEN", default_value = "never")]
+    /// Changes that are only suspected count as well with 'unclear'. The status is 2 if no series could be searched.
+    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     fail_on: FailOn,
     /// Let a history that is too short to be searched pass
     #[arg(long, requires = "fail_on")]
@@ -74,9 +77,13 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<Status> {
         measured = confirmed(&args, &mut store, &history, &is_shown)?;
         history = history::history(&mut store, &request)?;
     }
-    let document = report::changes(&history, &is_shown, &args.output.settings());
+    let mut document = report::changes(&history, &is_shown, &args.output.settings());
+    let gate = judge(&history, &is_shown, &args);
+    if let Ok(gate) = &gate {
+        gate.add_to(&mut document, &args.output);
+    }
     args.output.print(&document)?;
-    Ok(measured.or(judge(&history, &is_shown, &args)?))
+    Ok(measured.of_gate(gate?.status()))
 }
 
 /// Measures again what is open and worse, and whose both sides can be named; so is the newest point of a series if it lies
@@ -123,10 +130,10 @@ fn judge(
     history: &History,
     is_shown: &dyn Fn(&SeriesTrend, &Change) -> bool,
     args: &ChangesArgs,
-) -> anyhow::Result<Status> {
+) -> anyhow::Result<Gate> {
     let fail_on = args.fail_on;
     if fail_on == FailOn::Never {
-        return Ok(Status::DONE);
+        return Ok(Gate::default());
     }
     let has = |is_one: fn(&Search) -> bool| {
         let mut series = history.series.iter();
@@ -141,7 +148,7 @@ fn judge(
              --allow-short-history lets a young history pass"
         );
         status::note(words);
-        return Ok(Status::DONE);
+        return Ok(Gate::default());
     }
     let is_refused = |series: &SeriesTrend, change: &Change| {
         let is_counted = match change.state {
@@ -153,13 +160,43 @@ fn judge(
         let verdict = series.verdict(change, history.threshold);
         is_shown(series, change) && change.is_open() && is_counted && fail_on.refuses(verdict)
     };
-    let mut all = history.series.iter();
-    let refused = all.any(|series| {
-        series
-            .trend
-            .changes
-            .iter()
-            .any(|change| is_refused(series, change))
+    let changes = |series: &SeriesTrend| {
+        let changes = series.trend.changes.iter();
+        changes.filter(|change| is_refused(series, change)).count()
+    };
+    let refused: usize = history.series.iter().map(changes).sum();
+    let (searched, short): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
+        (history.series.iter()).partition(|series| series.trend.is_searched());
+    let undirected = searched
+        .iter()
+        .filter(|series| series.key.metric.better == Better::Unknown);
+    let undirected: BTreeSet<&str> = undirected.map(|one| one.key.metric.name.as_str()).collect();
+    let direction = |metric: &&str| format!("the good direction of '{metric}' is unknown");
+    let failing = (refused > 0).then(|| match args.fail_on {
+        FailOn::Unclear => format!("{refused} worse or unclear changes"),
+        _ => format!("{refused} worse changes"),
     });
-    Ok(if refused { Status::NO } else { Status::DONE })
+    // Zeros and other values have no common logarithm, so a change between them cannot be found.
+    let has_zeros = |series: &&&SeriesTrend| {
+        let mut values = series.trend.points.iter().map(|point| point.point.value);
+        matches!(series.trend.search, Search::Impossible(_)) && values.any(|value| value != 0.0)
+    };
+    let with_zeros = short.iter().filter(has_zeros).count();
+    let mut obstacles: Vec<String> = undirected.iter().map(direction).collect();
+    if with_zeros > 0 {
+        obstacles.push(format!(
+            "{with_zeros} with zeros among other values cannot be searched"
+        ));
+    }
+    let left_out = (!short.is_empty()).then(|| format!("{} not searched", short.len()));
+    let outcome = GateOutcome {
+        judged: match searched.len() {
+            1 => "1 series".to_owned(),
+            many => format!("{many} series"),
+        },
+        failing: failing.into_iter().collect(),
+        obstacles,
+        remarks: left_out.into_iter().collect(),
+    };
+    Ok(Gate::of(Some(outcome), Status::DONE))
 }

@@ -70,7 +70,7 @@ fn carry_out(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Status> {
     if loaded.runs.is_empty() {
         Ok(status)
     } else {
-        Ok(status.or(finish(args, request, &loaded.runs)?))
+        Ok(status.of_gate(finish(args, request, &loaded.runs)?))
     }
 }
 
@@ -137,6 +137,7 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
     for url in &args.urls {
         Url::parse(url)?;
     }
+    check_conditions(args)?;
     if args.fleet.from.is_none()
         && let Some(pin) = &args.generator.pin
     {
@@ -152,6 +153,22 @@ fn check(args: &LoadArgs) -> anyhow::Result<()> {
         "a single load is drawn as what it is, and --chart shows runs\nhint: --runs 5 repeats it, or leave out --chart"
     );
     search::check(args)
+}
+
+/// Refuses a condition on a percentile that so few requests cannot show.
+fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
+    let Some(count) = args.pace.count.map(u64::from) else {
+        return Ok(());
+    };
+    for condition in &args.fail_on {
+        let fewest = condition.fewest_requests();
+        ensure!(
+            count >= fewest,
+            "--fail-on '{condition}' cannot be judged by {count} requests: none of them may be beyond that \
+             percentile\nhint: -n {fewest} or more"
+        );
+    }
+    Ok(())
 }
 
 /// Loads with another tool, keeps what it gave, and shows it.
@@ -271,7 +288,8 @@ fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyhow::R
         return search::finish(args, request, runs);
     }
     let gate = conclude(args, request, runs, |_, _| true)?;
-    Ok(runs.iter().fold(gate, |all, run| all.or(outcome(run))))
+    let outcomes = runs.iter().map(outcome);
+    Ok(outcomes.fold(Status::DONE, Status::or).of_gate(gate))
 }
 
 /// The status that one load deserves by itself.

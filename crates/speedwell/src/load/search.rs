@@ -85,11 +85,12 @@ pub fn finish(args: &LoadArgs, request: &LoadRequest, runs: &[LoadRun]) -> anyho
         .all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
     let refused = *wish == Wish::Rate && is_refused(args, runs);
-    Ok(if nothing || partial || refused {
-        status.or(Status::COULD_NOT)
+    let own = if nothing || partial || refused {
+        Status::COULD_NOT
     } else {
-        status
-    })
+        Status::DONE
+    };
+    Ok(own.of_gate(status))
 }
 
 /// Whether the generator was the limit, so that there is no answer.

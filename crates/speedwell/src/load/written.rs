@@ -1,5 +1,6 @@
 //! What a load leaves behind: the stored session, the report, and files beside it, a row for every request and the histograms.
 
+use crate::gate::Gate;
 use crate::options::{ComparisonArgs, LoadArgs};
 use crate::{Status, status};
 use anyhow::Context;
@@ -143,14 +144,11 @@ pub fn conclude(
     let decisive: Vec<_> = decisive.cloned().collect();
     let judged = gate::judge(&args.fail_on, &decisive);
     report::load::add_gate(&judged, &mut document);
+    let gate = Gate::of(gate::outcome(&judged), Status::DONE);
     args.output.print(&document)?;
     runs.iter().for_each(tell_server);
     kept?;
-    Ok(if gate::passes(&judged) {
-        Status::DONE
-    } else {
-        Status::NO
-    })
+    Ok(gate.status())
 }
 
 /// What a server that died wrote last.

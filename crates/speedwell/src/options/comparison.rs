@@ -1,9 +1,11 @@
 //! How variants are compared, and when the answer makes the command fail.
 
 use super::parse;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use speedwell_analysis::gate::FailOn;
 use speedwell_analysis::{Correction, Method, Settings};
-use speedwell_model::Verdict;
+use speedwell_model::{Better, quote};
 
 /// Comparison options.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,12 +30,18 @@ pub struct ComparisonArgs {
     pub threshold: Option<f64>,
     /// Exit with status 1 if any case is 'worse', or 'unclear'
     ///
-    /// 'unclear' fails as well where a case is not known to be no worse.
-    #[arg(long, value_name = "WHEN", default_value = "never")]
+    /// 'unclear' fails as well where a case is not known to be no worse, or only one side has it. The status is 2 where
+    /// that cannot be judged.
+    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     pub fail_on: FailOn,
     /// Judge a benchmark that changed itself: each side measures its own
     #[arg(long)]
     pub with_own_benchmarks: bool,
+    /// Which direction of a metric is better (repeatable)
+    ///
+    /// Needed where neither the unit nor the framework tells: a change of such a metric has no verdict.
+    #[arg(long, value_name = "METRIC=higher|lower", value_parser = parse::better)]
+    pub better: Vec<(String, Better)>,
 }
 
 /// Tests that can be asked for.
@@ -60,30 +68,44 @@ pub enum CorrectionName {
     None,
 }
 
-/// What makes the gate fail.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// A case that is worse.
-    Worse,
-    /// A case that is worse or unclear.
-    Unclear,
-    /// Nothing.
-    #[default]
-    Never,
-}
-
-impl FailOn {
-    /// Whether the gate refuses a case with this verdict.
-    pub fn refuses(self, verdict: Verdict) -> bool {
-        match self {
-            FailOn::Never => false,
-            FailOn::Worse => verdict == Verdict::Worse,
-            FailOn::Unclear => matches!(verdict, Verdict::Worse | Verdict::Unclear),
-        }
-    }
-}
-
 impl ComparisonArgs {
+    /// The gate and what it looks at, as they are typed: ` --fail-on worse --threshold 5%`; nothing without a gate.
+    pub fn gate_words(&self, metrics: &[String]) -> String {
+        if self.fail_on == FailOn::Never {
+            return String::new();
+        }
+        let name = |value: Option<PossibleValue>| value.map(|value| value.get_name().to_owned());
+        let percent = |share: f64| format!("{}%", (share * 1e10).round() / 1e8);
+        let method = self
+            .method
+            .and_then(|method| name(method.to_possible_value()));
+        let correct = self.correct.and_then(|rule| name(rule.to_possible_value()));
+        let mut options = vec![("fail-on", self.fail_on.name().to_owned())];
+        options.extend(metrics.iter().map(|metric| ("metric", metric.clone())));
+        options.extend(method.map(|method| ("method", method)));
+        options.extend(self.confidence.map(|share| ("confidence", percent(share))));
+        options.extend(correct.map(|rule| ("correct", rule)));
+        options.extend(self.threshold.map(|share| ("threshold", percent(share))));
+        for (metric, better) in &self.better {
+            let direction = if *better == Better::Higher {
+                "higher"
+            } else {
+                "lower"
+            };
+            options.push(("better", format!("{metric}={direction}")));
+        }
+        let words = options.iter();
+        let words: String = words
+            .map(|(option, value)| format!(" --{option} {}", quote(value)))
+            .collect();
+        let own = if self.with_own_benchmarks {
+            " --with-own-benchmarks"
+        } else {
+            ""
+        };
+        words + own
+    }
+
     /// The settings of the analysis. A gate keeps the chance of any false alarm, so `--fail-on`
     /// turns the default correction into Holm's.
     pub fn settings(&self, metrics: &[String], baseline: Option<&str>) -> Settings {
@@ -104,9 +126,33 @@ impl ComparisonArgs {
             correction,
             threshold: self.threshold,
             metrics: metrics.to_vec(),
+            better: self.better.iter().cloned().collect(),
             baseline: baseline.map(str::to_owned),
             with_own_benchmarks: self.with_own_benchmarks,
             ..Settings::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_resumed_with_its_gate() {
+        let gate = ComparisonArgs {
+            fail_on: FailOn::Unclear,
+            threshold: Some(0.05),
+            correct: Some(CorrectionName::Bh),
+            better: vec![("misses/s".to_owned(), Better::Lower)],
+            ..ComparisonArgs::default()
+        };
+        let words = gate.gate_words(&["cpu_time".to_owned()]);
+        assert!(
+            words.starts_with(" --fail-on unclear --metric cpu_time --correct bh --threshold 5%"),
+            "{words}"
+        );
+        assert!(words.contains("misses/s=lower"), "{words}");
+        assert_eq!(ComparisonArgs::default().gate_words(&[]), "");
     }
 }

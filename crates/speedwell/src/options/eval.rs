@@ -202,6 +202,7 @@ impl EvalArgs {
                 .comparison
                 .settings(&self.execution.metrics(&self.metric.names), None),
             fail_on: self.comparison.fail_on,
+            gate_words: self.comparison.gate_words(&self.metric.names),
             divides_runs: self.sampling.request().divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),

@@ -19,7 +19,7 @@ mod selection;
 mod store;
 mod variants;
 
-pub use comparison::{ComparisonArgs, FailOn};
+pub use comparison::ComparisonArgs;
 pub use dashboard::{DashboardArgs, LogName};
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs, counting};
@@ -31,5 +31,6 @@ pub use output::{OutputArgs, terminal_width};
 pub use run::{RunArgs, Task};
 pub use search::{Concurrency, RateChoice, SearchArgs};
 pub use selection::{MetricArgs, SelectionArgs, StudyArgs};
+pub use speedwell_analysis::gate::FailOn;
 pub use store::{DatabaseArgs, MachineArgs, OriginArgs, Owing, StoreArgs, variable};
 pub use variants::{BuildArgs, VariantArgs};

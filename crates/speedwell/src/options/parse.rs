@@ -1,5 +1,8 @@
 //! One parser each for counts, shares and durations.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use speedwell_analysis::gate::FailOn;
+use speedwell_model::Better;
 use std::time::Duration;
 
 /// A whole number of at least 1; accepts `10k`, `2M`, `1e6`.
@@ -49,6 +52,38 @@ pub fn confidence(text: &str) -> Result<f64, String> {
             "'{text}' is not a confidence between 50 and 100 %, such as 95"
         ))
     }
+}
+
+/// When a gate fails, by its name.
+pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
+    let help = |rule| match rule {
+        FailOn::Worse => "A case that is worse",
+        FailOn::Unclear => "A case that is worse, unclear, or on one side only",
+        FailOn::Never => "Nothing",
+    };
+    let values = FailOn::ALL.map(|rule| PossibleValue::new(rule.name()).help(help(rule)));
+    PossibleValuesParser::new(values).map(|name| {
+        let rule = FailOn::ALL.into_iter().find(|rule| rule.name() == name);
+        rule.unwrap_or_default()
+    })
+}
+
+/// A metric and its good direction: `misses/s=lower`. Names may contain `=`.
+///
+/// # Errors
+/// There is no direction behind the last `=`.
+pub fn better(text: &str) -> Result<(String, Better), String> {
+    let (name, direction) = text.rsplit_once('=').unwrap_or((text, ""));
+    let better = match direction {
+        "higher" => Better::Higher,
+        "lower" => Better::Lower,
+        _ => {
+            return Err(format!(
+                "expected METRIC=higher or METRIC=lower, such as 'misses/s=lower', instead of '{text}'"
+            ));
+        }
+    };
+    Ok((name.to_owned(), better))
 }
 
 /// A name and its value: `n=10`.

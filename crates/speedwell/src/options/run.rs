@@ -111,6 +111,7 @@ impl RunArgs {
                 .comparison
                 .settings(&self.execution.metrics(&self.selection.metric.names), None),
             fail_on: self.comparison.fail_on,
+            gate_words: self.comparison.gate_words(&self.selection.metric.names),
             divides_runs: self.sampling.request().divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
@@ -135,6 +136,8 @@ pub struct Task {
     pub settings: Settings,
     /// What the gate refuses.
     pub fail_on: FailOn,
+    /// The options of the gate as they are typed, for a session that is resumed.
+    pub gate_words: String,
     /// Whether the division of runs into samples was asked for.
     pub divides_runs: bool,
     /// The rule that finds the steady part of every run; `None` without `--steady`.

@@ -95,7 +95,7 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
     for forge in [Forge::GitHub, Forge::GitLab, Forge::Gitea] {
         let job = Job::new(forge);
         let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
-        let said = job.run(&words).expect_status(0);
+        let said = job.run(&words).expect_status(1);
         said.expect_stderr(&[
             "wrote comment ",
             "set the status 'speedwell/compare' of 0123456789",

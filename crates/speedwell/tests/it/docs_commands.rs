@@ -266,7 +266,9 @@ fn shortened(command: &str) -> String {
     if command.starts_with("speedwell eval ") && !kept.contains(&"-t") {
         kept.extend(["-t", "20ms"]);
     }
-    format!("{} --runs 2 #{comment}", kept.join(" "))
+    // A gate is refused where its runs could not decide.
+    let runs = if kept.contains(&"--fail-on") { 6 } else { 2 };
+    format!("{} --runs {runs} #{comment}", kept.join(" "))
 }
 
 #[test]

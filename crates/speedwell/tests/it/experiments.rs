@@ -168,9 +168,11 @@ fn a_broken_gate_is_exit_status_1() {
     ]);
     let fast = costs(&[("old", "1000"), ("fast", "600")], gate);
     assert_eq!(measured(&fast, 0)["gates"][0]["kept"], true);
-    // What the data do not decide breaks no gate.
+    // What the data do not decide breaks no gate, and keeps none.
     let wild = costs(&[("old", "1000"), ("wild", "wild")], gate);
-    assert_eq!(measured(&wild, 0)["gates"][0]["kept"], false);
+    let open = measured(&wild, 2);
+    assert_eq!(open["gates"][0]["kept"], false);
+    assert_eq!(open["gate"]["answer"], "cannot judge");
 }
 
 #[test]

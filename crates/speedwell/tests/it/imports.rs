@@ -163,11 +163,7 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
             "./k.out '--benchmark_filter=^BM_err$'",
             "BM_skip (default): not today",
         ])
-        .expect_stderr(&[
-            "'k.json': repetitions",
-            "more or less of 'Foo', 'Rate' is better",
-            "fits of whole families",
-        ]);
+        .expect_stderr(&["'k.json': repetitions", "fits of whole families"]);
     let fit = session_of_fit();
     assert_eq!(fit.0, "BM_cplx big_o=N");
     assert_near(fit.1, 2.321_796_580_281_653_6e-2);
@@ -222,8 +218,6 @@ fn two_files_of_google_benchmark_are_compared_and_so_are_two_parts_of_one() {
             "9 runs a side",
             "all 10 cases",
             "BM_copy/8192",
-            // As the exact distribution over all 48,620 ways to deal 18 values to two sides.
-            "0.031",
             "A hint only",
         ]);
     project
@@ -297,11 +291,11 @@ fn each_process_of_pyperf_is_a_run_without_its_warmups() {
 }
 
 #[test]
-fn four_processes_of_pyperf_are_too_few_for_a_verdict() {
+fn four_processes_of_pyperf_are_judged_and_show_no_change() {
     project(&[("a.json", "pyperf/a.json"), ("b.json", "pyperf/b.json")])
         .run(&["compare", "a.json", "b.json"])
         .expect_status(0)
-        .expect_stdout(&["4 runs a side", "Too few runs", "sorted", "sum"]);
+        .expect_stdout(&["4 runs a side", "unclear", "sorted", "sum"]);
 }
 
 #[test]

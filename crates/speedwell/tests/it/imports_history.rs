@@ -75,7 +75,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
         "aaaaaaaa-py2.7-Cython-numpy1.8.json': the file was left out: key must be a string at line 2",
         "bbbbbbbb-py2.7-Cython-numpy1.8.json': the file was left out: the key 'commit_hash' is missing",
         "of the machine 'not-cheetah', not of 'cheetah'",
-        "more or less of 'value' is better; less is taken",
+        "more or less of 'value' is better, so that a change of it has no verdict",
         "22b920c6-py2.7-Cython-numpy1.8.json': the results of a benchmark were left out, because its text was",
     ]);
     let sessions = sessions(&project);

@@ -110,19 +110,11 @@ fn lines_of_one_benchmark_are_runs_that_depend_on_each_other() {
         423.13e6,
     );
     assert!(session.runs[0].notes[0].contains("not independent"));
-    assert_eq!(session.metric("fills/s").unwrap().better, Better::Higher);
+    assert_eq!(session.metric("fills/s").unwrap().better, Better::Unknown);
     assert_eq!(session.metric("bytes/op").unwrap().better, Better::Lower);
     assert_eq!(
         warnings.iter().map(|w| &w[..30]).collect::<Vec<_>>(),
-        [
-            "'f': repetitions of one process",
-            "'f': it does not tell whether m"
-        ]
-        .map(|w| &w[..30])
-    );
-    assert!(
-        warnings[1].contains("more or less of 'bytes/op' is"),
-        "{warnings:?}"
+        [&"'f': repetitions of one process"[..30]]
     );
     assert_eq!(
         session.environment.cpu.as_deref(),

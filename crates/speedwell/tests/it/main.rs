@@ -73,6 +73,7 @@ mod fleet_kills;
 mod fleet_lines;
 mod fleet_quiet;
 mod fleet_shares;
+mod gates;
 mod grammar;
 mod harness_driver;
 mod history;

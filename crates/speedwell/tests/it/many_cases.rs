@@ -244,13 +244,17 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
     let text = metrics(33, &["old", "new"]);
     let warning = "8 runs a side cannot show any change among 33 comparisons: the smallest p value, 0.0015, times 33 \
                    is above 5 %. --runs 10 is enough.";
-    for words in [
-        &["--fail-on", "worse"][..],
-        &["--correct", "holm", "--list"],
-    ] {
+    for words in [&["--correct", "holm"][..], &["--correct", "holm", "--list"]] {
         let answer = run(&text, &TWO, &[&["--runs", "8"], words].concat());
         assert_eq!(answer.stderr.matches(warning).count(), 1, "{answer:#?}");
     }
+    // A gate that could never fail is refused.
+    let gate = ["--runs", "8", "--fail-on", "worse"];
+    let refused = run(&text, &TWO, &gate).expect_status(2);
+    refused.expect_stderr(&[
+        "could never fail: 8 runs a side",
+        "hint: --runs 10 is enough",
+    ]);
     let holm = ["--correct", "holm", "--list"];
     for (words, said) in [
         (&["--runs", "10"][..], None),
@@ -276,12 +280,12 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
             ),
         ),
         (
-            &["--runs", "6", "--set", "k=1"],
-            Some("6 runs a side show nothing: below 8 nothing is claimed. --runs 8 is enough."),
+            &["--runs", "4", "--set", "k=1"],
+            Some("4 runs a side show nothing: the test needs more. --runs 6 is enough."),
         ),
         (
             &["--runs", "1"],
-            Some("1 run a side shows nothing: below 8 nothing is claimed. --runs 10 is enough."),
+            Some("1 run a side shows nothing: the test needs more. --runs 10 is enough."),
         ),
     ] {
         let words = if words.contains(&"--correct") {

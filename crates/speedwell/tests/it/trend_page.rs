@@ -117,7 +117,13 @@ fn programs_get_series_points_and_what_a_gate_says(place: &Place) {
     );
     let gate = ask("gate?base=@6&with=@7").expect(200, &[]).json();
     assert_eq!(gate["status"], 1, "{gate}");
-    assert!(gate["words"].as_str().unwrap().contains("slower"), "{gate}");
+    assert!(
+        gate["words"]
+            .as_str()
+            .unwrap()
+            .contains("gate failed: 1 worse"),
+        "{gate}"
+    );
     let other = ask("gate?base=@7&with=@6").expect(200, &[]).json();
     assert_eq!(other["status"], 0, "{other}");
     for (path, status) in [

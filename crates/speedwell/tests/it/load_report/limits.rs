@@ -2,7 +2,8 @@
 
 use super::made::{MS, Made, US};
 use super::{scheduled, thousand};
-use speedwell_analysis::load::gate::{Answer, Condition, Unknown, judge, passes};
+use speedwell_analysis::gate::GateAnswer;
+use speedwell_analysis::load::gate::{Answer, Condition, Judged, Unknown, judge, outcome};
 use speedwell_analysis::load::{NextRate, RateRules, Refusal, Remark, analyse, next_rate, rates};
 use speedwell_load::latency::Outcome;
 use speedwell_load::outcomes::ErrorClass;
@@ -11,6 +12,11 @@ use speedwell_report::{Block, Output};
 
 fn conditions(texts: &[&str]) -> Vec<Condition> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// Whether every load passes every condition.
+fn passes(judged: &[Judged<'_>]) -> bool {
+    outcome(judged).unwrap().answer() == GateAnswer::Passed
 }
 
 #[test]

@@ -68,6 +68,8 @@ fn row(id: &str, center: f64, change: Estimate, runs: usize, verdict: Verdict) -
         q: Some(0.0004),
         verdict,
         withheld: None,
+        no_verdict: None,
+        differs: matches!(verdict, Verdict::Better | Verdict::Worse),
         is_exact: false,
         indicative: false,
         decided_at: Some(runs as u32),
@@ -336,7 +338,7 @@ pub fn load_compared() -> Findings {
     let one = |(metric, center): (Metric, f64)| {
         let (change, verdict) = match metric.better {
             Better::Higher => (estimate(0.12, 0.107, 0.135), Verdict::Better),
-            Better::Lower => (estimate(0.034, 0.025, 0.043), Verdict::Worse),
+            Better::Lower | Better::Unknown => (estimate(0.034, 0.025, 0.043), Verdict::Worse),
         };
         against_old(metric, vec![row(LOAD, center, change, 14, verdict)])
     };
