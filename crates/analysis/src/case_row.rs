@@ -75,8 +75,8 @@ pub(super) fn describe(
     let precision = outcome.error.map(|error| Precision { runs, error });
     let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
     // Inside randomised blocks chance alone may put one side first; the test allows for it.
-    let unordered = policy.indicative && is_one_after_the_other(&case.pair);
-    let one_after_the_other = case.apart || unordered;
+    let one_after_the_other =
+        case.apart || (policy.indicative && is_one_after_the_other(&case.pair));
     let mut notes = remarks(&case.pair, &outcome, policy, counts);
     if noise_depends_on_its_past(&case.pair, case.apart) {
         notes.extend(on_dependence(policy, one_after_the_other));
@@ -86,8 +86,7 @@ pub(super) fn describe(
     let disturb_each_other = policy.matching == Matching::Pairs
         && evidence::sharing_matters(&outcome.data.pairs(), &case.alone);
     notes.extend(disturb_each_other.then(|| DISTURB_EACH_OTHER.to_owned()));
-    let compared = [case.pair.baseline, case.pair.candidate];
-    let [baseline, candidate] = case.sides.unwrap_or(compared);
+    let [baseline, candidate] = (case.sides).unwrap_or([case.pair.baseline, case.pair.candidate]);
     let (baseline, candidate) = (side(baseline, old), side(candidate, new));
     let comparison = CaseComparison {
         case: case.case,

@@ -214,6 +214,11 @@ impl CaseComparison {
         all.filter(|_| self.withheld.is_none())
     }
 
+    /// Whether the case has an answer, be it that the data leave it open.
+    pub fn is_judged(&self) -> bool {
+        self.withheld.is_none() && self.no_verdict.is_none()
+    }
+
     /// The change turned so that + is good; `None` where no direction is known.
     pub fn improvement(&self, metric: &Metric) -> Option<Estimate> {
         let change = self.change?;

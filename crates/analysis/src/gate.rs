@@ -206,10 +206,7 @@ fn judged_words(gated: &[&Comparison], counts: &Counts) -> String {
     };
     let is_judged = |comparison: &&&Comparison| {
         comparison.metric.better != Better::Unknown
-            && comparison
-                .rows
-                .iter()
-                .any(|row| row.no_verdict.is_none() && row.withheld.is_none())
+            && comparison.rows.iter().any(CaseComparison::is_judged)
     };
     let metrics = gated.iter().filter(is_judged);
     format!(
@@ -330,7 +327,7 @@ pub(crate) fn of_findings(findings: &Findings) -> Vec<String> {
 fn beside(gated: &[&Comparison], all: &Findings) -> Option<String> {
     let is_gated = |name: &str| gated.iter().any(|of| of.metric.name == name);
     let others = all.comparisons.iter().filter(|other| {
-        let differs = |row: &CaseComparison| row.no_verdict.is_none() && row.differs;
+        let differs = |row: &CaseComparison| row.is_judged() && row.differs;
         decides(&other.metric) && !is_gated(&other.metric.name) && other.rows.iter().any(differs)
     });
     let mut names: Vec<&str> = Vec::new();

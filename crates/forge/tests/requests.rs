@@ -282,7 +282,10 @@ fn a_status_is_set_in_the_words_of_each_forge() {
             assert!(description.ends_with("x (measured 2026-01-01T12:00:00Z)"));
         }
     }
-    // GitLab refuses to set what is set already; that is no mistake.
+}
+
+#[test]
+fn gitlab_refuses_to_set_what_is_set_already_and_that_is_no_mistake() {
     let fake = Fake::of(Forge::GitLab);
     fake.fail_next(Fault::Words(
         400,

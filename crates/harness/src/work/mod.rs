@@ -341,6 +341,7 @@ mod tests {
                 program: "x".into(),
                 variant: variant.clone(),
                 sets: Vec::new(),
+                names: crate::NamePatterns::default(),
                 trial: Trial::No,
                 usual_tool: UsualTool::Speedwell,
                 limit: Duration::ZERO,

@@ -125,6 +125,26 @@ fn confirmed(
     })
 }
 
+/// Whether any series was searched; a history that is too short may be allowed to pass all the same.
+fn is_searchable(history: &History, allow_short_history: bool) -> anyhow::Result<bool> {
+    let has = |is_one: fn(&Search) -> bool| {
+        let mut series = history.series.iter();
+        series.any(|series| is_one(&series.trend.search))
+    };
+    if has(|search| *search == Search::Done) {
+        return Ok(true);
+    }
+    let is_young = has(|search| matches!(search, Search::TooShort(_)));
+    let words = "nothing could be compared: no series has points enough";
+    ensure!(
+        is_young && allow_short_history,
+        "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions at once; \
+         --allow-short-history lets a young history pass"
+    );
+    status::note(words);
+    Ok(false)
+}
+
 /// The gate over time.
 fn judge(
     history: &History,
@@ -135,19 +155,7 @@ fn judge(
     if fail_on == FailOn::Never {
         return Ok(Gate::default());
     }
-    let has = |is_one: fn(&Search) -> bool| {
-        let mut series = history.series.iter();
-        series.any(|series| is_one(&series.trend.search))
-    };
-    if !has(|search| *search == Search::Done) {
-        let is_young = has(|search| matches!(search, Search::TooShort(_)));
-        let words = "nothing could be compared: no series has points enough";
-        ensure!(
-            is_young && args.allow_short_history,
-            "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions at once; \
-             --allow-short-history lets a young history pass"
-        );
-        status::note(words);
+    if !is_searchable(history, args.allow_short_history)? {
         return Ok(Gate::default());
     }
     let is_refused = |series: &SeriesTrend, change: &Change| {
