@@ -24,9 +24,9 @@ bench-history: ## did Speedwell itself become slower in its last 20 commits?
 fmt: ## format the Rust code
 	cargo fmt --all
 
-clean: ## remove everything that was built or written by the demo
+clean: ## remove what was built, and what the demo and the tests installed into the checkout or fetched
 	cargo clean
-	rm -rf demo-out
+	rm -rf demo-out examples/overhead/servers/node_modules "$${XDG_CACHE_HOME:-$$HOME/.cache}/speedwell/demo"
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
