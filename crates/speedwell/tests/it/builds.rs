@@ -91,16 +91,16 @@ fn runs_that_share_builds_are_compared_by_build() {
 }
 
 #[test]
-fn below_eight_builds_nothing_is_claimed_whatever_the_number_of_runs() {
+fn four_builds_decide_nothing_whatever_the_number_of_runs() {
     let answer = run(
         &project(),
-        &[&TWO[..], &["--builds", "6", "--runs", "48"]].concat(),
+        &[&TWO[..], &["--builds", "4", "--runs", "48"]].concat(),
     );
     let answer = answer.expect_status(0).expect_stdout(&[
         "unclear",
-        "Too few builds: 6 a side, and below 8 nothing is claimed.",
+        "Too few builds: 4 a side can decide nothing; 6 are enough.",
     ]);
-    answer.expect_stderr(&["6 builds a side show nothing", "--builds 8 is enough"]);
+    answer.expect_stderr(&["4 builds a side show nothing", "--builds 6 is enough"]);
 }
 
 #[test]
