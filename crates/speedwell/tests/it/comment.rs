@@ -195,7 +195,7 @@ fn a_refused_comment_does_not_keep_the_status_from_being_set() {
     let job = Job::new(Forge::GitHub);
     job.forge.refuse_comments(403);
     let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
-    job.run(&words).expect_status(0).expect_stderr(&[
+    job.run(&words).expect_status(1).expect_stderr(&[
         "warning: ",
         "pull-requests: write",
         "set the status 'speedwell/compare' of 0123456789",
