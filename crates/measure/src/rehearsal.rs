@@ -164,14 +164,16 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Whether it is a command whose program exists. Where nothing is compared with it, its first run tells as much as a
-/// rehearsal, which takes as long.
+/// Whether it is a command that the shell can read, and whose program exists. Where nothing is compared with it, its first
+/// run tells as much as a rehearsal, which takes as long.
 fn is_known_command(job: &Job, variant: &Variant) -> bool {
     let Some(snippet) = job.snippet_under(variant) else {
         return false;
     };
     let program = snippet.runner.split_whitespace().next().map(Path::new);
-    snippet.language == Language::Sh && program.is_some_and(|program| resolve(program).is_ok())
+    snippet.language == Language::Sh
+        && program.is_some_and(|program| resolve(program).is_ok())
+        && shell_words::split(&snippet.runner).is_ok()
 }
 
 /// Performs jobs once until all metrics that were asked for have been reported.

@@ -201,7 +201,7 @@ fn a_missing_toolchain_is_named() {
             .env_remove("CC")
             .env_remove("CXX");
         let output = command.output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{word}: {told}");
         assert!(
             told.contains("could not be started") || told.contains("not found"),
