@@ -168,7 +168,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
     let name = dashboard.project();
     let alerts = format!("/{name}/alerts");
     // Reading is free on this machine; changing is not.
-    let read = dashboard.get(&alerts).expect(200, &["▼ worse"]);
+    let read = dashboard.patiently(&alerts).expect(200, &["▼ worse"]);
     assert!(!read.body.contains("Judge a change"));
     let refused = dashboard.request("POST", &alerts, &[], "change=1&judgement=wrong");
     assert_eq!(refused.status, 401, "{refused:?}");
@@ -180,7 +180,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         ("Cookie", cookie.as_str()),
         ("Sec-Fetch-Site", "same-origin"),
     ];
-    let page = dashboard.request("GET", &alerts, &ours, "");
+    let page = dashboard.patiently_with(&alerts, &ours);
     let (action, number) = judged_in(&page);
     let wrong = dashboard.request(
         "POST",
@@ -195,7 +195,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         (done.status, done.field("location")),
         (303, Some(alerts.clone()))
     );
-    let page = dashboard.request("GET", &alerts, &ours, "");
+    let page = dashboard.patiently_with(&alerts, &ours);
     assert!(!page.body.contains("▼ worse"), "{page:?}");
     // What was judged is still in the form, so that it can be taken back.
     assert_eq!(judged_in(&page).1, number);
@@ -212,7 +212,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &Place) {
         (&"accepted".into(), &"worth it".into()),
         "{change}"
     );
-    let settings = dashboard.request("GET", "/settings.json", &ours, "").json();
+    let settings = dashboard.patiently_with("/settings.json", &ours).json();
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
         .iter()

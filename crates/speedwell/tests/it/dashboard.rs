@@ -131,13 +131,12 @@ impl Dashboard {
     /// The page at a path, or at the one that this leads to. What takes long, or waits for others, is asked for again as the
     /// server says.
     pub fn patiently(&self, path: &str) -> Reply {
-        loop {
-            let reply = self.follow(path);
-            let Some(seconds) = reply.field("retry-after").filter(|_| reply.status == 503) else {
-                return reply;
-            };
-            std::thread::sleep(Duration::from_secs(seconds.parse().unwrap()));
-        }
+        until_answered(|| self.follow(path))
+    }
+
+    /// The same with further fields, and only at the path itself.
+    pub fn patiently_with(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
+        until_answered(|| self.request("GET", path, fields, ""))
     }
 
     /// The name of the project in addresses.
@@ -177,6 +176,17 @@ impl Dashboard {
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+/// Asks again, as the server says, until there is a page.
+fn until_answered(ask: impl Fn() -> Reply) -> Reply {
+    loop {
+        let reply = ask();
+        let Some(seconds) = reply.field("retry-after").filter(|_| reply.status == 503) else {
+            return reply;
+        };
+        std::thread::sleep(Duration::from_secs(seconds.parse().unwrap()));
     }
 }
 
