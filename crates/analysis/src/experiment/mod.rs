@@ -78,12 +78,18 @@ impl Found {
 /// Adds what the gates of a file say, of which these are the texts.
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     let named = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
+    // A gate of a case is named once, however many candidates it is about.
+    let add = |list: &mut Vec<String>, words: String| {
+        if !list.contains(&words) {
+            list.push(words);
+        }
+    };
     for gate in found {
         if gate.is_broken {
-            outcome.failing.push(format!("{} broken", named(gate)));
+            add(&mut outcome.failing, format!("{} broken", named(gate)));
         } else if !gate.is_kept {
             let open = format!("{} is not decided by the data", named(gate));
-            outcome.obstacles.push(open);
+            add(&mut outcome.obstacles, open);
         }
     }
     let measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
@@ -319,10 +325,10 @@ mod tests {
         assert_eq!(kept.line(), "gate passed: 1 gate of the file");
         let broken = outcome(&[(false, true), (false, false)]);
         assert_eq!(broken.answer(), GateAnswer::Failed);
-        let open = outcome(&[(true, false), (false, false)]);
+        let open = outcome(&[(true, false), (false, false), (false, false)]);
         assert_eq!(
             open.line(),
-            "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 2 gates of the file"
+            "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 3 gates of the file"
         );
         let none = outcome(&[]);
         assert_eq!(
