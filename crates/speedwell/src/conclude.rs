@@ -3,15 +3,16 @@
 
 use super::gate::{Gate, every_metric};
 use super::large::{self, Wanted};
-use super::options::Task;
+use super::options::{FailOn, Task};
 use super::{Status, experiment, status};
 use anyhow::Context;
-use speedwell_analysis::{self as analysis, Findings, warmup};
+use speedwell_analysis::{self as analysis, Findings, Settings, warmup};
 use speedwell_compat::erlperf::style;
 use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
 use speedwell_report::session::document_of;
 use speedwell_results::store::Store;
+use speedwell_suite::experiment::Experiment;
 
 /// Analyses a session that was just measured, reports, judges.
 ///
@@ -71,6 +72,36 @@ fn conclude_series(session: &Session, rule: &SteadyRule, task: &Task) -> anyhow:
     gate.add_to(&mut document, &task.output);
     task.output.print(&document)?;
     Ok(gate.status())
+}
+
+/// The gate of a stored session that has rules of its own: those of an experiment, or of series. `None` where it is judged by
+/// its findings.
+///
+/// # Errors
+/// An experiment that cannot be read.
+pub fn own_gate(
+    session: &Session,
+    settings: &Settings,
+    fail_on: FailOn,
+) -> anyhow::Result<Option<Gate>> {
+    if !settings.metrics.is_empty() {
+        return Ok(None);
+    }
+    let outcome = if let Some(written) = &session.design.experiment {
+        let experiment = Experiment::parse(written)?;
+        if experiment.compare.gates.is_empty() && fail_on == FailOn::Never {
+            None
+        } else {
+            let found = analysis::experiment::analyse(session, &experiment, settings);
+            found.gate(&experiment, session, fail_on)
+        }
+    } else if let Some(rule) = session.design.steady.filter(|rule| !rule.is_metric) {
+        let judge = || warmup::analyse(session, &rule, settings).gate(fail_on);
+        (fail_on != FailOn::Never).then(judge).flatten()
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Gate::of(outcome, Status::DONE)))
 }
 
 /// Analyses a stored session of any size, reports, judges.

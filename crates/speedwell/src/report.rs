@@ -1,5 +1,6 @@
 //! `speedwell report`: stored or exported results as tables, studies, charts, data.
 
+use super::conclude::own_gate;
 use super::gate::{Gate, every_metric};
 use super::large::{self, Wanted};
 use super::operand::Operand;
@@ -96,15 +97,22 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Status> {
         }
         source::check_metrics([session], &settings)?;
         source::check_variant(session, baseline).context("in --baseline")?;
-        let mut gate = Gate::default();
+        let study = args.study.choice();
+        let own = match study.x_axis {
+            None => own_gate(session, &settings, args.comparison.fail_on)?,
+            Some(_) => None,
+        };
+        let has_own = own.is_some();
+        let mut gate = own.unwrap_or_default();
         let mark = |findings: &mut Findings| {
             args.store.mark(findings, [session]);
-            gate = of_report(findings, args.comparison.fail_on, || {
-                every_metric(&settings).map(|all| analysis::analyse(session, &all))
-            });
+            if !has_own {
+                gate = of_report(findings, args.comparison.fail_on, || {
+                    every_metric(&settings).map(|all| analysis::analyse(session, &all))
+                });
+            }
         };
         let name = (sources.len() > 1).then_some(source.label.as_str());
-        let study = args.study.choice();
         let part = session::whole((name, session), &study, &settings, &output, mark)?;
         document.report = part.report;
         document.append(part);
