@@ -76,7 +76,9 @@ pub struct PushArgs {
     /// A file with the token, instead of a variable
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Trust the certificate authorities in this file as well, in PEM [env: SPEEDWELL_CA]
+    /// Trust the authorities in this file as well [env: SPEEDWELL_CA]
+    ///
+    /// The file holds certificates in PEM.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     #[command(flatten)]

@@ -385,7 +385,8 @@ fn what_a_server_leaves_behind_is_ended_and_told() {
     let done = performed(&order(&["orphan=1"]));
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     let notes = done["notes"].to_string();
-    assert!(notes.contains("left 1 other process"), "{notes}");
+    let told = "It left processes behind, which were ended: 'python3'.";
+    assert!(notes.contains(told), "{notes}");
 }
 
 #[test]

@@ -161,7 +161,8 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
             "Repetitions of one process are not independent.",
             "BM_err (default): boom (2 times)",
             "./k.out '--benchmark_filter=^BM_err$'",
-            "BM_skip (default): not today",
+            "Not run, because they cannot run here (1 benchmark):",
+            "BM_skip (default): skipped: not today",
         ])
         .expect_stderr(&["'k.json': repetitions", "fits of whole families"]);
     let fit = session_of_fit();
