@@ -573,13 +573,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
+        let calm = |points| trend(step(40).into_iter().take(points).collect(), &[], false);
         for points in [1, 2, FIRST_SUSPICION - 1] {
-            let short = trend(step(points as u32), &[], false);
+            let short = calm(points);
             assert_eq!(short.points.len(), points);
             assert_eq!(short.search, Search::TooShort(FIRST_SUSPICION - points));
             assert!(short.levels.iter().all(|level| !level.is_claimed));
         }
-        assert!(trend(step(FIRST_SUSPICION as u32), &[], false).levels[0].is_claimed);
+        assert!(calm(FIRST_SUSPICION).levels[0].is_claimed);
     }
 
     #[test]

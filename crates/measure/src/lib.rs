@@ -35,6 +35,7 @@ mod warmup;
 
 pub use iterations::{File, IterationsRequest, Searched, search_iterations};
 pub use pairs::check_targets as check_paired_targets;
+pub use rehearsal::described;
 pub use request::{
     BuildRequest, MeasureRequest, PlanRequest, Plans, Resumed, RevisionRequest, SamplingRequest,
     SearchRequest, SessionRequest, VariantRequest, draw_seed,

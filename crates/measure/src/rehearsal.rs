@@ -1,7 +1,7 @@
 //! A rehearsal before the first run: whether every variant starts, and whether the metrics that were asked for exist.
 //!
 //! Decides what is started for that. Benchmark files were listed under the first variant, so the other variants list one
-//! as well; snippets are performed once under every variant, at the same time. Nothing of it is kept. Start at [`rehearse`].
+//! as well; snippets are performed once under every variant. Nothing of it is kept. Start at [`rehearse`].
 
 use anyhow::{Context, Result, anyhow};
 use speedwell_analysis::{Settings, check_metrics};
@@ -19,6 +19,9 @@ use std::thread;
 
 /// Files that are listed under a variant until one succeeds: a single file may have reasons of its own to fail.
 const LISTED_FILES: usize = 3;
+
+/// Failures of different reasons that a refusal tells; more are only counted.
+const TOLD_FAILURES: usize = 5;
 
 /// What a shell says of a program that cannot be executed or found (POSIX, 2.8.2).
 const NOT_EXECUTED: [i32; 2] = [126, 127];
@@ -112,7 +115,8 @@ fn is_listed(job: &Job) -> bool {
     starts && job.unavailable.is_none() && job.names.is_empty()
 }
 
-/// Performs every snippet once under every variant, at the same time: nothing is measured, so nothing is disturbed.
+/// Performs every snippet once under every variant; those that are no commands at the same time: nothing is measured, so
+/// nothing is disturbed.
 fn rehearse_snippets(plan: &Plan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (at, job) in plan.jobs.iter().enumerate() {
@@ -133,7 +137,16 @@ fn rehearse_snippets(plan: &Plan) -> Result<()> {
         .iter()
         .flat_map(|job| variants.clone().map(move |variant| (*job, variant)))
         .collect();
-    let workers = thread::available_parallelism().map_or(1, |count| count.get());
+    // Commands may write the same files, or take the same port: they never run beside each other.
+    let is_command = |(job, variant): &(usize, usize)| {
+        let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
+        snippet.is_some_and(|snippet| snippet.language == Language::Sh)
+    };
+    let workers = if pairs.iter().any(is_command) {
+        1
+    } else {
+        thread::available_parallelism().map_or(1, |count| count.get())
+    };
     let mut failed: Vec<(usize, Failure)> = Vec::new();
     for together in pairs.chunks(workers) {
         let seen: Vec<Rehearsal> = thread::scope(|scope| {
@@ -229,7 +242,8 @@ fn is_not_started(failure: &Failure) -> bool {
     }
 }
 
-/// One line of what failed first, how many others failed, and how it is repeated.
+/// What failed first and what it said, what else failed for another reason, and how the first is repeated. A program that did
+/// not start, or code that a compiler refused, is told on one line.
 fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
@@ -237,19 +251,55 @@ fn refusal(failures: &[&Failure], variant: Option<&Variant>) -> anyhow::Error {
     let of_variant = variant
         .map(|own| format!(" of '{}'", own.name))
         .unwrap_or_default();
-    let others = match failures.len() - 1 {
+    let line = |own: &Failure, reason: &str| format!("'{}'{of_variant} {reason}", own.benchmark);
+    let is_line = is_not_started(first) || first.cause.is_not_compiled();
+    let (reason, said) = if is_line {
+        (reason_of(first), String::new())
+    } else {
+        (first.cause.to_string(), said(first))
+    };
+    let mut reasons = vec![reason_of(first)];
+    let mut different = String::new();
+    for own in &failures[1..] {
+        let reason = reason_of(own);
+        if reasons.len() < TOLD_FAILURES && !reasons.contains(&reason) {
+            different += &format!("\n{}", line(own, &reason));
+            reasons.push(reason);
+        }
+    }
+    let others = match failures.len() - reasons.len() {
         0 => String::new(),
         others => format!(", and {others} more failed"),
     };
-    let hint = match first.replay.as_str() {
+    let first_line = line(first, &reason);
+    anyhow!("{first_line}{others}{said}{different}{}", repetition(first))
+}
+
+/// Why a target told no cases, with what it said and the line that repeats it.
+pub fn described(failure: &Failure) -> String {
+    format!(
+        "'{}' {}{}{}",
+        failure.benchmark,
+        failure.cause,
+        said(failure),
+        repetition(failure)
+    )
+}
+
+fn said(failure: &Failure) -> String {
+    let lines = failure.stderr_tail.lines();
+    let lines: String = lines.map(|line| format!("\n  {line}")).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(" and said:{lines}")
+}
+
+fn repetition(failure: &Failure) -> String {
+    match failure.replay.as_str() {
         "" => String::new(),
         line => format!("\nhint: repeat it with: {line}"),
-    };
-    anyhow!(
-        "'{}'{of_variant} {}{others}{hint}",
-        first.benchmark,
-        reason_of(first)
-    )
+    }
 }
 
 /// Why it failed, on one line: with the place in the code where it does not compile, and with the last words of a process.

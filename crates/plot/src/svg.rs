@@ -330,7 +330,7 @@ mod tests {
     fn what_xml_reserves_or_forbids_is_replaced() {
         let mut out = String::new();
         escape("a<b> & \"c\"\u{1b}[1m\u{202e}", &mut out);
-        assert_eq!(out, "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}[1m");
+        assert_eq!(out, "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}[1m\u{fffd}");
     }
 
     #[test]

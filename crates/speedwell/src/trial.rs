@@ -5,8 +5,8 @@ use super::{Status, status};
 use speedwell_harness::Job;
 use speedwell_harness::plan::Plan;
 use speedwell_measure::experiment::{Estimate, measuring_time, of_loads, of_trial};
-use speedwell_measure::{Plans, reach_warning, try_out};
-use speedwell_model::{Case, Failure, Value};
+use speedwell_measure::{Plans, described, reach_warning, try_out};
+use speedwell_model::{Case, Value};
 use speedwell_report::{self as report, CaseLine, Trial, duration};
 use speedwell_runner::Ended;
 
@@ -95,26 +95,11 @@ fn length(estimate: &Estimate, plan: &Plan) -> String {
     parts.join(" and ") + &budget.unwrap_or_default()
 }
 
-/// Why a target told no cases, with what it said and the line that repeats it.
-fn described_failure(failure: &Failure) -> String {
-    let mut words = format!("'{}' {}", failure.benchmark, failure.cause);
-    if !failure.stderr_tail.is_empty() {
-        words += " and said:";
-    }
-    for line in failure.stderr_tail.lines() {
-        words += &format!("\n  {line}");
-    }
-    if !failure.replay.is_empty() {
-        words += &format!("\nhint: repeat it with: {}", failure.replay);
-    }
-    words
-}
-
 fn tell_broken(plans: &Plans) -> Status {
     let warnings = plans.suite.warnings.iter();
     warnings.for_each(|warning| status::warn(warning));
     for failure in &plans.suite.failures {
-        status::warn(&described_failure(failure));
+        status::warn(&described(failure));
     }
     match plans.suite.broken().next() {
         Some(_) => Status::COULD_NOT,

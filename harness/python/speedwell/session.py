@@ -99,7 +99,9 @@ class Session:
         own = error.__traceback__
         while own and not self._is_own(own.tb_frame.f_code.co_filename):
             own = own.tb_next
-        return own or error.__traceback__
+        # A file that does not compile has no line that was executed.
+        is_own = own is not None or isinstance(error, SyntaxError)
+        return own if is_own else error.__traceback__
 
     def _is_own(self, file):
         return file in CODE or file == self.opened

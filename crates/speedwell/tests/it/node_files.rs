@@ -102,8 +102,8 @@ fn a_syntax_error_shows_its_line_and_can_be_repeated() {
     let answer = project
         .run(&["run", "g/bad.js", "--runs", "1"])
         .expect_status(2);
-    let answer = answer.expect_stdout(&["SyntaxError: missing )", "bad.js:5", "bench.end(n);"]);
-    let line = answer.stdout.split("to repeat it: ").nth(1).unwrap();
+    let answer = answer.expect_stderr(&["SyntaxError: missing )", "bad.js:5", "bench.end(n);"]);
+    let line = answer.stderr.split("repeat it with: ").nth(1).unwrap();
     let line = line.lines().next().unwrap();
     assert!(!line.contains("PATH=") && line.contains("bad.js"), "{line}");
     let repeated = std::process::Command::new("sh")
@@ -141,6 +141,6 @@ fn type_script_is_measured_or_refused_by_what_node_can_do() {
     } else {
         answer_of_ours
             .expect_status(2)
-            .expect_stdout(&["does not run TypeScript; 22.18"]);
+            .expect_stderr(&["does not run TypeScript; 22.18"]);
     }
 }

@@ -87,10 +87,14 @@ fn what_is_not_there_is_said_with_what_to_do() {
         ("@rev:v9", "speedwell history shows which revisions"),
         ("@branch:main", "speedwell history shows which revisions"),
         ("@base:v9", "there is no branch 'v9' here"),
-        ("@base", "hint: name it, for example @base:main"),
     ] {
         report(reference).expect_status(2).expect_stderr(&[reason]);
     }
+    repository.git(&["branch", "-m", "main", "elsewhere"]);
+    report("@base")
+        .expect_status(2)
+        .expect_stderr(&["hint: name it, for example @base:main"]);
+    repository.git(&["branch", "-m", "elsewhere", "main"]);
     repository.git(&["checkout", "-q", "--orphan", "island"]);
     repository.commit("of its own");
     report("@base:main")

@@ -134,7 +134,7 @@ fn files_that_cannot_be_read_say_why() {
         "import speedwell\n@speedwell.benchmark(n=[1, 'a'])\ndef x(n): pass\n",
     );
     let answer = project.run(&["run", "g"]).expect_status(2);
-    answer.expect_stdout(&[
+    answer.expect_stderr(&[
         "SyntaxError",
         "OSError: no disk",
         "'n' has values of several types",
