@@ -165,7 +165,9 @@ mod tests {
         assert_eq!(origin.parents, [history.id("HEAD~1")]);
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
         assert_eq!(origin.branch.as_deref(), Some("main"));
-        assert_eq!((origin.dirty, origin.base), (None, None));
+        assert_eq!(origin.dirty, None);
+        // Without a remote repository others are merged into the branch with a usual name, which is this one.
+        assert_eq!(origin.base, history.id("HEAD").into());
 
         history.write("file", "three");
         let dirty = || found_in(history.folder(), Job::default(), &OriginRequest::default())?.dirty;

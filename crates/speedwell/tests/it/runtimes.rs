@@ -138,7 +138,7 @@ fn a_program_that_keeps_the_channel_from_deno_is_named_as_the_cause() {
         .with_program("deno", &wrapper);
     let words = ["run", "g/sort.js", "--variant", "./deno", "--runs", "1"];
     let answer = project.run(&words).expect_status(2);
-    answer.expect_stdout(&["descriptor 3 did not reach Deno"]);
+    answer.expect_stderr(&["descriptor 3 did not reach Deno"]);
 }
 
 /// The program itself: what the npm package puts into `PATH` is a script that starts it.

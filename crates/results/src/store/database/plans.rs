@@ -9,7 +9,7 @@ const LARGE: [&str; 3] = ["run", "sample", "point"];
 
 /// Statements that are about all points by their nature: each is executed once in a command that goes through history.
 const ABOUT_ALL_POINTS: [&str; 2] = [
-    "SELECT DISTINCT series.case_id, revision.id FROM point",
+    "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point",
     "SELECT id, tree, committed_unix_ms, subject FROM revision\n             JOIN (SELECT revision",
 ];
 
