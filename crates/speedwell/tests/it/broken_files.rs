@@ -188,7 +188,11 @@ fn all_figures(format: &Format, sessions: &[Session]) -> Vec<String> {
     let has_cases = format.name != "text of go test -bench";
     let mut all = Vec::new();
     for run in sessions.iter().flat_map(|session| &session.runs) {
-        let case = if has_cases { run.case.id() } else { String::new() };
+        let case = if has_cases {
+            run.case.id()
+        } else {
+            String::new()
+        };
         for sample in &run.samples {
             all.push(format!("{case} {} {}", sample.metric, sample.value));
         }
