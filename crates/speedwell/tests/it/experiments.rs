@@ -162,7 +162,7 @@ fn a_broken_gate_is_exit_status_1() {
     let found = measured(&slow, 1);
     let broken = |at: usize| found["gates"][at]["broken"].as_bool();
     assert_eq!((broken(0), broken(1)), (Some(true), Some(false)));
-    slow.run(&["report"]).expect_status(0).expect_stdout(&[
+    slow.run(&["report"]).expect_status(1).expect_stdout(&[
         "Gates: 1 of 2 kept, 1 broken, 0 not decided by the data.",
         "'slow' does not keep 'cost < +20%' in costs/print: +49.",
     ]);
