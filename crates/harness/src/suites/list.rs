@@ -1,10 +1,11 @@
 //! The cases of one program: listed by it, and where its list says too little, by executing each once. Start at [`Asking`].
 
 use super::build::Built;
-use super::command::{Filling, without_decided};
+use super::command::{Filling, refused, without_decided};
 use super::known;
 use super::place::Collected;
 use super::read::{self, Listed, last_lines};
+use super::refused_option;
 use crate::attempt::{not_described, start_reason};
 use crate::job::{Description, Job, Parameter, Request, Source, SuiteCase};
 use crate::protocol::draft;
@@ -40,6 +41,11 @@ impl Asking<'_> {
     pub fn describe(&self) -> Description {
         let keys = &self.built.adapter.keys;
         let spec = self.spec(&keys.list, &Filling::default(), LISTING);
+        let adapter = &self.built.adapter;
+        if let Some(option) = refused(adapter, &self.request.variant.arguments) {
+            let cause = refused_option(adapter, option);
+            return not_described(self.source, cause, &spec, None);
+        }
         let version = self.version();
         if let Some(cause) = version.as_deref().and_then(|version| self.too_old(version)) {
             return not_described(self.source, cause, &spec, None);

@@ -212,11 +212,16 @@ fn programs(source: &Source, program: &Path, variant: &Variant) -> Result<Vec<Bu
 }
 
 fn refused(adapter: &Adapter, word: &str) -> Failed {
+    Failed::before_start(refused_option(adapter, word))
+}
+
+/// Why an option of the user is refused.
+fn refused_option(adapter: &Adapter, option: &str) -> Cause {
     let reason = format!(
-        "does not take '{word}' of {}: cases are chosen with --filter and --set, and results are kept by Speedwell",
+        "does not take '{option}' of {}: cases are chosen with --filter and --set, and results are kept by Speedwell",
         adapter.name
     );
-    Failed::before_start(Cause::Invalid { reason })
+    Cause::Invalid { reason }
 }
 
 /// One case in a fresh process.
