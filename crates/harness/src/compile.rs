@@ -542,7 +542,7 @@ mod tests {
         spec.directory = Some(folder.path().to_owned());
         assert_eq!(compiling(&spec), "compiling copy.cpp with c++");
         let mut spec = Spec::new("go").args(["test", "-c"]);
-        spec.directory = Some("/work/buffer".into());
+        spec.directory = Some("/src/buffer".into());
         assert_eq!(compiling(&spec), "compiling buffer with go");
     }
 

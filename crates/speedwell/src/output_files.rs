@@ -4,6 +4,7 @@
 //! files that do not exist yet. It does not know what the commands do: every argument that names an existing file counts
 //! as an input. Start at [`check`]; inputs that only reading the arguments reveals are checked by [`check_inputs`].
 
+use super::options::variable;
 use anyhow::{Context, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -214,10 +215,9 @@ fn database(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
     let mut arguments = command.get_arguments();
     arguments.find(|argument| argument.get_id() == DATABASE)?;
     let typed = values(matches, DATABASE).into_iter().next();
-    let variable = || std::env::var_os("SPEEDWELL_DB").filter(|path| !path.is_empty());
     let explicit = typed
         .map(PathBuf::from)
-        .or_else(|| variable().map(PathBuf::from));
+        .or_else(|| variable("SPEEDWELL_DB").map(PathBuf::from));
     let here = std::env::current_dir().ok()?;
     Some(Store::locate(explicit.as_deref(), &here))
 }
