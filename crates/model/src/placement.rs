@@ -47,20 +47,20 @@ pub struct PlacedMachine {
     pub id: String,
     /// Processor model, processors, memory and architecture.
     pub class: String,
-    /// Where other machines reach it.
+    /// The address by which other machines reach it.
     pub address: IpAddr,
-    /// Our folder there.
+    /// Speedwell's folder on it.
     pub folder: PathBuf,
-    /// Our program there.
+    /// Speedwell's program on it.
     pub program: String,
-    /// Where the folder of the definition file lies there.
+    /// The folder of the definition file on it.
     pub root: PathBuf,
-    /// Its circumstances.
+    /// Its environment.
     pub environment: Environment,
 }
 
 impl Placement {
-    /// The machine of a service; that of the target for one that has none.
+    /// The machine of a service; by default the target's machine.
     pub fn of_service(&self, name: &str) -> &PlacedMachine {
         let own = self.services.iter().find(|(known, _)| known == name);
         &self.machines[own.map_or(self.target, |(_, at)| *at)]
@@ -71,7 +71,7 @@ impl Placement {
         &self.machines[self.target]
     }
 
-    /// What the folder of its session is called on its machines; nothing if that is not known.
+    /// The name of the session's folder on its machines, if known.
     pub fn session(&self) -> Option<&str> {
         // FOLDER/sessions/SESSION/bin/speedwell.
         let machine = self.machines.first()?;
@@ -83,7 +83,7 @@ impl Placement {
         (names.next()?? == "sessions").then(|| names.next()?)?
     }
 
-    /// Without what runs need not know.
+    /// Returns a copy without the environments, which runs do not need.
     #[must_use]
     pub fn for_a_run(&self) -> Placement {
         let mut own = self.clone();
@@ -93,7 +93,7 @@ impl Placement {
         own
     }
 
-    /// The machines as a session has them.
+    /// The machines, as recorded in a session.
     pub fn session_machines(&self) -> Vec<SessionMachine> {
         let own = |machine: &PlacedMachine| SessionMachine {
             id: machine.id.clone(),
@@ -106,7 +106,7 @@ impl Placement {
         self.machines.iter().map(own).collect()
     }
 
-    /// Which part is where, as a sentence.
+    /// Describes which role ran on which machine, as a sentence.
     pub fn sentence(&self) -> String {
         let name = |at: &usize| self.machines[*at].name.as_str();
         let loads: Vec<&str> = self.load.iter().map(name).collect();
