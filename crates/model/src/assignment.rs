@@ -1,53 +1,53 @@
-//! What one run of an experiment has to do, with everything filled in that can be known before it begins.
+//! The instructions for one run of an experiment, with everything filled in that is known before it starts.
 //!
-//! It is plain data that travels as JSON to the process that performs the run. What is known only there are a
-//! port and its address: `{port}` stays a blank in texts until then. A definition file says all this for many
-//! cases and variants at once; here it is said for one of each. Start at [`Assignment`].
+//! Plain data, sent as JSON to the process that performs the run. Only that process knows the port and its address:
+//! `{port}` stays an unexpanded placeholder until then. A definition file describes many cases and variants;
+//! an assignment describes one case under one variant. Start at [`Assignment`].
 
 use super::load_spec::LoadSpec;
 use super::{Metric, Placement};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// One run.
+/// Instructions for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The program under test. Only what is in here differs between variants.
+    /// The program under test. Variants differ only in this field.
     pub target: Target,
-    /// What is done with it.
+    /// The work that is measured.
     pub work: Work,
-    /// What must be seen, or the variant did not take effect.
+    /// Evidence that the variant took effect; without it the run fails.
     pub proofs: Vec<Proof>,
-    /// Figures that the target itself gives.
+    /// Metrics that the target itself reports.
     pub figures: Vec<Figure>,
-    /// Figures of the operating system that are wanted although they cost something, such as
+    /// Further operating-system metrics to collect, although collecting them has a cost, such as
     /// `instructions:u`.
     pub also: Vec<String>,
-    /// How processors are divided; all share all of them without.
+    /// How processors are divided; `None` lets all processes use all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<Shares>,
-    /// The run is recorded instead of timed.
+    /// Records a profile of the run instead of timing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profiling>,
-    /// What the target needs beside it, in the order of its start.
+    /// Backing services of the target, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<BackingService>,
-    /// Where services are that were started before the run and outlive it.
+    /// Addresses of services that were started before the run and outlive it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Blank>,
-    /// The first and the last port that a free one is taken from; any without.
+    /// Inclusive range from which a free port is taken; `None` for any port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
-    /// The machines of its parts, where they have machines of their own.
+    /// The machines of its roles, if they are assigned to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<Placement>>,
 }
 
-/// A blank that is filled when its run begins, and its text: `db.port` and `20001`.
+/// The name of a placeholder and its value, filled in when the run starts: `db.port` and `20001`.
 pub type Blank = (String, String);
 
 impl Assignment {
-    /// The same with these blanks of its target and its load filled.
+    /// Expands these placeholders in the target and the load.
     #[must_use]
     pub fn fill(mut self, blanks: &[Blank]) -> Assignment {
         self.target = self.target.fill(blanks);
@@ -59,31 +59,31 @@ impl Assignment {
     }
 }
 
-/// The text with these blanks filled.
+/// Expands these placeholders in `text`.
 pub fn filled(text: &str, blanks: &[Blank]) -> String {
     let fill = |text: String, (name, value): &Blank| text.replace(&format!("{{{name}}}"), value);
     blanks.iter().fold(text.to_owned(), fill)
 }
 
-/// How many processors are whose.
+/// How processors are divided between target and load generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares {
-    /// Those of the target.
+    /// Processors of the target.
     pub target: u32,
-    /// Those of what sends the load.
+    /// Processors of the load generator.
     pub load: u32,
 }
 
-/// How a run is recorded.
+/// How a run is profiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profiling {
-    /// With what.
+    /// The profiler.
     pub tool: ProfilingTool,
-    /// A server is recorded from the end of its warm-up on, not from its start.
+    /// Whether a server is recorded from the end of its warm-up instead of from its start.
     pub after_warmup: bool,
 }
 
-/// What records a run.
+/// The profiler that records a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfilingTool {
@@ -95,23 +95,23 @@ pub enum ProfilingTool {
     V8,
 }
 
-/// The program under test and the circumstances that it is started in.
+/// The program under test and how to start it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// Program and arguments; no shell reads them.
+    /// Program and arguments, executed without a shell.
     pub command: Vec<String>,
     /// Its working directory.
     pub directory: PathBuf,
-    /// Changes of our own environment, in order.
+    /// Changes to the inherited environment, in order.
     pub environment: Vec<Change>,
-    /// The exit status that is its good end, of a command.
+    /// For a command, the exit status that means success.
     pub expected_exit: i32,
-    /// Time after which it is ended, in milliseconds.
+    /// Time limit in milliseconds.
     pub limit_ms: u64,
 }
 
 impl Target {
-    /// The same with these blanks filled.
+    /// Expands these placeholders.
     #[must_use]
     pub fn fill(mut self, blanks: &[Blank]) -> Target {
         for text in self.texts_mut() {
@@ -120,7 +120,7 @@ impl Target {
         self
     }
 
-    /// The words of the command, and the values of variables.
+    /// The words of the command and the values of environment variables.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let values = (self.environment.iter_mut()).filter_map(|change| match change {
             Change::Unset(_) => None,
@@ -131,7 +131,7 @@ impl Target {
         self.command.iter_mut().chain(values)
     }
 
-    /// The variables that get a value of their own, for a line that a person could type.
+    /// The environment variables it sets, for a command line that a person could type.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
             Change::Unset(_) => None,
@@ -143,72 +143,73 @@ impl Target {
     }
 }
 
-/// A change of one variable.
+/// A change of one environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// It has this value.
+    /// Sets the variable to this value.
     Set(String, String),
-    /// It does not exist.
+    /// Removes the variable.
     Unset(String),
-    /// This comes after what it has, behind a separator if there is something: `:` for names that end in
-    /// `PATH`, else a blank.
+    /// Appends this text. A non-empty value is separated by `:` for names that end in `PATH`,
+    /// otherwise by a space.
     Append(String, String),
-    /// This comes before what it has.
+    /// Prepends this text, with the same separator.
     Prepend(String, String),
 }
 
-/// What is done with the target.
+/// The measured work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Work {
-    /// It runs to its end.
+    /// Runs the target to completion.
     Command,
-    /// It serves, and gets a load.
+    /// Starts the target as a server and sends a load to it.
     Server(Box<Service>),
-    /// A load as `speedwell load` sends it, to a server that its line for a shell starts or that runs already.
+    /// Sends a load as `speedwell load` does, to a server started by its shell command or already running.
     Load(Box<LoadSpec>),
 }
 
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Service {
-    /// The port that it is told, or that it is known to have. `None`: a free one.
+    /// The port passed to the server or known to be its port; `None` picks a free one.
     pub port: Option<u16>,
-    /// It gets a network of its own, so that a fixed port cannot be taken.
+    /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
-    /// When it counts as ready.
+    /// When the server counts as ready.
     pub ready: Ready,
-    /// How it is ended.
+    /// How to stop the server.
     pub stop: Stop,
-    /// Living children that it must have, as soon as it is ready and still at the end.
+    /// Number of live child processes required when it is ready and still at the end.
     pub children: Option<u32>,
-    /// What is sent.
+    /// The load to send.
     pub load: Traffic,
-    /// What answers must be.
+    /// What a correct response looks like.
     pub verify: Verify,
 }
 
-/// A program that the target needs, such as a database: it is started before the target, and ended after it, or after later ones.
+/// A program that the target needs, such as a database. It starts before the target and stops after it, or later if its
+/// scope is wider than one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackingService {
     /// Its name.
     pub name: String,
-    /// The program; `{port}` and `{host}` stay blanks.
+    /// The program; `{port}` and `{host}` stay placeholders.
     pub program: Target,
-    /// A command that succeeds when it is ready; without, it is enough that it listens at its port.
+    /// A command that succeeds once the service is ready; `None` waits until it listens on its port.
     pub ready: Option<Vec<String>>,
-    /// How long that may take, in milliseconds.
+    /// Time limit for becoming ready, in milliseconds.
     pub within_ms: u64,
-    /// How it is ended.
+    /// How to stop it.
     pub stop: Stop,
-    /// How long it lives.
+    /// Its lifetime.
     #[serde(default)]
     pub scope: Scope,
 }
 
 impl BackingService {
-    /// The same with these blanks filled.
+    /// Expands these placeholders.
     #[must_use]
     pub fn fill(mut self, blanks: &[Blank]) -> BackingService {
         self.program = self.program.fill(blanks);
@@ -219,25 +220,25 @@ impl BackingService {
     }
 }
 
-/// How long a service lives. What lives longer is the greater one.
+/// Lifetime of a service; longer lifetimes compare greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Each run has a fresh one.
+    /// One instance per run.
     #[default]
     Run,
-    /// The runs of a case in a block share one.
+    /// One instance per case and block.
     Block,
-    /// All runs of a session share one.
+    /// One instance per session.
     Session,
 }
 
-/// Services that are started once for several runs.
+/// Services shared by several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Keeping {
-    /// They, in the order of their start.
+    /// The services, in start order.
     pub services: Vec<BackingService>,
-    /// Where those are that were started before and live longer.
+    /// Addresses of services with a longer lifetime, started before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Blank>,
     /// As for [`Assignment`].
@@ -248,130 +249,130 @@ pub struct Keeping {
     pub placement: Option<Box<Placement>>,
 }
 
-/// When a server counts as ready: it listens itself, and a request is answered.
+/// A server is ready once it listens and answers a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The path of the request; `None`: it is enough that it listens.
+    /// Path of the request; `None` only waits until it listens.
     pub path: Option<String>,
-    /// The status of the answer.
+    /// Expected status of the response.
     pub status: u16,
-    /// How long that may take, in milliseconds.
+    /// Time limit in milliseconds.
     pub within_ms: u64,
 }
 
-/// How a server is ended. Whatever is left of its processes afterwards is killed, and told.
+/// How a server is stopped. Processes that remain afterwards are killed and reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// The number of the signal.
+    /// Signal number.
     pub signal: i32,
-    /// How long its end may take, in milliseconds.
+    /// Grace period in milliseconds.
     pub grace_ms: u64,
 }
 
-/// A load.
+/// The load sent to a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// What is sent; `{port}` stays open in its address.
+    /// The load; `{port}` in its URL stays a placeholder.
     pub spec: LoadSpec,
-    /// What is sent before, and thrown away.
+    /// Warm-up before the load, not measured.
     pub warmup: Warmup,
 }
 
 impl Traffic {
-    /// Requests in flight on all connections together.
+    /// Requests in flight over all connections.
     pub fn in_flight(&self) -> u32 {
         self.spec.concurrency.unwrap_or(1)
     }
 }
 
-/// What is sent before the load that counts.
+/// Warm-up requests sent before the measured load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Warmup {
-    /// Nothing.
+    /// No warm-up.
     None,
-    /// So many requests.
+    /// This many requests.
     Requests(u64),
-    /// Requests for so many milliseconds.
+    /// Requests for this many milliseconds.
     DurationMs(u64),
-    /// Requests until a second is like the one before, at most for so many milliseconds.
+    /// Requests until throughput is steady from one second to the next, at most for this many milliseconds.
     SteadyMs(u64),
 }
 
-/// What answers must be; checked with one request before the load and one after it.
+/// What a correct response looks like; checked with one request before the load and one after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verify {
-    /// The path of the request, that of the load unless it is said.
+    /// Path of the request; by default the path of the load.
     pub path: Option<String>,
-    /// Statuses from and to that are good, in the load, too.
+    /// Inclusive ranges of accepted statuses, also during the load.
     pub statuses: Vec<(u16, u16)>,
-    /// What the body must be.
+    /// Requirement on the body.
     pub body: Option<BodyRule>,
-    /// Answers must be equally long under all variants.
+    /// Whether responses must have the same length under all variants.
     pub same_bytes: bool,
 }
 
-/// What a body must be.
+/// Requirement on a response body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyRule {
-    /// It has a match of this pattern.
+    /// Matches this pattern.
     Regex(String),
-    /// It contains this text.
+    /// Contains this text.
     Contains(String),
-    /// It is JSON and equal to this, whatever the order of keys.
+    /// Is JSON equal to this value, regardless of key order.
     Json(serde_json::Value),
-    /// It is a JSON array or object of so many entries.
+    /// Is a JSON array or object with this many entries.
     JsonLength(u64),
-    /// It has so many bytes.
+    /// Has this many bytes.
     Bytes(u64),
 }
 
-/// What must be seen of a variant that took effect.
+/// Evidence that a variant took effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Where.
+    /// Where to look.
     pub place: Place,
-    /// A pattern that must be found there.
+    /// Pattern that must match there.
     pub pattern: String,
-    /// Looked at when the target has ended, not when it is ready.
+    /// Whether to check after the target has exited instead of when it is ready.
     pub at_exit: bool,
 }
 
-/// Where a proof is looked for.
+/// Where a proof is searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// What the target writes on stdout.
+    /// Standard output of the target.
     Stdout,
-    /// What the target writes on stderr.
+    /// Standard error of the target.
     Stderr,
-    /// A file, whose earlier content does not count.
+    /// A file; content from before the run is ignored.
     File(PathBuf),
-    /// The answer to a request for this path.
+    /// The response to a request for this path.
     Http(String),
 }
 
-/// A figure that the target gives.
+/// A metric that the target reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is called, its unit and its direction.
+    /// Name, unit and direction.
     pub metric: Metric,
-    /// Where it comes from.
+    /// Where to read it.
     pub from: Origin,
-    /// The value in the output is multiplied by this to get the metric's unit.
+    /// Factor that converts the output's value to the metric's unit.
     pub factor: f64,
 }
 
-/// Where a figure comes from.
+/// Where a metric is read from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The group `value` of a pattern, or its first group; every match on stdout is a value.
+    /// The group `value` of a pattern, or its first group; every match on stdout yields a value.
     Regex(String),
-    /// A number in the JSON on stdout: names and indices, `results.0.time`.
+    /// A number in the JSON on stdout, by keys and indices: `results.0.time`.
     Json(String),
-    /// From a mark to a mark. A mark is `start` (the process begins), `process-end`, or the first line on stdout
-    /// or stderr that begins with `mark:NAME`.
+    /// The time between two marks. A mark is `start` (the process starts), `process-end`, or the first line on stdout
+    /// or stderr that starts with `mark:NAME`.
     Marks(String, String),
 }

@@ -1,16 +1,16 @@
 //! A case: benchmark plus one value per parameter. Its id is the key of history.
 //!
-//! A value has a single text form that identifies it everywhere. Number text is JavaScript's shortest round-trip form,
-//! because the parameters of Node.js benchmarks reach us as such numbers and their identity must not depend on the door
-//! they came by. Start at [`Case`] and [`Value`].
+//! A value has one canonical text form everywhere. Numbers use JavaScript's shortest round-trip form, because parameters
+//! of Node.js benchmarks arrive in that form and their identity must not depend on how they were read.
+//! Start at [`Case`] and [`Value`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A benchmark with one value per parameter.
 ///
-/// Equality and order of keys: two cases are the same when their [`Case::id`] is equal, whatever
-/// order their parameters were declared in.
+/// Two cases are the same if their [`Case::id`] is equal, regardless of the order in which their
+/// parameters were declared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// `group/name`, with the file's extension where the benchmark is a file.
@@ -19,7 +19,7 @@ pub struct Case {
     pub values: Vec<(String, Value)>,
 }
 
-/// Why a text is not a case id.
+/// An error from parsing a case id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
     /// A word without `=`.
@@ -30,12 +30,12 @@ pub enum CaseError {
     BadQuote(String),
 }
 
-/// More combinations than anybody could measure.
+/// The error for too many combinations of parameter values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TooManyCases {
-    /// How many values each parameter has.
+    /// Number of values of each parameter.
     counts: Vec<usize>,
-    /// How many combinations that makes.
+    /// Number of combinations.
     product: f64,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for TooManyCases {
 impl std::error::Error for TooManyCases {}
 
 impl Case {
-    /// A case of `benchmark`.
+    /// Creates a case of `benchmark`.
     pub fn new(benchmark: impl Into<String>, values: Vec<(String, Value)>) -> Case {
         Case {
             benchmark: benchmark.into(),
@@ -68,13 +68,13 @@ impl Case {
         }
     }
 
-    /// The most cases that one benchmark may have. Node.js core's whole folder has some ten thousand.
+    /// Maximum number of cases per benchmark. The whole folder of Node.js core has about ten thousand.
     pub const MOST: usize = 100_000;
 
-    /// Every combination of the values, the last parameter changing fastest.
+    /// Returns every combination of the values; the last parameter changes fastest.
     ///
     /// # Errors
-    /// There are more than [`Case::MOST`], which is known before any of them is made.
+    /// Returns an error if there are more than [`Case::MOST`], before creating any.
     pub fn combinations(
         parameters: &[(String, Vec<Value>)],
     ) -> Result<Vec<Vec<(String, Value)>>, TooManyCases> {
@@ -111,7 +111,7 @@ impl Case {
         id
     }
 
-    /// Reads an id back whose benchmark has no blank in its name: where the name is known, see
+    /// Parses an id whose benchmark name contains no space. If the name is known, use
     /// [`Case::with_values`].
     ///
     /// # Errors
@@ -121,8 +121,8 @@ impl Case {
         Case::with_values(benchmark, rest)
     }
 
-    /// The case of `benchmark` with the values in `words`: `len=16 type=utf8`. The name of a
-    /// benchmark may hold anything that a path may, so an id alone does not tell where it ends.
+    /// Parses the values in `words`, such as `len=16 type=utf8`, for a known benchmark. A benchmark name
+    /// may contain anything that a path may, so an id alone does not show where the name ends.
     ///
     /// # Errors
     /// A word that is not `name=value`, or a broken quoted value.
@@ -141,7 +141,7 @@ impl Case {
         Ok(Case::new(benchmark, values))
     }
 
-    /// Why the name of a parameter cannot stand in an id: it would be read back as another name and value.
+    /// Returns why a parameter name is invalid: it would be parsed as a different name and value.
     pub fn refuses_name(name: &str) -> Option<&'static str> {
         match name {
             "" => Some("a name may not be empty"),
@@ -154,7 +154,7 @@ impl Case {
         }
     }
 
-    /// The group: everything before the last `/` of the benchmark's name, or nothing.
+    /// The group: the benchmark's name up to its last `/`, or empty.
     pub fn group(&self) -> &str {
         self.benchmark
             .rsplit_once('/')
@@ -169,7 +169,7 @@ impl Case {
             .map(|(_, value)| value)
     }
 
-    /// How many workers perform it at once, where that is a parameter: `concurrency`.
+    /// Number of concurrent workers, from the parameter `concurrency`, if it has one.
     pub fn workers(&self) -> Option<u32> {
         let workers = self.value("concurrency")?.as_number()?;
         (workers >= 1.0).then_some(workers as u32)
@@ -182,7 +182,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// Splits the value off the front of `text`.
+/// Splits a value off the front of `text`.
 fn take_value(text: &str) -> Result<(Value, &str), CaseError> {
     if !text.starts_with('"') {
         let end = text.find(' ').unwrap_or(text.len());
@@ -199,7 +199,7 @@ fn take_value(text: &str) -> Result<(Value, &str), CaseError> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A truth value.
+    /// A Boolean.
     Bool(bool),
     /// A number; integers are exact up to 2^53 as in JavaScript.
     Number(f64),
@@ -229,7 +229,7 @@ impl Value {
         }
     }
 
-    /// Reads `text` as a value of `kind`; `None` if it is not one.
+    /// Parses `text` as a value of `kind`.
     ///
     /// Numbers accept `10k`, `10M` and `1e6` as everywhere on the command line.
     pub fn parse(text: &str, kind: ValueKind) -> Option<Value> {
@@ -240,7 +240,7 @@ impl Value {
         }
     }
 
-    /// Reads a value of unknown kind: `true`/`false`, then a plain number, then text.
+    /// Parses a value of unknown kind: as `true`/`false`, then as a plain number, then as text.
     pub fn guess(text: &str) -> Value {
         if let Ok(truth) = text.parse() {
             return Value::Bool(truth);
@@ -259,7 +259,7 @@ impl Value {
         }
     }
 
-    /// The text handed to a program: no quotes, numbers in shortest form.
+    /// The text passed to a program: unquoted, numbers in shortest form.
     pub fn plain(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -268,7 +268,7 @@ impl Value {
     }
 }
 
-/// The canonical form: bare where that is unambiguous, else a JSON string.
+/// The canonical form: bare where unambiguous, otherwise a JSON string.
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -280,7 +280,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A number with an optional `k`, `M` or `G` suffix (powers of 1000).
+/// Parses a number with an optional `k`, `M` or `G` suffix (powers of 1000).
 fn number(text: &str) -> Option<f64> {
     let (digits, factor) = match text.char_indices().last()? {
         (at, 'k' | 'K') => (&text[..at], 1e3),
@@ -294,7 +294,7 @@ fn number(text: &str) -> Option<f64> {
         .map(|n| n * factor)
 }
 
-/// Rust also parses `inf`, `nan` and `infinity`, which are words to everybody else.
+/// Excludes `inf`, `nan` and `infinity`, which Rust parses as numbers.
 fn looks_numeric(text: &str) -> bool {
     text.bytes()
         .next()

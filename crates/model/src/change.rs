@@ -1,77 +1,77 @@
-//! A change of a series along a line of revisions, with what measuring again and people said of it.
+//! A change in a series along a branch's revisions, with its confirmation and triage.
 
 use crate::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far a change is established.
+/// How well a change is established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeState {
-    /// Evidence enough to measure again, not to alarm anybody.
+    /// Enough evidence to measure again, not to alert anyone.
     Suspected,
-    /// Evidence enough in spite of all looks.
+    /// Enough evidence after correction for repeated looks.
     Found,
-    /// Measured again, and there.
+    /// Measured again and confirmed.
     Confirmed,
-    /// Measured again, and not there.
+    /// Measured again and not found.
     Refuted,
-    /// Later points speak against it; kept, because somebody has judged it.
+    /// Contradicted by later points; kept because a user has triaged it.
     Withdrawn,
 }
 
-/// What a person said of a change.
+/// A user's assessment of a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// Nothing yet.
+    /// Not assessed yet.
     #[default]
     Open,
-    /// It is meant, or worth its price.
+    /// Intended, or worth its cost.
     Accepted,
-    /// It is none.
+    /// A false alarm.
     Wrong,
-    /// It is undone.
+    /// Reverted or repaired.
     Fixed,
 }
 
-/// A change as the store keeps it.
+/// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// What people call it; never given twice. 0 before it is stored.
+    /// Its number, never reused; 0 before it is stored.
     pub number: i64,
     /// The last measured revision of the old level.
     pub before: String,
     /// The first measured revision of the new level.
     pub after: String,
-    /// Whether the course slopes rather than steps, so that no border can be named.
+    /// Whether the series drifts rather than steps, so that no single revision can be named.
     pub is_drift: bool,
-    /// Evidence, as a normal deviate.
+    /// Evidence as a standard normal deviate.
     pub evidence: f64,
-    /// The new level as a multiple of the old one. About, before it is confirmed: a border that was searched for shows its
-    /// change too large.
+    /// Ratio of the new level to the old one. Before confirmation only approximate, because selecting the largest step
+    /// overestimates it.
     pub ratio: Estimate,
-    /// How far it is established.
+    /// How well it is established.
     pub state: ChangeState,
-    /// The number of the session that measured it again.
+    /// Number of the session that confirmed or refuted it.
     pub confirmed_by: Option<i64>,
-    /// What a person said.
+    /// The user's assessment.
     pub judgement: Judgement,
-    /// Why.
+    /// The user's reason.
     pub note: Option<String>,
-    /// Who.
+    /// The user.
     pub judged_by: Option<String>,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time of the assessment, in milliseconds since the Unix epoch.
     pub judged_unix_ms: Option<i64>,
 }
 
-/// Letters of the longest note: one that says why, and no document.
+/// Maximum length of a note in characters.
 const MOST_NOTE_LETTERS: usize = 1_000;
 
-/// Checks that a note can be shown beside a change or a revision.
+/// Checks that a note is short enough to be shown next to a change or revision.
 ///
 /// # Errors
-/// It is too long.
+/// Returns an error if it is too long.
 pub fn check_note(text: &str) -> anyhow::Result<()> {
     let letters = text.chars().count();
     anyhow::ensure!(
@@ -83,7 +83,7 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
 }
 
 impl Change {
-    /// Whether somebody still has to look at it.
+    /// Whether it still needs triage.
     pub fn is_open(&self) -> bool {
         let is_there = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
         self.judgement == Judgement::Open && is_there
@@ -100,7 +100,7 @@ impl ChangeState {
         (ChangeState::Withdrawn, "withdrawn"),
     ];
 
-    /// The state of that name.
+    /// Looks up a state by its name.
     pub fn of(name: &str) -> Option<ChangeState> {
         let known = ChangeState::NAMES.iter().find(|(_, known)| *known == name);
         known.map(|(state, _)| *state)
@@ -115,7 +115,7 @@ impl fmt::Display for ChangeState {
 }
 
 impl Judgement {
-    /// Every judgement with its name.
+    /// Every assessment with its name.
     pub const NAMES: [(Judgement, &str); 4] = [
         (Judgement::Open, "open"),
         (Judgement::Accepted, "accepted"),
@@ -123,7 +123,7 @@ impl Judgement {
         (Judgement::Fixed, "fixed"),
     ];
 
-    /// The judgement of that name.
+    /// Looks up an assessment by its name.
     pub fn of(name: &str) -> Option<Judgement> {
         let known = Judgement::NAMES.iter().find(|(_, known)| *known == name);
         known.map(|(judgement, _)| *judgement)

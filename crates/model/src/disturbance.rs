@@ -1,27 +1,27 @@
-//! What the kernel says of a run besides its figures, and rules by which a run that was disturbed is put aside.
+//! Kernel counters of a run, and the rules that discard disturbed runs.
 //!
-//! A rule may use only what the kernel counts, never the measured value or a share of it: whoever drops slow runs measures
-//! how often he dropped. Start at [`Figure`] and [`Rules`].
+//! A rule may use kernel counters only, never the measured value or anything derived from it: discarding slow runs would
+//! bias the result. Start at [`Figure`] and [`Rules`].
 
 use crate::{Run, Usage, nearest};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// One of the twelve figures that are recorded with every run.
+/// One of the twelve kernel figures recorded with every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Figure {
-    /// Share of the machine's processor time that its host gave to others.
+    /// Fraction of the machine's processor time that the hypervisor gave to other guests.
     Steal,
-    /// Share of the time in which some task of the machine waited for a processor.
+    /// Fraction of time in which at least one task waited for a processor.
     Pressure,
-    /// Share of its life in which the process used no processor.
+    /// Fraction of its lifetime in which the process used no processor.
     Wait,
     /// Context switches forced by the scheduler, per second.
     Involuntary,
     /// Context switches because the process waited, per second.
     Voluntary,
-    /// Moves of its first thread to another processor, per second.
+    /// Migrations of its first thread between processors, per second.
     Migrations,
     /// Page faults without reading from a disk, per second.
     MinorFaults,
@@ -29,16 +29,16 @@ pub enum Figure {
     MajorFaults,
     /// The lower of the frequencies before and after, in MHz.
     Frequency,
-    /// Times that a core or its package was slowed down because it was too hot.
+    /// Number of thermal throttling events of a core or its package.
     Throttled,
     /// Load average of the last minute.
     Load,
-    /// Degrees Celsius.
+    /// Temperature in degrees Celsius.
     Temperature,
 }
 
 impl Figure {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Figure; 12] = [
         Figure::Steal,
         Figure::Pressure,
@@ -72,7 +72,7 @@ impl Figure {
         }
     }
 
-    /// What follows a number of it in a rule: `%` of a share, `/s` of a rate.
+    /// The unit of its numbers in a rule: `%` for fractions, `/s` for rates.
     fn unit(self) -> &'static str {
         match self {
             Figure::Steal | Figure::Pressure | Figure::Wait => "%",
@@ -87,7 +87,7 @@ impl Figure {
         }
     }
 
-    /// Its value in a run, in the unit that a rule has; `None` where the kernel does not say.
+    /// Its value in a run, in the unit of rules; `None` where the kernel does not report it.
     pub fn of(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&Usage) -> Option<u64>| {
@@ -112,14 +112,14 @@ impl Figure {
     }
 }
 
-/// Share of a process's life in which it used no processor; none where several threads used more than one.
+/// Fraction of a process's lifetime in which it used no processor; `None` where threads used more than one.
 fn waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
     let used = usage.cpu_ns() as f64;
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
-/// A limit of one figure beyond which a run is disturbed.
+/// A limit on one figure; runs that exceed it are disturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     figure: Figure,
@@ -128,7 +128,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Limits that are worth a try, the usual ones first.
+    /// Limits to suggest, the default ones first.
     pub const OFFERED: [Rule; 6] = [
         Rule::above(Figure::Steal, 1.0),
         Rule::above(Figure::Involuntary, 50.0),
@@ -146,7 +146,7 @@ impl Rule {
         }
     }
 
-    /// Whether the run is beyond the limit; a figure that is not known never is.
+    /// Whether the run exceeds the limit; an unknown figure never does.
     pub fn is_broken_by(&self, run: &Run) -> bool {
         self.figure.of(run).is_some_and(|value| {
             if self.is_above {
@@ -189,7 +189,7 @@ impl FromStr for Rule {
     }
 }
 
-/// The figure that a rule names.
+/// Looks up the figure that a rule names.
 fn figure(name: &str) -> Result<Figure, String> {
     const MEASURED: [&str; 9] = [
         "wall",
@@ -233,31 +233,31 @@ fn figure(name: &str) -> Result<Figure, String> {
     })
 }
 
-/// At most three rules; a run that breaks one of them is disturbed.
+/// At most three rules; a run that violates any of them is disturbed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// The most rules: with every further one more runs are rejected that nothing disturbed.
+    /// Maximum number of rules: each further rule rejects more undisturbed runs.
     const MOST: usize = 3;
 
-    /// The limits by which runs are called disturbed where the user named none. Nothing is rejected by them.
+    /// The limits that mark runs as disturbed by default. They never reject a run.
     pub fn usual() -> Rules {
         Rules(Rule::OFFERED[..Rules::MOST].to_vec())
     }
 
-    /// Whether there is none.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The single rules.
+    /// Iterates over the rules.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }
 
-    /// The first rule that a run breaks.
+    /// The first rule that the run violates.
     pub fn broken_by(&self, run: &Run) -> Option<&Rule> {
         self.iter().find(|rule| rule.is_broken_by(run))
     }

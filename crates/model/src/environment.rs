@@ -1,34 +1,34 @@
-//! What was measured on: machine, system, and the versions of every program measured; how busy it is, and what comparing
-//! a thing with itself showed of it.
+//! The environment of a session: machine, system, versions of the measured programs, load, and the result of its
+//! calibration.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The circumstances of a session. Missing facts are `None`, never guessed.
+/// The environment of a session. Missing facts are `None`, never guessed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
-    /// What people call the machine, where they name it.
+    /// The user's name for the machine, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Host name.
     pub host: Option<String>,
-    /// Processor model as the kernel names it.
+    /// Processor model as reported by the kernel.
     pub cpu: Option<String>,
-    /// Logical processors available to us.
+    /// Number of logical processors available to Speedwell.
     pub cpus: Option<u32>,
     /// Main memory.
     pub memory_bytes: Option<u64>,
     /// Operating system and kernel release.
     pub kernel: Option<String>,
-    /// Frequency governors in use, each once.
+    /// Distinct frequency governors in use.
     pub governors: Vec<String>,
-    /// Whether address space layout randomisation is on.
+    /// Whether address space layout randomization is on.
     pub aslr: Option<bool>,
-    /// Load averages over 1, 5 and 15 minutes when the session began.
+    /// Load averages over 1, 5 and 15 minutes at the start of the session.
     pub load: Option<[f64; 3]>,
-    /// Any further fact worth comparing, by name.
+    /// Further facts worth comparing, by name.
     pub facts: BTreeMap<String, String>,
     /// Every program measured.
     pub programs: Vec<Program>,
@@ -37,14 +37,14 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The fact that names the environment where a machine has several side by side, with other packages in each. Figures of
-    /// two of them differ as those of two machines do.
+    /// The fact that names the environment on machines with several of them, each with different packages. Results from two
+    /// environments differ like results from two machines.
     pub const NAME: &'static str = "environment";
 
-    /// Pressure on the processors, in percent, from which on a machine is busy with other things than measuring.
+    /// Processor pressure, in percent, above which a machine counts as busy with other work.
     pub const BUSY_PERCENT: f64 = 25.0;
 
-    /// Whether tasks had to wait for a processor for much of the time when the session began.
+    /// Whether processor pressure was high at the start of the session.
     pub fn was_busy(&self) -> bool {
         let pressure = self.facts.get("now_cpu_pressure_percent");
         let percent = pressure.and_then(|text| text.parse::<f64>().ok());
@@ -60,54 +60,55 @@ pub struct Program {
     pub variant: String,
     /// Its resolved path.
     pub path: PathBuf,
-    /// What it says of its own version.
+    /// The version that it reports.
     pub version: Option<String>,
-    /// Size of the file, which together with the time of change tells one build from another.
+    /// File size, which together with the modification time identifies a build.
     pub size_bytes: Option<u64>,
-    /// Time of last change in milliseconds since the Unix epoch.
+    /// Modification time in milliseconds since the Unix epoch.
     pub modified_unix_ms: Option<i64>,
     /// Further version facts, for example of the JavaScript engine inside.
     pub versions: BTreeMap<String, String>,
 }
 
-/// What processes and the machine did since the last one. What the kernel does not report is absent; shares are parts of 1.
+/// Activity of processes and machine since the previous snapshot. Values that the kernel does not report are `None`;
+/// fractions are from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Snapshot {
-    /// Processors that the processes kept busy: 1 is one processor all the time.
+    /// Processor utilization of the processes: 1 is one processor all the time.
     pub cpus: Option<f64>,
     /// Their resident memory, in bytes.
     pub rss_bytes: Option<u64>,
-    /// Context switches of all their threads, per second: the voluntary ones, by waiting.
+    /// Voluntary context switches of all their threads, per second.
     pub voluntary_per_s: Option<f64>,
-    /// The involuntary ones.
+    /// Involuntary context switches, per second.
     pub involuntary_per_s: Option<f64>,
-    /// Share of the machine's processor time that its host gave to others.
+    /// Fraction of the machine's processor time that the hypervisor gave to other guests.
     pub steal: Option<f64>,
-    /// Share of the last ten seconds in which some task waited for a processor.
+    /// Fraction of the last ten seconds in which at least one task waited for a processor.
     pub pressure: Option<f64>,
 }
 
-/// The false alarms of one calibration, and how many were to be expected.
+/// The false alarms of a calibration and their expected range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Number of the session that was measured for it; it means something in one store only.
+    /// Number of its session, valid within one store only.
     #[serde(skip)]
     pub session: i64,
-    /// When that session began, in milliseconds since the Unix epoch.
+    /// Start of that session, in milliseconds since the Unix epoch.
     #[serde(skip)]
     pub started_unix_ms: i64,
-    /// Comparisons of the same thing.
+    /// Number of A/A comparisons.
     pub comparisons: u32,
-    /// How many of them found a difference.
+    /// Number of comparisons that found a difference.
     pub false_alarms: u32,
-    /// The fewest false alarms to be expected.
+    /// Lower end of the expected range.
     pub expected_low: u32,
-    /// The most false alarms to be expected.
+    /// Upper end of the expected range.
     pub expected_high: u32,
 }
 
 impl Calibration {
-    /// Whether the machine gave as many false alarms as the test promises.
+    /// Whether the number of false alarms is in the expected range.
     pub fn is_in_range(&self) -> bool {
         (self.expected_low..=self.expected_high).contains(&self.false_alarms)
     }

@@ -1,14 +1,14 @@
-//! What happens while a plan is executed, and what fails.
+//! Events and failures during the execution of a plan.
 //!
-//! A failed child is data: what failed, how, and the line that repeats it. The runner knows neither the store nor the
-//! terminal: it notifies its observers. Start at [`Failure`] and [`Event`].
+//! A failed child process is data: the step, the cause, and the command that repeats it. The runner knows neither the store
+//! nor the terminal; it notifies observers. Start at [`Failure`] and [`Event`].
 
 use crate::performed::Stage;
 use crate::{Metric, Run};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A step that gave no usable result. The other cases go on.
+/// A step without a usable result. Other cases continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// Which step failed.
@@ -24,19 +24,19 @@ pub struct Failure {
     /// The slot of the plan, when the step was a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
-    /// Why it gave nothing.
+    /// Why it failed.
     pub cause: Cause,
-    /// The last lines that the process wrote on stderr.
+    /// Last lines of the process's stderr.
     pub stderr_tail: String,
-    /// One line for a shell that repeats the step.
+    /// Shell command that repeats the step.
     pub replay: String,
 }
 
-/// What was being done.
+/// A kind of step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
-    /// Finding out which cases a benchmark has.
+    /// Listing the cases of a benchmark.
     Describe,
     /// Building a revision.
     Build,
@@ -48,46 +48,46 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// The process ended with a status other than 0.
+    /// The process exited with a status other than 0.
     Exit {
         /// The status.
         code: i32,
     },
-    /// The process was ended by a signal.
+    /// The process was killed by a signal.
     Signal {
         /// The signal's number.
         signal: i32,
     },
-    /// The process was ended by us at its time limit.
+    /// The process exceeded its time limit and was killed.
     Timeout {
         /// The limit.
         limit_ms: u64,
     },
     /// The process could not be started.
     Start {
-        /// What the operating system said.
+        /// Error message of the operating system.
         reason: String,
     },
-    /// The process ended well without reporting anything.
+    /// The process exited successfully without reporting anything.
     Silent,
-    /// The process reported something that is not a result.
+    /// The process reported an invalid result.
     Invalid {
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// It was measured, but what it had prepared could not be undone.
+    /// The measurement succeeded, but the clean-up failed.
     Undone {
-        /// What went wrong.
+        /// Error message.
         reason: String,
     },
-    /// A run of an experiment failed at a stage of its life.
+    /// A run of an experiment failed at one of its stages.
     Stage {
-        /// Where.
+        /// The stage.
         stage: Stage,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The benchmark says itself that it cannot run here: not counted as failed.
+    /// The benchmark reported that it cannot run here; not counted as a failure.
     Skipped {
         /// Its reason.
         reason: String,
@@ -95,12 +95,12 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether this is a benchmark that cannot run here, rather than one that failed.
+    /// Whether the benchmark was skipped rather than failed.
     pub fn is_skip(&self) -> bool {
         matches!(self, Cause::Skipped { .. })
     }
 
-    /// Whether the code does not compile; compilers and harnesses report it in these words.
+    /// Whether the code does not compile, recognized by the text that compilers and harnesses report.
     pub fn is_not_compiled(&self) -> bool {
         matches!(self, Cause::Invalid { reason } if reason.starts_with("does not compile"))
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The name of a signal in brackets behind a blank; nothing for those that hardly anybody meets.
+/// The name of a common signal in parentheses, preceded by a space; empty for rare ones.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         2 => " (SIGINT)",
@@ -145,14 +145,14 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// One thing that happened during a session.
+/// An event during a session.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
-    /// So many of all benchmark files have listed their cases.
+    /// Progress of listing cases.
     Described {
-        /// How many have.
+        /// Files listed so far.
         done: usize,
-        /// How many there are.
+        /// Number of files.
         all: usize,
     },
     /// The programs of a package are about to be built.
@@ -169,23 +169,23 @@ pub enum Event<'a> {
         /// Its number of cases; `None` if it could not be read.
         cases: Option<usize>,
     },
-    /// A whole sentence that a reader of the figures should know.
+    /// A caveat for the reader of the results, as a whole sentence.
     Warning(&'a str),
-    /// A sentence that says how busy the machine is with other things, before anything is measured.
+    /// Warning that the machine is busy, before anything is measured.
     Busy(&'a str),
-    /// What is being done, beside the runs of a plan.
+    /// Describes an activity other than the runs of the plan.
     Note(&'a str),
-    /// What is waited for, and may be for minutes.
+    /// Describes what the session is waiting for, possibly for minutes.
     Waiting(&'a str),
-    /// Measuring begins.
+    /// Measuring starts.
     Started {
         /// Number of runs, or its upper bound.
         runs: usize,
-        /// Whether fewer runs may do.
+        /// Whether `runs` is an upper bound.
         is_upper_bound: bool,
         /// Number of cases.
         cases: usize,
-        /// How many of the runs an earlier, interrupted session has done already.
+        /// Number of runs already completed by an interrupted session.
         done: usize,
     },
     /// A process is about to be started.
@@ -199,45 +199,45 @@ pub enum Event<'a> {
     },
     /// A metric was reported for the first time in this session.
     Declared(&'a Metric),
-    /// A process ended with results. A process that executes several cases gives several.
+    /// A process ended with results. A process that executes several cases sends several of these.
     RunFinished(&'a Run),
-    /// A step gave nothing.
+    /// A step failed.
     Failed(&'a Failure),
-    /// No more runs of this case are needed; `saved` of the planned ones are left out.
+    /// The case is settled and needs no more runs.
     CaseDecided {
         /// Case id.
         label: &'a str,
-        /// Runs that need not be executed.
+        /// Number of planned runs that are skipped.
         saved: usize,
     },
-    /// A number of workers was visited in a search.
+    /// A search measured a number of workers.
     Visited {
         /// The number.
         level: u32,
         /// Iterations per second.
         per_s: f64,
     },
-    /// A slot, or both of a pair, are over, whatever came of them: they will not be executed again on resuming.
+    /// A slot, or both slots of a pair, completed with any outcome; a resumed session will not execute them again.
     SlotsDone(&'a [u32]),
-    /// All runs of a block of a case are over, repeated ones with them.
+    /// All runs of a block of a case completed, including repeated ones.
     BlockDone {
-        /// The case's place in the plan.
+        /// Index of the case in the plan.
         job: usize,
         /// Its block.
         block: u32,
     },
     /// The last event of a session.
     Finished {
-        /// Whether the user ended it early.
+        /// Whether the user interrupted it.
         interrupted: bool,
     },
 }
 
-/// Something that follows a session: the store, the progress line, a row writer.
+/// Receives the events of a session: the store, the progress line, a row writer.
 pub trait Observer {
-    /// Takes note of an event.
+    /// Handles an event.
     ///
     /// # Errors
-    /// An observer that cannot keep an event (disk full) ends the session.
+    /// An error, for example because the disk is full, ends the session.
     fn observe(&mut self, event: &Event<'_>) -> anyhow::Result<()>;
 }

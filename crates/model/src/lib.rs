@@ -1,8 +1,8 @@
-//! The vocabulary: every other module speaks in these types.
+//! The vocabulary: the data types that every other crate uses.
 //!
-//! This floor does no input or output and no statistics, and imports nothing from the floors above.
+//! This crate does no input or output and no statistics, and depends on no other crate of the workspace.
 //! Start with [`Case`] (what is compared over time), then [`Run`] (the unit of independence) and
-//! [`Session`] (everything one invocation measured). What is known of an HTTP load is in [`load_run`].
+//! [`Session`] (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
 
 pub mod assignment;
 mod case;
@@ -54,7 +54,7 @@ mod tests {
     use serde::de::DeserializeOwned;
     use std::fmt::Debug;
 
-    /// Writes a value of which as much as possible is left out, and reads it again.
+    /// Serializes a default value, which omits every optional field, and reads it back.
     fn is_read_as_written<T: Default + Debug + PartialEq + Serialize + DeserializeOwned>() {
         let value = T::default();
         let text = serde_json::to_string(&value).unwrap();

@@ -1,9 +1,8 @@
-//! A load over HTTP as data: what is sent where, at which pace, over which connections, and what counts as success.
+//! The specification of an HTTP load: target, pace, requests, connections, and success criteria.
 //!
-//! Command line and definition files fill a [`LoadSpec`], processes of this program hand it to each other as JSON, and
-//! [`LoadSpec::to_args`] writes it as options of `speedwell load` for a line to paste. Its fields have the long names
-//! of these options, so that one spelling serves all three. It knows no defaults: what is not given is left to
-//! `runner/load/build.rs`.
+//! Command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and [`LoadSpec::to_args`]
+//! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options,
+//! so that one spelling serves all three. It contains no defaults: `runner/load/build.rs` supplies them.
 
 use super::{Value, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};
@@ -14,36 +13,36 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// One load.
+/// One HTTP load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoadSpec {
-    /// Where requests go.
+    /// Target URL.
     pub url: String,
-    /// What sends them.
+    /// The load generator.
     pub client: Client,
 
-    /// Requests in flight; with a rate, connections at the beginning.
+    /// Requests in flight; with a rate, the initial number of connections.
     pub concurrency: Option<u32>,
-    /// Requests a second, whatever the server does.
+    /// Requests per second, independent of the server's responses.
     pub rate: Option<f64>,
-    /// Stages of changing or constant rate, before `rate`.
+    /// Stages of changing or constant rate before `rate` applies.
     pub ramp: Vec<Ramp>,
-    /// Requests are due at random moments.
+    /// Whether arrivals are random (Poisson).
     pub poisson: bool,
-    /// Pause of a client between an answer and its next request.
+    /// Pause of a client between a response and its next request.
     pub think: Option<Pause>,
-    /// The load ends after so many requests.
+    /// Number of requests after which the load ends.
     pub count: Option<u64>,
-    /// The load ends after this time.
+    /// Duration of the load.
     #[serde(with = "duration_text")]
     pub time: Option<Duration>,
-    /// The load ends when a second is like the one before within this percentage.
+    /// Ends the load once throughput of consecutive seconds differs by at most this percentage.
     pub until_steady: Option<f64>,
-    /// Time at the beginning whose requests do not count.
+    /// Warm-up, whose requests are not counted.
     #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
-    /// How long to wait for outstanding answers at the end.
+    /// How long to wait for outstanding responses at the end.
     #[serde(with = "duration_text")]
     pub drain: Option<Duration>,
 
@@ -74,17 +73,17 @@ pub struct LoadSpec {
     pub http2: bool,
     /// HTTP/3.
     pub http3: bool,
-    /// Bytes of the table for header compression that the server may use.
+    /// Size limit of the header compression table that the server may use, in bytes.
     pub h2_table_size: Option<u32>,
 
     /// Statuses that count as success.
     #[serde(with = "status_texts")]
     pub expect_status: Vec<RangeInclusive<u16>>,
-    /// A text that every body contains.
+    /// Text that every body must contain.
     pub expect_body: Option<String>,
-    /// The length of every body in bytes.
+    /// Required length of every body in bytes.
     pub expect_length: Option<u64>,
-    /// No request is sent before the load to see whether it is answered well.
+    /// Skips the probe request before the load.
     pub no_verify: bool,
 
     /// Open a new connection for every request.
@@ -93,23 +92,23 @@ pub struct LoadSpec {
     pub streams: Option<u32>,
     /// Requests in flight on a connection of HTTP/1.1.
     pub pipeline: Option<u32>,
-    /// Requests after which a connection is closed.
+    /// Number of requests after which a connection is closed.
     pub requests_per_connection: Option<u32>,
     /// Age at which a connection is closed.
     #[serde(with = "duration_text")]
     pub connection_lifetime: Option<Duration>,
-    /// The most connections of a load with a rate.
+    /// Maximum number of connections of a load with a rate.
     pub max_connections: Option<u32>,
-    /// How long a request may take; zero for any time.
+    /// Time limit of a request; zero for none.
     #[serde(with = "duration_text")]
     pub timeout: Option<Duration>,
-    /// How long connecting may take, TLS included.
+    /// Time limit for connecting, including TLS.
     #[serde(with = "duration_text")]
     pub connect_timeout: Option<Duration>,
-    /// When an answer has to begin.
+    /// Time limit until the first byte of a response.
     #[serde(with = "duration_text")]
     pub first_byte_timeout: Option<Duration>,
-    /// A request is repeated when the server closed its idle connection in that moment.
+    /// Retries a request if the server closed its idle connection at the same moment.
     pub retry_stale_keepalive: bool,
     /// The Unix domain socket to connect to.
     pub unix_socket: Option<PathBuf>,
@@ -122,20 +121,20 @@ pub struct LoadSpec {
     /// The URL of a proxy.
     pub proxy: Option<String>,
 
-    /// Any certificate is accepted.
+    /// Accepts any certificate.
     pub insecure: bool,
-    /// A file with the authorities to trust.
+    /// File of trusted certificate authorities.
     pub cacert: Option<PathBuf>,
-    /// The certificate to show to the server.
+    /// Client certificate.
     pub cert: Option<PathBuf>,
     /// Its private key.
     pub key: Option<PathBuf>,
-    /// The name in the handshake.
+    /// Server name in the TLS handshake.
     pub sni: Option<String>,
 
-    /// The line for a shell that starts the server.
+    /// Shell command that starts the server.
     pub serve: Option<String>,
-    /// How long the server may take until it accepts connections.
+    /// Time limit until the server accepts connections.
     #[serde(with = "duration_text")]
     pub serve_timeout: Option<Duration>,
 
@@ -145,18 +144,18 @@ pub struct LoadSpec {
     pub clients: Option<u32>,
     /// Processors for the threads of the generator.
     pub pin: Option<String>,
-    /// The generator has real-time priority.
+    /// Runs the generator with real-time priority.
     pub rt: bool,
-    /// The generator never sleeps while it waits.
+    /// Makes the generator poll instead of sleeping.
     pub busy_poll: bool,
-    /// Every answer is read at once.
+    /// Reads every response immediately.
     pub no_batching: bool,
-    /// The file that gets a row for every request.
+    /// File to which a row per request is written.
     pub log_requests: Option<PathBuf>,
 }
 
 impl LoadSpec {
-    /// The load as `speedwell load` takes it: the URL, then `--name=value` for everything that is given.
+    /// Formats the load as arguments of `speedwell load`: the URL, then `--name=value` for every field that is set.
     pub fn to_args(&self) -> Vec<String> {
         let mut args = vec![self.url.clone()];
         args.extend(self.options().flat_map(|(name, value)| match value {
@@ -167,12 +166,12 @@ impl LoadSpec {
         args
     }
 
-    /// The long names of the options that are given.
+    /// Long names of the options that are set.
     pub fn option_names(&self) -> Vec<String> {
         self.options().map(|(name, _)| name).collect()
     }
 
-    /// The fields that differ from those of a load of which nothing is given.
+    /// The fields that differ from their defaults.
     fn options(&self) -> impl Iterator<Item = (String, Json)> {
         let nothing = LoadSpec {
             url: self.url.clone(),
@@ -184,8 +183,8 @@ impl LoadSpec {
             .filter(move |(name, value)| usual.get(name) != Some(value))
     }
 
-    /// The load with every text that a definition file may leave open replaced by what `fill` makes of it: address,
-    /// server, request, and expected body.
+    /// Applies `fill` to every text that may contain placeholders in a definition file: URL, server command, request, and
+    /// expected body.
     #[must_use]
     pub fn fill(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
@@ -204,7 +203,7 @@ impl LoadSpec {
         self
     }
 
-    /// The same load reduced to a single request. wrk, which ends by time only, needs a whole second for it.
+    /// Reduces the load to a single request. wrk, which ends by time only, needs a whole second.
     #[must_use]
     pub fn single_request(self) -> LoadSpec {
         let ends_by_time = self.client == Client::Wrk;
@@ -224,13 +223,13 @@ impl LoadSpec {
         self.streams.or(self.pipeline).unwrap_or(1)
     }
 
-    /// Whether requests are sent when they are due instead of after an answer.
+    /// Whether requests are sent on a schedule instead of after a response (open load).
     pub fn is_open(&self) -> bool {
         self.rate.is_some() || !self.ramp.is_empty()
     }
 }
 
-/// Every field is a text, a number, a flag or a list of texts, which JSON can say.
+/// Serializes the fields; every field is a string, a number, a flag or a list of strings.
 fn fields(spec: &LoadSpec) -> Map<String, Json> {
     match serde_json::to_value(spec) {
         Ok(Json::Object(fields)) => fields,
@@ -245,11 +244,11 @@ fn option(name: &str, value: &Json) -> String {
     }
 }
 
-/// Programs that can send a load.
+/// Programs that can generate a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Client {
-    /// Our own generator.
+    /// Speedwell's own generator.
     #[default]
     Builtin,
     /// ApacheBench.
@@ -263,7 +262,7 @@ pub enum Client {
 }
 
 impl Client {
-    /// All of them by their names, which are also those of their programs.
+    /// All clients by name, which is also the name of the program.
     pub const NAMES: [(&str, Client); 5] = [
         ("builtin", Client::Builtin),
         ("ab", Client::Ab),
@@ -305,7 +304,7 @@ pub struct Ramp {
 impl FromStr for Ramp {
     type Err = String;
 
-    /// `0-1000:30s` rises or falls, `1000:1m` stays.
+    /// Parses `0-1000:30s` (a ramp) or `1000:1m` (a constant rate).
     fn from_str(text: &str) -> Result<Ramp, String> {
         let wrong = || format!("'{text}' is not a stage such as 0-1000:30s or 1000:1m");
         let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -339,7 +338,7 @@ impl From<Ramp> for String {
     }
 }
 
-/// A pause between an answer and the next request.
+/// A pause between a response and the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pause {
@@ -352,7 +351,7 @@ pub struct Pause {
 impl FromStr for Pause {
     type Err = String;
 
-    /// `100ms`, or `'100ms exp'` for random ones of that mean.
+    /// Parses `100ms`, or `'100ms exp'` for random pauses with that mean.
     fn from_str(text: &str) -> Result<Pause, String> {
         let mut words = text.split_whitespace();
         let length = words.next().and_then(parse_duration);
@@ -383,7 +382,7 @@ impl From<Pause> for String {
     }
 }
 
-/// A number of 0 or more; accepts `10k`, `2M`, `1e6`, `0.5`.
+/// Parses a non-negative number: `10k`, `2M`, `1e6`, `0.5`.
 fn number(text: &str) -> Option<f64> {
     match Value::parse(text.trim(), ValueKind::Number) {
         Some(Value::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
@@ -391,10 +390,10 @@ fn number(text: &str) -> Option<f64> {
     }
 }
 
-/// A rate per second above zero: `500`, `10k`, `0.5`, `500/s`, `90/m`.
+/// Parses a positive rate per second: `500`, `10k`, `0.5`, `500/s`, `90/m`.
 ///
 /// # Errors
-/// Anything else, with an example.
+/// Returns an error with an example for anything else.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let (figure, seconds) = match text.rsplit_once('/') {
         None => (text, 1.0),
@@ -411,10 +410,10 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A status or several: `304`, `200-299`, `2xx`.
+/// Parses a status or a range of them: `304`, `200-299`, `2xx`.
 ///
 /// # Errors
-/// Anything else, with an example.
+/// Returns an error with an example for anything else.
 pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     let wrong = || format!("'{text}' is not a status such as 304, 200-299 or 2xx");
     let code = |text: &str| match text.trim().parse::<u16>() {
@@ -433,7 +432,7 @@ pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     Ok(range)
 }
 
-/// Lengths of time as [`parse_duration`] reads them, to the nanosecond.
+/// Serializes durations in the format of [`parse_duration`], to the nanosecond.
 mod duration_text {
     use super::parse_duration;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -474,7 +473,7 @@ mod duration_text {
     }
 }
 
-/// Ranges of statuses as [`parse_statuses`] reads them.
+/// Serializes status ranges in the format of [`parse_statuses`].
 mod status_texts {
     use super::parse_statuses;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which direction of a metric is the good one.
+/// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -11,18 +11,18 @@ pub enum Better {
     Higher,
     /// Less is better: time, latency, memory, errors.
     Lower,
-    /// Nobody said, and the unit does not tell: a change is shown without a verdict.
+    /// Neither declared nor implied by the unit: changes are shown without a verdict.
     Unknown,
 }
 
-/// A named quantity. The harness names it; nothing in the core lists them.
+/// A named quantity. Harnesses declare metrics; there is no central list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// The name used by `--metric`: `throughput`, `latency_p99`.
     pub name: String,
     /// The unit of the stored values, in its usual symbol: `1/s`, `ns`, `B`.
     pub unit: String,
-    /// The good direction.
+    /// The direction of improvement.
     pub better: Better,
 }
 
@@ -36,35 +36,32 @@ impl Metric {
     /// Time per iteration and worker in the median batch: what code costs when nothing disturbs it.
     pub const TIME_MEDIAN: &'static str = "time_median";
 
-    /// The same in the batch that a twentieth is quicker than.
+    /// Time per iteration and worker at the 5th percentile of batches.
     pub const TIME_P5: &'static str = "time_p5";
 
-    /// Processor time per iteration, of all workers together: what of [`Metric::TIME`] was work, and no waiting for the
-    /// processor or for anything else.
+    /// Processor time per iteration over all workers: the part of [`Metric::TIME`] spent working, without waiting.
     pub const CPU_TIME: &'static str = "cpu_time";
 
-    /// Instructions of an iteration.
+    /// Instructions per iteration.
     pub const INSTRUCTIONS: &'static str = "instructions";
 
-    /// Cycles of an iteration as a model of caches estimates them; nothing is decided by them.
+    /// Cycles per iteration, estimated by a cache model; never used for a verdict.
     pub const CYCLES_ESTIMATE: &'static str = "cycles_estimate";
 
-    /// What a shell takes that is given nothing to do, where an iteration is a command that a shell executes. The times
-    /// of iterations contain it.
+    /// Time of an empty shell command, where iterations are commands executed by a shell. Iteration times include it.
     pub const SHELL_TIME: &'static str = "shell_time";
 
-    /// Processor time of a command without that of the shell that executes it. A run has none where it is within what the
-    /// processor time of the shell alone differs by.
+    /// Processor time of a command without its shell. A run has no value if the difference is within the variation of the
+    /// shell's own processor time.
     pub const OWN_CPU_TIME: &'static str = "own_cpu_time";
 
-    /// What the reference loop of the harness takes, which does the same work whenever it is performed: what changes it is
-    /// the machine.
+    /// Time of the harness's reference loop, which always does the same work, so that only the machine can change it.
     pub const REFERENCE_TIME: &'static str = "reference_time";
 
-    /// What is also known of a run whose instructions are counted, if it is asked for.
+    /// Metrics that runs with counted instructions report in addition, on request.
     pub const TIMES: [&'static str; 3] = [Metric::TIME, Metric::TIME_MEDIAN, Metric::CPU_TIME];
 
-    /// Whether it is a count, or computed from counts, where instructions are counted.
+    /// Whether it is an instruction count, or computed from counts.
     pub fn is_count(&self) -> bool {
         [Metric::INSTRUCTIONS, Metric::CYCLES_ESTIMATE].contains(&&*self.name)
     }
@@ -79,7 +76,7 @@ impl Metric {
         Metric::new(Metric::CPU_TIME, "ns", Better::Lower)
     }
 
-    /// A metric from its three parts.
+    /// Creates a metric from its three parts.
     pub fn new(name: impl Into<String>, unit: impl Into<String>, better: Better) -> Metric {
         Metric {
             name: name.into(),
@@ -89,7 +86,7 @@ impl Metric {
     }
 }
 
-/// An estimated value and the interval that the data support.
+/// A point estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The point estimate.
@@ -107,15 +104,15 @@ impl Estimate {
     }
 }
 
-/// What the data say about a change.
+/// The verdict on a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The test rejects and the whole interval lies beyond the threshold on the good side.
+    /// The test rejects and the whole interval is beyond the threshold in the direction of improvement.
     Better,
-    /// The same on the bad side.
+    /// The same in the opposite direction.
     Worse,
-    /// The whole interval lies within the threshold, or the equivalence stop fired.
+    /// The whole interval is within the threshold, or the equivalence stop fired.
     Same,
     /// Neither: more runs are needed, or the question cannot be answered at this threshold.
     Unclear,

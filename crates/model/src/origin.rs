@@ -1,60 +1,60 @@
-//! The code that a session measured: its revision, where that lies, and the line of revisions that a bisection searches.
+//! The origin of measured code: its revision and branch, and the range of revisions that a bisection searches.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of the code behind a session.
+/// The revision that a session measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
-    /// The revision: the id of a commit, or what the user calls it.
+    /// Commit id, or the user's name for the revision.
     pub revision: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// The revisions it follows; a merge has several.
+    /// Its parents; a merge has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
     /// The branch it was measured on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Where the branch left the one it will be merged into.
+    /// The merge base with the branch it will be merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// When it was committed, in milliseconds since the Unix epoch. A label; never an order.
+    /// Commit time in milliseconds since the Unix epoch. Only shown; never used to order revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_ms: Option<i64>,
-    /// The first line of its message.
+    /// First line of the commit message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// A digest of what was changed and not committed; `None` where nothing was.
+    /// Digest of uncommitted changes; `None` for a clean working tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<String>,
-    /// The number of the pull or merge request.
+    /// Number of the pull or merge request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<String>,
-    /// The page of the job that measured.
+    /// URL of the CI job that measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_url: Option<String>,
-    /// Who said which revision it is.
+    /// How the revision was determined.
     pub source: OriginSource,
 }
 
-/// Who said which revision a session measured.
+/// How the revision of a session was determined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OriginSource {
-    /// The user.
+    /// By a command-line option.
     Option,
-    /// Variables of the service that ran the job.
+    /// By environment variables of the CI service.
     Ci,
-    /// The repository that was measured in.
+    /// By the repository of the working directory.
     #[default]
     Git,
-    /// The file that the session was imported from.
+    /// By the imported file.
     File,
 }
 
-/// What the user says of the code, which wins over what can be found out.
+/// The user's values for the origin, which override detected ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OriginRequest {
     /// The revision.
@@ -63,52 +63,52 @@ pub struct OriginRequest {
     pub branch: Option<String>,
 }
 
-/// Letters of a commit's id that people read.
+/// Length of an abbreviated commit id.
 const SHORT: usize = 10;
 
 impl Origin {
-    /// The revision as people write it: the beginning of a commit's id, anything else whole.
+    /// The revision, abbreviated if it is a commit id.
     pub fn short(&self) -> &str {
         short_revision(&self.revision)
     }
 }
 
-/// The beginning of a commit's id; any other name of a revision whole.
+/// Abbreviates a commit id; returns any other name unchanged.
 pub fn short_revision(revision: &str) -> &str {
     let is_id = revision.len() >= 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     revision.get(..SHORT).filter(|_| is_id).unwrap_or(revision)
 }
 
-/// A line of revisions in one of which a benchmark changed.
+/// A range of revisions, one of which changed a benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bisection {
-    /// What was typed: `v1.4..HEAD`.
+    /// The range as the user typed it: `v1.4..HEAD`.
     pub range: String,
-    /// The revisions from the good end to the bad one, each the parent of the next.
+    /// The revisions from good to bad, each the parent of the next.
     pub line: Vec<LineRevision>,
-    /// The metric that is followed; the first one that is reported if not given.
+    /// The metric to follow; by default the first one reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Whether a change is confirmed where the benchmark itself changed as well.
+    /// Whether to confirm a change at a revision that also changed the benchmark itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_own_benchmarks: bool,
 }
 
-/// One revision of a line.
+/// One revision of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRevision {
-    /// The commit, whole.
+    /// Full commit id.
     pub id: String,
-    /// The first line of its message, cut.
+    /// First line of the commit message, truncated.
     pub subject: String,
-    /// Who wrote it, cut.
+    /// Its author, truncated.
     pub author: String,
-    /// When it was written, in milliseconds since the Unix epoch.
+    /// Author time in milliseconds since the Unix epoch.
     pub authored_unix_ms: i64,
 }
 
 impl LineRevision {
-    /// The commit as people write it.
+    /// Abbreviated commit id.
     pub fn short(&self) -> &str {
         self.id.get(..10).unwrap_or(&self.id)
     }

@@ -1,28 +1,28 @@
-//! What one run of an experiment gave: its figures, or the stage at which it failed. Plain data that travels as
-//! JSON from the process that performed it. Start at [`Performed`].
+//! The outcome of one run of an experiment: its metrics, or the stage at which it failed. Plain data, sent as JSON
+//! by the process that performed the run. Start at [`Performed`].
 
 use super::{Metric, Sample};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a run gave.
+/// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Performed {
-    /// Its figures, in the order in which they are reported.
+    /// Its metrics, in the order of reports.
     pub figures: Vec<Measure>,
-    /// What a reader of the figures should know, as whole sentences.
+    /// Notes on the metrics for the reader, as whole sentences.
     pub notes: Vec<String>,
-    /// Why the run failed, if it did. What was measured before its end is kept only if nothing but its end failed.
+    /// Why the run failed, if it did. Its metrics are kept only if the failure was in stopping the target.
     pub failure: Option<StageFailure>,
 }
 
 impl Performed {
-    /// Adds a figure with one value.
+    /// Adds a metric with one value.
     pub fn tell(&mut self, metric: Metric, value: f64) {
         self.figures.push(Measure::new(metric, vec![value]));
     }
 
-    /// Adds a figure with the value of a sample, and what the sample was counted over.
+    /// Adds a metric with the value of a sample and the duration and iterations that it covers.
     pub fn tell_sample(&mut self, metric: Metric, sample: &Sample) {
         self.figures.push(Measure {
             elapsed_ns: sample.elapsed_ns,
@@ -32,23 +32,23 @@ impl Performed {
     }
 }
 
-/// A figure.
+/// The values of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// What it is.
+    /// The metric.
     pub metric: Metric,
-    /// Its values, in the metric's unit.
+    /// Values in the metric's unit.
     pub values: Vec<f64>,
-    /// How long it was measured, where that is known.
+    /// Duration of the measurement, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
-    /// What was counted meanwhile, where it is a rate.
+    /// Number of iterations in that time, if the metric is a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<f64>,
 }
 
 impl Measure {
-    /// A figure of which nothing but its values is known.
+    /// Values without duration and iterations.
     pub fn new(metric: Metric, values: Vec<f64>) -> Measure {
         Measure {
             metric,
@@ -62,50 +62,50 @@ impl Measure {
 /// Where and why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageFailure {
-    /// Where.
+    /// The stage that failed.
     pub stage: Stage,
-    /// Why, as the end of a sentence about the stage.
+    /// Reason, phrased as the end of a sentence about the stage.
     pub reason: String,
-    /// The last lines that the target wrote on stderr.
+    /// Last lines of the target's stderr.
     pub stderr_tail: String,
 }
 
-/// The stages in the life of a run, in order.
+/// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// The port is free.
+    /// Checking that the port is free.
     Port,
-    /// The target starts.
+    /// Starting the target.
     Start,
-    /// It listens itself, answers, and has its children.
+    /// Waiting until it listens, answers and has its child processes.
     Ready,
-    /// The variant took effect.
+    /// Checking that the variant took effect.
     Proof,
-    /// It answers as it should, before the load.
+    /// Checking its response before the load.
     Verify,
-    /// The load that does not count.
+    /// Sending the warm-up load.
     Warmup,
-    /// A tool records where its time goes.
+    /// Recording a profile.
     Profile,
-    /// The load that counts.
+    /// Sending the measured load.
     Load,
-    /// Every request of the load was answered well.
+    /// Checking that every request of the load succeeded.
     Served,
-    /// It still answers as it should, after the load.
+    /// Checking its response after the load.
     VerifyAgain,
-    /// It lives, and no child of it was replaced.
+    /// Checking that it is alive and no child process was replaced.
     Alive,
-    /// What it gave was understood.
+    /// Reading the metrics it reported.
     Figures,
-    /// It ends when it is asked to, and leaves nothing behind.
+    /// Stopping it, without processes left over.
     Stop,
-    /// The variant took effect, which is known only at the end.
+    /// Checking at exit that the variant took effect.
     ProofAtExit,
 }
 
 impl Stage {
-    /// Whether the figures of a run that failed here are sound.
+    /// Whether the metrics of a run that failed at this stage are valid.
     pub fn is_after_the_figures(self) -> bool {
         self == Stage::Stop
     }

@@ -1,66 +1,66 @@
-//! Which machine has which part of an experiment. Start at [`Placement`].
+//! The assignment of an experiment's roles to machines. Start at [`Placement`].
 
 use super::{Environment, SessionMachine};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// The machines of an experiment whose parts have machines of their own. They are the same for all its runs.
+/// The machines of an experiment with roles on several machines; the same for all its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The file of their fleet.
+    /// The fleet file.
     pub fleet: PathBuf,
-    /// The folder of the definition file, here.
+    /// The local folder of the definition file.
     pub root: PathBuf,
-    /// All of them.
+    /// All machines.
     pub machines: Vec<PlacedMachine>,
-    /// The place of the target's machine among them.
+    /// Index of the target's machine.
     pub target: usize,
-    /// Places of the machines of services, by the names of these.
+    /// Names of services and the indices of their machines.
     pub services: Vec<(String, usize)>,
-    /// Places of those that send the load.
+    /// Indices of the machines that generate the load.
     pub load: Vec<usize>,
-    /// The job that has all of them, where a scheduler gives machines.
+    /// The job that holds all machines, if a scheduler allocates them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocation: Option<Allocation>,
 }
 
-/// One job of a scheduler that has machines for all parts of an experiment.
+/// One scheduler job that holds the machines of all roles of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// What it is called: no other job is.
+    /// Unique name of the job.
     pub name: String,
-    /// Its number.
+    /// Job id.
     pub job: String,
-    /// Which component of the job each machine belongs to, by the names of the machines.
+    /// Machine names and the component of the job that each belongs to.
     pub components: Vec<(String, u32)>,
 }
 
-/// A machine that has a part of an experiment.
+/// A machine with a role of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedMachine {
-    /// What its fleet calls it.
+    /// Its name in the fleet.
     pub name: String,
-    /// Names that it shares with others.
+    /// Its labels in the fleet.
     pub labels: Vec<String>,
-    /// Tells it from all others.
+    /// Unique id.
     pub id: String,
-    /// Processor model, processors, memory and architecture.
+    /// Processor model, number of processors, memory and architecture.
     pub class: String,
-    /// Where other machines reach it.
+    /// The address by which other machines reach it.
     pub address: IpAddr,
-    /// Our folder there.
+    /// Speedwell's folder on it.
     pub folder: PathBuf,
-    /// Our program there.
+    /// Speedwell's program on it.
     pub program: String,
-    /// Where the folder of the definition file lies there.
+    /// The folder of the definition file on it.
     pub root: PathBuf,
-    /// Its circumstances.
+    /// Its environment.
     pub environment: Environment,
 }
 
 impl Placement {
-    /// The machine of a service; that of the target for one that has none.
+    /// The machine of a service; by default the target's machine.
     pub fn of_service(&self, name: &str) -> &PlacedMachine {
         let own = self.services.iter().find(|(known, _)| known == name);
         &self.machines[own.map_or(self.target, |(_, at)| *at)]
@@ -71,7 +71,7 @@ impl Placement {
         &self.machines[self.target]
     }
 
-    /// What the folder of its session is called on its machines; nothing if that is not known.
+    /// The name of the session's folder on its machines, if known.
     pub fn session(&self) -> Option<&str> {
         // FOLDER/sessions/SESSION/bin/speedwell.
         let machine = self.machines.first()?;
@@ -83,7 +83,7 @@ impl Placement {
         (names.next()?? == "sessions").then(|| names.next()?)?
     }
 
-    /// Without what runs need not know.
+    /// Returns a copy without the environments, which runs do not need.
     #[must_use]
     pub fn for_a_run(&self) -> Placement {
         let mut own = self.clone();
@@ -93,7 +93,7 @@ impl Placement {
         own
     }
 
-    /// The machines as a session has them.
+    /// The machines, as recorded in a session.
     pub fn session_machines(&self) -> Vec<SessionMachine> {
         let own = |machine: &PlacedMachine| SessionMachine {
             id: machine.id.clone(),
@@ -106,7 +106,7 @@ impl Placement {
         self.machines.iter().map(own).collect()
     }
 
-    /// Which part is where, as a sentence.
+    /// Describes which role ran on which machine, as a sentence.
     pub fn sentence(&self) -> String {
         let name = |at: &usize| self.machines[*at].name.as_str();
         let loads: Vec<&str> = self.load.iter().map(name).collect();

@@ -1,51 +1,51 @@
-//! What sessions say of the same thing over time: one [`Point`] for each session and [`SeriesKey`], on a line of revisions.
+//! History: one [`Point`] per session and [`SeriesKey`], placed on a branch's line of revisions.
 
 use crate::{Machine, Metric, Purpose, State};
 use serde::{Deserialize, Serialize};
 
-/// What is measured again and again. The machine is not part of it: all machines of a case are searched together.
+/// Identifies a series over time. The machine is not part of the key: change detection combines all machines of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesKey {
     /// The id of the case.
     pub case: String,
-    /// The variant; the one of a session that has a single one is called like everywhere.
+    /// The variant; sessions with a single variant use the default name.
     pub variant: String,
     /// The metric.
     pub metric: Metric,
 }
 
-/// What one session says of one case, variant and metric.
+/// The result of one session for one case, variant and metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Median over runs, in the unit of the metric.
     pub value: f64,
-    /// Ends of the interval of the median, where there are runs enough for one.
+    /// Confidence interval of the median, if there are enough runs.
     pub interval: Option<(f64, f64)>,
-    /// Runs.
+    /// Number of runs.
     pub runs: u32,
-    /// 1.4826 median absolute deviations of the logarithms of the runs.
+    /// Robust standard deviation: 1.4826 times the median absolute deviation of the logarithms of the runs.
     pub spread: Option<f64>,
-    /// Why it is there.
+    /// Why it was measured.
     pub kind: PointKind,
-    /// Whether the code had changes that are in no revision.
+    /// Whether the working tree had uncommitted changes.
     pub is_dirty: bool,
-    /// Digest of what says what the benchmark does: with another one it is other work.
+    /// Digest of the benchmark's source: a different digest means different work.
     pub work: Option<String>,
 }
 
-/// Why there is a point.
+/// Why a point was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
-    /// Measured to know the result.
+    /// Measured for its own result.
     Measured,
-    /// From a file.
+    /// Imported from a file.
     Imported,
-    /// Measured to see whether a suspected change is there.
+    /// Measured to confirm or refute a suspected change.
     Confirm,
-    /// Measured to find the revision of a change.
+    /// Measured to find the revision that introduced a change.
     Bisect,
-    /// Measured later than its revision was made.
+    /// Measured after the fact, for an old revision.
     Backfill,
 }
 
@@ -59,7 +59,7 @@ impl PointKind {
         (PointKind::Backfill, "backfill"),
     ];
 
-    /// The kind of points of a session.
+    /// The kind of a session's points.
     pub fn of(state: State, purpose: Purpose) -> PointKind {
         match (purpose, state) {
             (Purpose::Confirm, _) => PointKind::Confirm,
@@ -70,8 +70,8 @@ impl PointKind {
         }
     }
 
-    /// Whether changes may be looked for in such points. What was measured because of a value that was seen is a selected
-    /// sample.
+    /// Whether change detection uses such points. Points measured because of an observed value are a selected sample, and
+    /// would bias it.
     pub fn is_searched(self) -> bool {
         !matches!(self, PointKind::Confirm | PointKind::Bisect)
     }
@@ -83,58 +83,58 @@ impl PointKind {
     }
 }
 
-/// A revision on a line.
+/// A revision on a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// The id of a commit, or what the user calls it.
+    /// Commit id, or the user's name for it.
     pub id: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// The revisions it follows.
+    /// Its parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
-    /// When it was committed, in milliseconds since the Unix epoch. A label; never an order.
+    /// Commit time in milliseconds since the Unix epoch. Only shown; never used to order revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_ms: Option<i64>,
-    /// The first line of its message.
+    /// First line of the commit message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
 }
 
-/// A place on the line, whether or not it has a point.
+/// A revision's position on the line, with or without a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landmark {
-    /// Place of the revision on the line.
+    /// Index of the revision on the line.
     pub position: u32,
-    /// When it was committed, in milliseconds since the Unix epoch.
+    /// Commit time in milliseconds since the Unix epoch.
     pub committed_unix_ms: Option<i64>,
     /// The id of the revision.
     pub revision: String,
-    /// The number of the session, where it is about one.
+    /// The session, if the marker is for one.
     pub session: Option<i64>,
 }
 
-/// A session in the history of its project.
+/// A session's contribution to the history of its project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionPoints {
-    /// What it was measured on.
+    /// The machine that measured it.
     pub machine: Machine,
-    /// Facts about the machine and its settings that can move figures.
+    /// Facts about the machine and its settings that can affect results.
     pub circumstances: Vec<(String, String)>,
     /// Its points.
     pub points: Vec<SessionPoint>,
 }
 
-/// A point with its place in the project.
+/// A point with its series and revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionPoint {
-    /// What was measured.
+    /// The series.
     pub series: SeriesKey,
-    /// Place of the metric in the session: 0 is the primary one.
+    /// Index of the metric in the session; 0 is the primary one.
     pub place: usize,
-    /// The code, where that is known.
+    /// The measured revision, if known.
     pub revision: Option<Revision>,
-    /// The figure.
+    /// The value.
     pub point: Point,
 }

@@ -1,7 +1,6 @@
-//! Where a program spent its time: stacks of functions, each with a weight; and the recordings of a session.
+//! Profiles: weighted call stacks, and the recordings of a session.
 //!
-//! Decides what two profiles must have in common to be compared. It must not know how a recording is made or
-//! drawn. Start at [`Profile`].
+//! Knows nothing about recording or drawing. Start at [`Profile`].
 
 use crate::Case;
 use serde::{Deserialize, Serialize};
@@ -9,25 +8,25 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Stands between the frames of a stack, as in all programs that write folded stacks.
+/// Separates the frames of a folded stack, as in all tools that use this format.
 const BETWEEN_FRAMES: char = ';';
 
-/// What one recording, or one file of stacks, holds.
+/// The stacks of one recording or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
-    /// What recorded it, which decides what it cannot see.
+    /// The profiler, which determines what is invisible.
     pub tool: ProfileTool,
     /// The unit of the weights.
     pub unit: WeightUnit,
-    /// How often the program was looked at, if that is known.
+    /// Number of samples, if known.
     pub samples: Option<u64>,
-    /// What else the reader must know, as whole sentences.
+    /// Caveats for the reader, as whole sentences.
     pub remarks: Vec<String>,
-    /// Weights by stack: names of frames joined by `;`, the outermost caller first.
+    /// Weights by folded stack: frame names joined by `;`, outermost caller first.
     stacks: BTreeMap<String, u64>,
 }
 
-/// What recorded a profile.
+/// The profiler that recorded a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileTool {
@@ -35,26 +34,26 @@ pub enum ProfileTool {
     Perf,
     /// V8's own profiler (`node --cpu-prof`): JavaScript functions only.
     V8,
-    /// Not known: a file of folded stacks does not say.
+    /// Unknown: a file of folded stacks.
     Folded,
 }
 
-/// What the weights count.
+/// The unit of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WeightUnit {
-    /// Time on a processor, in nanoseconds.
+    /// Processor time in nanoseconds.
     Nanoseconds,
-    /// Time, in microseconds.
+    /// Time in microseconds.
     Microseconds,
-    /// Events of the processor, such as cycles.
+    /// Hardware events, such as cycles.
     Events,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
 impl Profile {
-    /// A profile without stacks.
+    /// Creates a profile without stacks.
     pub fn new(tool: ProfileTool, unit: WeightUnit) -> Profile {
         Profile {
             tool,
@@ -65,14 +64,14 @@ impl Profile {
         }
     }
 
-    /// Adds a weight to a stack, whose frames come with the outermost caller first.
+    /// Adds a weight to a stack, given with the outermost caller first.
     pub fn add<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>, weight: u64) {
         let mut stack = String::new();
         for frame in frames {
             if !stack.is_empty() {
                 stack.push(BETWEEN_FRAMES);
             }
-            // A name that holds the separator would become two frames.
+            // A name that contains the separator would become two frames.
             stack.extend(frame.chars().map(|letter| match letter {
                 BETWEEN_FRAMES => ':',
                 letter if letter.is_control() => ' ',
@@ -83,7 +82,7 @@ impl Profile {
         *known = known.saturating_add(weight);
     }
 
-    /// Adds all stacks and samples of another recording with the same tool.
+    /// Adds all stacks and samples of another recording by the same profiler.
     pub fn merge(&mut self, other: &Profile) {
         for (stack, weight) in other.folded() {
             let known = self.stacks.entry(stack.to_owned()).or_default();
@@ -92,20 +91,20 @@ impl Profile {
         self.samples = self.samples.zip(other.samples).map(|(a, b)| a + b);
     }
 
-    /// Every stack once, with its weight: frames joined by `;`.
+    /// Iterates over folded stacks and their weights.
     pub fn folded(&self) -> impl Iterator<Item = (&str, u64)> {
         self.stacks
             .iter()
             .map(|(stack, weight)| (stack.as_str(), *weight))
     }
 
-    /// Every stack once, as its frames, and its weight.
+    /// Iterates over stacks, as frames, and their weights.
     pub fn stacks(&self) -> impl Iterator<Item = (Vec<&str>, u64)> {
         self.folded()
             .map(|(stack, weight)| (stack.split(BETWEEN_FRAMES).collect(), weight))
     }
 
-    /// The weight of all stacks together.
+    /// Total weight of all stacks.
     pub fn total(&self) -> u64 {
         self.stacks
             .values()
@@ -113,7 +112,7 @@ impl Profile {
     }
 }
 
-/// As text of folded stacks: a stack, a blank, its weight; one line each.
+/// Writes folded stacks: one stack, a space and its weight per line.
 impl fmt::Display for Profile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (stack, weight) in self.folded() {
@@ -124,7 +123,7 @@ impl fmt::Display for Profile {
 }
 
 impl ProfileTool {
-    /// What it cannot see, as a sentence, if that is known.
+    /// Describes what the profiler cannot see, as a sentence.
     pub fn blind_spot(self) -> Option<&'static str> {
         match self {
             ProfileTool::V8 => Some(
@@ -137,24 +136,24 @@ impl ProfileTool {
     }
 }
 
-/// What a run of its own, which was recorded and never timed, gave for one case under one variant.
+/// The profile of one case under one variant, from a separate run that was not timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// The case.
     pub case: Case,
     /// The name of the variant.
     pub variant: String,
-    /// What was recorded.
+    /// The profile.
     pub profile: Recorded,
 }
 
-/// A profile, or the lack of one.
+/// A profile, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recorded {
-    /// Where the time went. Shared, because parts of a session are copied.
+    /// The profile. Shared, because parts of a session are copied.
     Taken(Arc<Profile>),
-    /// Why there is none, as the end of a sentence.
+    /// Why there is no profile, as the end of a sentence.
     Missing(String),
 }
 

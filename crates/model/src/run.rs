@@ -1,58 +1,56 @@
-//! One fresh process executing one case under one variant: the unit of independence. Its samples, the one value that it
-//! adds to a series, and the windows and batches of a snippet. Start at [`Run`].
+//! A run: one fresh process executing one case under one variant, the unit of independence. Also its samples, its single
+//! value in a series, and the windows and batches of a snippet. Start at [`Run`].
 
 use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What every repetition of several in one process is noted as.
+/// Note on results that come from several repetitions in one process.
 pub const REPETITION: &str = "Repetitions of one process are not independent.";
 
-/// The samples of one process, with where it stood in the plan and what it cost.
+/// The samples of one process, with its position in the plan and its resource usage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// What was executed.
+    /// The executed case.
     pub case: Arc<Case>,
-    /// Name of the variant it was executed under.
+    /// Name of its variant.
     pub variant: Arc<str>,
     /// Position in the order of execution of the session, from 0.
     pub slot: u32,
-    /// The randomised block of its case that the run belongs to, from 0.
+    /// Its randomized block within the case, from 0.
     pub block: u32,
-    /// Which build of the variant's source was executed, from 0, where there are several.
+    /// Index of the executed build of the variant, from 0, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<u32>,
-    /// When the process was started, in milliseconds since the Unix epoch.
+    /// Start time of the process, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// How long the process lived, start-up included.
+    /// Lifetime of the process, including start-up.
     pub wall_ns: u64,
-    /// What the operating system accounted to the process and its waited-for children.
+    /// Resource usage of the process and its waited-for children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What the machine did meanwhile.
+    /// Kernel counters during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
-    /// The rule by which it was put aside, where such rules were fixed before measuring.
+    /// The rule that rejected it, if rules were set before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
-    /// Which machine of the session executed it, where the session has machines ([`crate::Session::machines`]).
+    /// Index of the machine that executed it in [`crate::Session::machines`], if the session has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
-    /// Every value it reported, in order, warm-up excluded.
+    /// All reported values in order, without the warm-up.
     pub samples: Vec<Sample>,
-    /// Remarks a reader of the figures should know, as whole sentences.
+    /// Caveats for the reader of the results, as whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Everything that is known of the run if it was an HTTP load: the JSON of a
-    /// [`LoadRun`](super::load_run::LoadRun). It is kept as text because its histograms take megabytes
-    /// in memory, and only a report about that very run wants them.
+    /// For an HTTP load: the JSON of its [`LoadRun`](super::load_run::LoadRun). Kept as text because its
+    /// histograms take megabytes in memory, and only a report about this run needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Arc<str>>,
 }
 
 impl Run {
-    /// The remark on a load whose requests left when they were due instead of when an answer had come, so
-    /// that connections were idle in between.
+    /// Note on a load whose requests were sent on a schedule, so that connections were idle in between.
     pub const AT_FIXED_RATE: &str =
         "Requests were sent at a fixed rate, so connections were idle in between.";
 }
@@ -60,15 +58,15 @@ impl Run {
 /// Resource usage of a process tree (`getrusage`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// CPU time in user mode.
+    /// Processor time in user mode.
     pub user_ns: u64,
-    /// CPU time in kernel mode.
+    /// Processor time in kernel mode.
     pub system_ns: u64,
     /// Largest resident set.
     pub max_rss_bytes: u64,
     /// Context switches forced by the scheduler: a sign of a busy machine.
     pub involuntary_switches: u64,
-    /// Context switches because it waited.
+    /// Context switches because the process waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voluntary_switches: Option<u64>,
     /// Page faults without reading from a disk.
@@ -77,62 +75,63 @@ pub struct Usage {
     /// Page faults that read from a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major_faults: Option<u64>,
-    /// Moves of its first thread from one processor to another.
+    /// Migrations of its first thread between processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
 }
 
 impl Usage {
-    /// CPU time in either mode.
+    /// Processor time in both modes.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 }
 
-/// What the machine did while a run was executed. What its kernel does not say is absent; shares are parts of 1.
+/// Kernel counters of the machine during a run. Values that the kernel does not report are `None`; fractions are from 0
+/// to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Surroundings {
-    /// Share of the machine's processor time that its host gave to others.
+    /// Fraction of the machine's processor time that the hypervisor gave to other guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
-    /// Share of the time in which some task of the machine waited for a processor.
+    /// Fraction of time in which at least one task waited for a processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<f64>,
-    /// Frequency of the first processor before and after, in MHz.
+    /// Frequency of the first processor before and after the run, in MHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_mhz: Option<[f64; 2]>,
-    /// Times that the first core and its package were slowed down because they were too hot.
+    /// Thermal throttling events of the first core and of its package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<[u64; 2]>,
-    /// Tasks that ran or wanted to, over the last minute, when the run ended.
+    /// Load average of the last minute at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// Of the first thermal zone when the run ended, in degrees Celsius.
+    /// Temperature of the first thermal zone at the end of the run, in degrees Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
 }
 
-/// One observed value of a metric: N iterations in T time, or a figure that came with them.
+/// One observed value of a metric: N iterations in time T, or a figure reported with them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Name of the [`crate::Metric`] that the value belongs to.
+    /// Name of its [`crate::Metric`].
     pub metric: Arc<str>,
     /// The value in the metric's unit, exactly as reported.
     pub value: f64,
-    /// The length of the observation in nanoseconds, where the source tells it.
+    /// Duration of the observation in nanoseconds, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
-    /// How many iterations the observation covers, where the source tells it.
+    /// Number of iterations it covers, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<f64>,
 }
 
-/// One run's contribution: the median of its samples of the metric.
+/// A run's contribution to a series: the median of its samples of the metric.
 ///
-/// A process is one replicate however many values it gave: values inside a process are not
-/// independent, and treating them so multiplies false alarms (docs/why/statistics.md, "One value per
-/// process").
+/// A process is one replicate regardless of its number of values: values from one process are not
+/// independent, and treating them as such multiplies false alarms (docs/why/statistics.md, "One value
+/// per process").
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunValue {
     /// Position in the order of execution.
@@ -143,7 +142,7 @@ pub struct RunValue {
     pub value: f64,
 }
 
-/// The values that one variant gave for one case and metric.
+/// The values of one variant for one case and metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// The case.
@@ -157,14 +156,14 @@ pub struct Series {
 }
 
 impl Series {
-    /// The bare values in order of execution.
+    /// The values in order of execution.
     pub fn values(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.value).collect()
     }
 }
 
 impl Run {
-    /// The run's one value for `metric`: the median of its samples, `None` if it has none.
+    /// The run's value of `metric`: the median of its samples, or `None` without samples.
     pub fn value_of(&self, metric: &str) -> Option<f64> {
         let mut values: Vec<f64> = self
             .samples
@@ -187,49 +186,49 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     }
 }
 
-/// What one run of a snippet gave.
+/// Timing of one run of a snippet.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SnippetTiming {
-    /// Workers that took part.
+    /// Number of workers.
     pub workers: u32,
     /// The windows, or samples of fixed length, in order.
     pub windows: Vec<Window>,
-    /// Iterations per second over all windows together. It is less biased than the mean of short windows, which end
-    /// when an iteration does: the mean of 1/x is more than 1 divided by the mean of x.
+    /// Iterations per second over all windows together. It is less biased than the mean over short windows, which end
+    /// with an iteration: the mean of 1/x exceeds the reciprocal of the mean of x.
     pub per_s: Option<f64>,
-    /// What single batches took; absent if there was none after the warm-up.
+    /// Quantiles over single batches; `None` if there were none after the warm-up.
     pub batches: Option<Batches>,
-    /// Processor time per iteration in nanoseconds, of all workers together: one for each sample of fixed length, else one
-    /// for all windows; none where the harness has no clock for it.
+    /// Processor time per iteration in nanoseconds, over all workers: one value per sample of fixed length, otherwise one
+    /// for all windows; empty if the harness cannot measure it.
     pub cpu_ns: Vec<f64>,
-    /// What the reference loop took between samples, in nanoseconds, where it was asked for.
+    /// Times of the reference loop between samples, in nanoseconds, if requested.
     pub reference_ns: Vec<f64>,
 }
 
-/// One interval.
+/// One measuring window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// Iterations per second of all workers together.
+    /// Iterations per second over all workers.
     pub per_s: f64,
     /// Its length, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations of all workers; those that were in flight at its ends count in part.
+    /// Iterations of all workers; those in progress at its ends count in part.
     pub iterations: f64,
 }
 
-/// Time per iteration of single batches, in nanoseconds: quantiles of each worker, in the mean of the workers.
-/// A batch that was not disturbed tells what the snippet costs, however busy the machine is.
+/// Time per iteration of single batches, in nanoseconds: quantiles per worker, averaged over workers.
+/// An undisturbed batch shows the cost of the snippet even on a busy machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Batches {
-    /// The quickest.
+    /// Minimum.
     pub min_ns: f64,
-    /// A twentieth was quicker.
+    /// 5th percentile.
     pub p5_ns: f64,
-    /// A quarter was quicker.
+    /// 25th percentile.
     pub p25_ns: f64,
-    /// Half were quicker.
+    /// Median.
     pub median_ns: f64,
-    /// How many there were.
+    /// Number of batches.
     pub count: u64,
 }
 
@@ -239,7 +238,7 @@ impl SnippetTiming {
         Some(f64::from(self.workers) / self.per_s? * 1e9)
     }
 
-    /// By how much iterations took longer in the mean than in the median batch: 1 on a quiet machine.
+    /// Ratio of the mean time per iteration to the median batch: 1 on a quiet machine.
     pub fn disturbance(&self) -> Option<f64> {
         Some(self.time_ns()? / self.batches?.median_ns)
     }

@@ -1,5 +1,5 @@
-//! Everything that one invocation measured, and its experimental design: what the analysis must know about how it was
-//! measured, and how much is measured per case. Start at [`Session`] and [`Design`].
+//! Everything that one invocation measured, and its experimental design: how and how much it measured per case, as the
+//! analysis needs it. Start at [`Session`] and [`Design`].
 
 use crate::{
     Bisection, Calibration, Environment, Failure, Metric, Origin, Placement, Recording, Rules, Run,
@@ -15,13 +15,13 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Still measuring, or killed without a chance to say so.
+    /// Still measuring, or killed before it could record its end.
     Running,
     /// Ended as planned.
     Complete,
-    /// Ended early by the user; what was measured is kept.
+    /// Ended early by the user; finished runs are kept.
     Interrupted,
-    /// Came from a file.
+    /// Read from a file.
     Imported,
 }
 
@@ -37,40 +37,39 @@ pub struct Session {
     pub started_unix_ms: i64,
     /// How it ended.
     pub state: State,
-    /// Names given by the user.
+    /// User-defined tags.
     pub tags: Vec<String>,
-    /// The words typed.
+    /// The command line that started it.
     pub command: Vec<String>,
-    /// How it was measured.
+    /// The experimental design.
     pub design: Design,
     /// The variants in the order given; the design names the baseline.
     pub variants: Vec<Variant>,
     /// Every metric that the runs report; the first is the primary one.
     pub metrics: Vec<Metric>,
-    /// What it was measured on.
+    /// The environment it was measured in.
     pub environment: Environment,
-    /// The code that was measured, where that is known.
+    /// The revision of the measured code, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Finished runs in order of execution.
     pub runs: Vec<Run>,
-    /// Steps that gave nothing.
+    /// Steps without a usable result.
     pub failures: Vec<Failure>,
-    /// Where cases spent their time, by runs that were recorded and not timed; at most one for each case
-    /// and variant.
+    /// Profiles from runs that were recorded instead of timed; at most one per case and variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Recording>,
-    /// How often the machine took a thing for different from itself, if the session was measured to find that out.
+    /// The false alarm rate of this machine, if the session was a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
-    /// What it was measured on, where that was not the machine of the program that wrote it down: [`Run::machine`] is a
-    /// place in it.
+    /// The measuring machines, if they differ from the machine that recorded the session. [`Run::machine`] is an index
+    /// into this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<SessionMachine>,
 }
 
 impl Session {
-    /// The session with some of its runs, as if it had no others, no failures and no profiles.
+    /// Returns a copy with only the matching runs, without failures and profiles.
     pub fn part(&self, belongs: impl Fn(&Run) -> bool) -> Session {
         let runs = self.runs.iter().filter(|run| belongs(run));
         Session {
@@ -93,7 +92,7 @@ impl Session {
         }
     }
 
-    /// The session as if it had measured one of its variants alone.
+    /// Returns a copy that looks as if only one variant had been measured.
     pub fn only_variant(&self, name: &str) -> Session {
         let mut one = self.part(|run| *run.variant == *name);
         one.variants.retain(|variant| variant.name == name);
@@ -101,7 +100,7 @@ impl Session {
         one.environment
             .programs
             .retain(|program| program.variant == name);
-        // Its question cannot be answered by one variant.
+        // An experiment compares variants; one variant cannot answer its question.
         one.design.experiment = None;
         let is_own = |failure: &&Failure| failure.variant.as_deref().is_none_or(|own| own == name);
         one.failures = self.failures.iter().filter(is_own).cloned().collect();
@@ -111,7 +110,7 @@ impl Session {
         one
     }
 
-    /// All series of `metric`, ordered by first appearance of the case, then of the variant.
+    /// All series of `metric`, ordered by the first appearance of the case, then of the variant.
     pub fn series(&self, metric: &Metric) -> Vec<Series> {
         let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();
         let mut all: Vec<Series> = Vec::new();
@@ -139,7 +138,7 @@ impl Session {
         all
     }
 
-    /// The metric of that name.
+    /// The metric with this name.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
@@ -149,22 +148,22 @@ impl Session {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Randomised blocks: the only order with a matching test.
+    /// Randomized blocks.
     #[default]
     Blocks,
     /// Fixed alternation: baseline, candidate, baseline, candidate ...
     Alternate,
     /// All variants at the same time.
     Parallel,
-    /// Pairs of a candidate and a run of the baseline of its own, both at once on one processor: what slows the machine
-    /// slows both. What is compared is processor time.
+    /// Pairs of a candidate run and a baseline run, executed at the same time on one processor, so that disturbances slow
+    /// both. Processor time is compared.
     Paired,
     /// Unknown: the runs were imported.
     Imported,
 }
 
 impl Order {
-    /// Whether the order of the sides was drawn at random, so that a test of its own is valid.
+    /// Whether the order of the sides was randomized, so that a matching test is valid.
     pub fn is_randomised(self) -> bool {
         matches!(self, Order::Blocks | Order::Paired)
     }
@@ -179,18 +178,18 @@ pub enum Stopping {
         /// Runs per variant.
         runs: u32,
     },
-    /// At the first look at which the sequential test decides.
+    /// At the first interim look at which the sequential test decides.
     Sequential {
-        /// Runs per variant at which the test may stop the measuring, ascending.
+        /// Runs per variant at which the test may stop, ascending.
         looks: Vec<u32>,
-        /// Error rate kept over all looks together.
+        /// Error rate over all looks together.
         alpha: f64,
-        /// The change that counts as "no change", as a share (0.02 is 2 %).
+        /// Largest change that counts as "no change", as a fraction (0.02 is 2 %).
         delta: f64,
     },
 }
 
-/// How a session was, or is to be, measured.
+/// How a session was, or will be, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// Order of execution.
@@ -203,43 +202,43 @@ pub struct Design {
     pub seed: u64,
     /// Runs of each variant in one block.
     pub runs_per_block: u32,
-    /// The smallest change that matters, as a share, if the user named one before measuring.
+    /// Smallest change that matters, as a fraction, if the user set one before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The definition file of the experiment, if it is one: what a report needs to know beside the figures.
+    /// The definition file, if the session is an experiment; reports need it to interpret the figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<DefinitionFile>,
-    /// The definition files of the benchmarks that were measured, if there are any.
+    /// The definition files of the measured benchmarks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<DefinitionFile>,
-    /// What must not be so of HTTP loads, as it was written.
+    /// Failure conditions for HTTP loads, as the user wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
-    /// Rules by which a disturbed run is put aside and its slot repeated.
+    /// Rules that discard a disturbed run and repeat its slot.
     #[serde(default, skip_serializing_if = "Rules::is_empty")]
     pub reject: Rules,
-    /// How instructions were counted, where they were and not time.
+    /// How instructions were counted, if they were measured instead of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting: Option<Counting>,
-    /// Every run is a series of points from its first iteration on, in which the steady part is looked for by this rule.
+    /// If set, each run is a time series from its first iteration on, and this rule finds its steady part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyRule>,
-    /// What of a program's layout in memory is varied between runs.
+    /// Which parts of a program's memory layout vary between runs.
     #[serde(default, skip_serializing_if = "Layout::is_usual")]
     pub layout: Layout,
-    /// The line of revisions in which a change is searched, if that is what was measured for.
+    /// The range of revisions under bisection, if the session is a bisection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<Bisection>,
     /// Why it is measured.
     #[serde(default, skip_serializing_if = "Purpose::is_usual")]
     pub purpose: Purpose,
-    /// Digests of the files that say what each benchmark does, by its name: with another file it is other work.
+    /// Digests of the source files of each benchmark, by its name: a different digest means different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
 }
 
 impl Design {
-    /// One run of each variant in a block, and nothing out of the ordinary.
+    /// A design with one run of each variant per block and defaults for the rest.
     pub fn new(order: Order, stopping: Stopping, baseline: impl Into<String>) -> Design {
         Design {
             order,
@@ -262,19 +261,19 @@ impl Design {
     }
 }
 
-/// Why a session is measured. What is measured because of a value that was seen says nothing about how common such values
-/// are.
+/// Why a session was measured. Measurements triggered by an observed value are biased and say nothing about how common
+/// such values are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// To know its result.
+    /// For its own result.
     #[default]
     Measured,
-    /// To see whether a change that was suspected is there.
+    /// To confirm or refute a suspected change.
     Confirm,
-    /// To find the revision of a change.
+    /// To find the revision that introduced a change.
     Bisect,
-    /// To learn about revisions that were not measured in their time, chosen without looking at values.
+    /// To fill gaps in the history, for revisions chosen without looking at values.
     Backfill,
 }
 
@@ -284,14 +283,14 @@ impl Purpose {
     }
 }
 
-/// What counts as the steady part of a series, fixed before measuring.
+/// Defines the steady part of a time series; fixed before measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SteadyRule {
-    /// Levels that differ by no more than this share are one.
+    /// Levels that differ by at most this fraction count as one.
     pub delta: f64,
-    /// The least share of a series that its steady part must be.
+    /// Smallest fraction of a series that the steady part must cover.
     pub least_share: f64,
-    /// The time that is looked at; processor time where all runs have it if none is given.
+    /// The clock to use; by default processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
     /// Whether the time of the steady part is a metric of its own, first among the others of a run; else the whole session
@@ -322,14 +321,14 @@ const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
 impl Design {
     /// Whether the two sides of the pairs in this block (a round of pairs) are measured one after the other, to see
-    /// whether sharing the processor changes their ratio. Which one of eight follows from the seed alone.
+    /// whether sharing the processor changes their ratio. The seed alone determines which of eight rounds it is.
     pub fn is_alone(&self, block: u32) -> bool {
         let (group, place) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
         self.order == Order::Paired && u64::from(place) == drawn
     }
 
-    /// The most runs that a variant of a case gets.
+    /// Maximum number of runs per variant and case.
     pub fn most_runs(&self) -> u32 {
         match &self.stopping {
             Stopping::Fixed { runs } => *runs,
@@ -337,7 +336,7 @@ impl Design {
         }
     }
 
-    /// The most runs of one build; 1 where every run has a build of its own, or all have the same.
+    /// Maximum number of runs per build; 1 if every run has its own build or all share one.
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,
@@ -345,16 +344,16 @@ impl Design {
         }
     }
 
-    /// Whether several runs share a build. Then they share its layout as well, and what is independent is the build.
+    /// Whether several runs share a build, and with it a layout. The build is then the unit of independence.
     pub fn shares_builds(&self) -> bool {
         self.runs_per_build() > 1
     }
 }
 
-/// How instructions are counted: by a tool that executes the program itself, the same way every time.
+/// How instructions are counted: by a tool that executes the program deterministically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counting {
-    /// The tool with its version, once it is known.
+    /// The tool and its version, once known.
     pub tool: String,
     /// Whether a model of caches estimates cycles.
     pub cache_model: bool,
@@ -363,18 +362,18 @@ pub struct Counting {
     pub times: bool,
 }
 
-/// A definition file as it was read, once for the whole session. A later change of the file changes no session.
+/// A snapshot of a definition file, read once per session. Later edits of the file do not affect the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DefinitionFile {
-    /// Where it lay.
+    /// Its path.
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// Values that took the place of what it says; benchmarks get theirs otherwise.
+    /// Overridden values; those of benchmarks are passed in another way.
     pub set: Vec<(String, String)>,
-    /// Processors that could be used.
+    /// Number of usable processors.
     pub cpus: u32,
-    /// The machines that its parts have, where it gives them machines of their own.
+    /// The machines of its roles, if it assigns them to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<Placement>>,
 }
@@ -385,30 +384,30 @@ pub struct DefinitionFile {
 pub enum Runs {
     /// Exactly this many.
     Fixed(u32),
-    /// As many as the sequential design needs; the largest number of its looks is the cap.
+    /// As many as the sequential design needs, at most as many as at its last look.
     Sequential,
 }
 
-/// How the harness divides one run into samples, where the harness owns the loop. A file that starts
-/// and ends the clock itself measures once, whatever this says.
+/// How the harness divides a run into samples, where the harness controls the loop. A file that starts
+/// and stops the clock itself always measures once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
     /// Samples in one run.
     pub count: u32,
     /// What ends a sample.
     pub length: Length,
-    /// Time spent with iterations that are thrown away, before the first sample.
+    /// Duration of discarded iterations before the first sample.
     pub warmup_ns: u64,
 }
 
-/// What of the division of a run somebody asked for; the rest is as usual, which suites decide for themselves.
+/// The parts of a run's division that the user set; frameworks choose their own defaults for the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     /// Samples in one run.
     pub count: Option<u32>,
     /// What ends a sample.
     pub length: Option<Length>,
-    /// Time before the first sample.
+    /// Warm-up before the first sample.
     pub warmup_ns: Option<u64>,
 }
 
@@ -416,17 +415,17 @@ pub struct Division {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// The harness finds the number of iterations that takes about this long.
+    /// As many iterations as take about this long; the harness calibrates the number.
     TimeNs(u64),
-    /// Exactly so many iterations.
+    /// Exactly this many iterations.
     Iterations(u64),
 }
 
 impl Default for Samples {
-    /// A third of a second per run. The run is the unit of independence, so time is better spent
-    /// on more runs than on more samples of one (docs/why/statistics.md, "One value per process"); a
-    /// sample of 50 ms is a million times the resolution of the clock, and 100 ms let a processor
-    /// reach the frequency that it will keep.
+    /// A third of a second per run. The run is the unit of independence, so more runs help more
+    /// than more samples per run (docs/why/statistics.md, "One value per process"). A sample of
+    /// 50 ms is a million times the clock's resolution, and 100 ms of warm-up let the processor
+    /// reach its steady frequency.
     fn default() -> Samples {
         Samples {
             count: 5,
@@ -437,72 +436,72 @@ impl Default for Samples {
 }
 
 impl Sampling {
-    /// The time limit of a run when nothing else is said.
+    /// Default time limit of a run.
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
 }
 
-/// The time that is compared.
+/// The clock whose time is compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// What passes between beginning and end, waiting included.
+    /// Elapsed time between start and end, waiting included.
     #[default]
     Wall,
-    /// What processors spend on the work.
+    /// Processor time.
     Cpu,
 }
 
-/// What the sampling options request.
+/// The sampling options of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// Runs per case and variant.
     pub runs: Runs,
-    /// Stop a case without comparison when the interval's half width is below this share.
+    /// Stops a case without comparison when the relative half width of its interval falls below this fraction.
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,
-    /// The time that all measuring may take; a session that is resumed has it anew.
+    /// Time limit for all measuring; a resumed session starts it again.
     #[serde(default)]
     pub budget_ms: Option<u64>,
-    /// How a run is divided, where the harness decides that.
+    /// How the harness divides a run, where it controls the loop.
     #[serde(default)]
     pub samples: Samples,
-    /// What of that was asked for.
+    /// The parts of the division that the user set.
     #[serde(default)]
     pub asked: Division,
-    /// The time that is compared.
+    /// The clock whose time is compared.
     #[serde(default)]
     pub clock: Clock,
 }
 
-/// The seed of a step: a number of 31 bits, which every language holds exactly. The distance between steps is that of
-/// Weyl's sequence in SplitMix64 (Steele, Lea, Flood 2014), and so is the first of its two mixings.
+/// Derives the seed of a step: a 31-bit number, which every language represents exactly. Uses the Weyl increment and the
+/// first mixing step of SplitMix64 (Steele, Lea, Flood 2014).
 pub fn seed_of_step(seed: u64, step: u32) -> u64 {
     let weyl = seed.wrapping_add((u64::from(step) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
 }
 
-/// What differs between the runs of one variant beside chance: the order of its code and data (builds), and what lies
-/// above its stack.
+/// Layout randomization: what varies between runs of a variant apart from chance: the order of code and data (builds) and
+/// the contents above the stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Layout {
-    /// Builds of every variant, each linked with functions and data in another order; 0 for the usual one alone.
+    /// Number of builds of every variant, each linked with a different order of functions and data; 0 for the normal build only.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub builds: u32,
-    /// Whether a variable of a length drawn for every run is added to the environment.
+    /// Whether to add an environment variable of random length for every run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub env: bool,
-    /// Whether programs are started under a path of a length drawn for every run.
+    /// Whether to start programs under a path of random length for every run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stack: bool,
-    /// Whether functions begin at multiples of 64 bytes.
+    /// Whether functions are aligned to 64 bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub align: bool,
 }
 
 impl Layout {
-    /// Whether everything is as it is without being asked for.
+    /// Whether nothing is varied.
     pub fn is_usual(&self) -> bool {
         *self == Layout::default()
     }

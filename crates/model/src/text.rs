@@ -1,9 +1,9 @@
-//! Texts that users write and read: lengths of time (the one parser for options and conditions), mistyped names, and
-//! words of a shell.
+//! Text helpers: parsing durations (the only parser for options and conditions), suggestions for mistyped names, and
+//! shell quoting.
 
 use std::time::Duration;
 
-/// `500ms`, `3s`, `2m`, `1h`, `100us`; a number alone is seconds. `None` for anything else, and for zero.
+/// Parses a duration: `500ms`, `3s`, `2m`, `1h`, `100us`; a bare number is in seconds. Zero is invalid.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -21,12 +21,12 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }
 
-/// Whole milliseconds, at least one, as plans and assignments keep times.
+/// Converts to whole milliseconds, at least one.
 pub fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// `text` with every first text of a pair replaced by the second, from left to right; what was put in is not searched again.
+/// Replaces the first text of each pair by the second, from left to right, without searching replacements again.
 pub fn placed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -40,13 +40,13 @@ pub fn placed(text: &str, pairs: &[(String, String)]) -> String {
         };
         out.push_str(&rest[..at]);
         out.push_str(value);
-        // A text that is empty would be found for ever.
+        // An empty text would match forever.
         let after = at + found.len().max(1);
         rest = rest.get(after..).unwrap_or_default();
     }
 }
 
-/// The nearest of `known` to `word` by edit distance, if it is near.
+/// Returns the name closest to `word` by edit distance, if it is close enough to suggest.
 pub fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
     let limit = (word.chars().count() / 3).max(1);
     let rated = known
@@ -58,7 +58,7 @@ pub fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
         .map(|(_, name)| name)
 }
 
-/// `text` as one word of a POSIX shell.
+/// Quotes `text` as one word for a POSIX shell.
 pub fn quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

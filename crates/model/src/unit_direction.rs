@@ -1,7 +1,7 @@
-//! The good direction of a unit, as far as the unit itself tells.
+//! Infers the direction of improvement from a unit.
 //!
-//! Decides that time, memory and their amount per unit of work are costs, and that work per time is a gain. Every other
-//! unit has no direction: misses, errors and retries per second are rates as well. Start at [`Better::of_unit`].
+//! Time, memory and their amount per unit of work are costs; work per time is a gain. Every other unit has no direction,
+//! because misses, errors and retries per second are rates, too. Start at [`Better::of_unit`].
 
 use crate::Better;
 
@@ -34,7 +34,7 @@ const TIMES: [&str; 25] = [
     "cpu-ms",
 ];
 
-/// What counts as work: one of it done is progress. In lower case and in the singular.
+/// Units of work, where more is progress. In lower case and singular.
 const WORK: [&str; 52] = [
     "op",
     "operation",
@@ -93,14 +93,14 @@ const WORK: [&str; 52] = [
 /// Prefixes of a thousand, a million and so on.
 const PREFIXES: [&str; 9] = ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"];
 
-/// Rates that are written as one word, in lower case; each may have a prefix.
+/// Rates written as one word, in lower case; each may have a prefix.
 const RATES: [&str; 11] = [
     "qps", "rps", "tps", "iops", "fps", "flops", "bps", "ops", "pps", "mps", "rpm",
 ];
 
 impl Better {
-    /// The direction that a unit tells: `ns/op` and `KiB` are costs, `ops/sec`, `rows per second`, `MB/s` and `qps` are
-    /// gains, `misses/s` and `%` tell nothing.
+    /// The direction implied by a unit: `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`, `MB/s` and `qps` are
+    /// gains; `misses/s` and `%` imply none.
     pub fn of_unit(unit: &str) -> Better {
         let unit = unit.trim().trim_start_matches(['#', '[', '(']);
         let unit = unit.trim_end_matches([']', ')']).to_lowercase();
@@ -123,7 +123,7 @@ fn is_time(text: &str) -> bool {
     TIMES.contains(&text) || singular(text).is_some_and(|one| TIMES.contains(&&*one))
 }
 
-/// Work, alone or with a prefix: `ops`, `kreq`, `M rows`, `1`, and nothing at all.
+/// Whether `text` is a unit of work, with or without a prefix: `ops`, `kreq`, `M rows`, `1`, or empty.
 fn is_work(text: &str) -> bool {
     let text = text.trim();
     let is_known = |text: &str| {
@@ -132,7 +132,7 @@ fn is_work(text: &str) -> bool {
     text.is_empty() || text == "1" || without_prefix(text).any(is_known)
 }
 
-/// A time, or an amount of memory.
+/// Whether `text` is a unit of time or memory.
 fn is_cost(text: &str) -> bool {
     let is_size = |text: &str| ["b", "byte", "bytes"].contains(&text);
     is_time(text) || without_prefix(text.trim()).any(is_size)
@@ -143,13 +143,13 @@ fn is_rate(text: &str) -> bool {
     without_prefix(text).any(is_known)
 }
 
-/// The text without each of the prefixes that it begins with.
+/// Yields `text` without each prefix that it starts with.
 fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
     let without = |prefix: &&str| text.strip_prefix(*prefix);
     PREFIXES.iter().filter_map(without).map(str::trim_start)
 }
 
-/// The singular of a plural.
+/// Returns the singular of an English plural.
 fn singular(text: &str) -> Option<String> {
     match text.strip_suffix("ies") {
         Some(stem) => Some(format!("{stem}y")),

@@ -1,5 +1,5 @@
-//! The thing compared: program, flags, environment, the revision it is built from, or a snippet with what happens
-//! around it. Start at [`Variant`] and [`Snippet`].
+//! Variants: program, flags, environment, the revision they are built from, or a snippet with its hooks.
+//! Start at [`Variant`] and [`Snippet`].
 
 use crate::case::Value;
 use crate::text::placed;
@@ -14,34 +14,34 @@ use std::path::{Path, PathBuf};
 pub struct Variant {
     /// The name in tables: `old`, `node22`, `with-module`.
     pub name: String,
-    /// The program that performs the cases; `None` means the harness's usual one from `PATH`.
+    /// The program that executes the cases; `None` means the harness's default from `PATH`.
     pub program: Option<PathBuf>,
-    /// Arguments given to the program before those of the benchmark.
+    /// Arguments for the program, before those of the benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// Environment variables set for the measured process only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, String)>,
-    /// The snippet that is measured, where snippets are what is compared.
+    /// The measured snippet, if snippets are compared.
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
-    /// The revision whose code it is, where that is not the code of the user's checkout.
+    /// The worktree of its revision, if it does not use the code of the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// The built file that takes the place of the target: a jar, where several are compared.
+    /// The built file that replaces the target, such as one of several compared jars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
-    /// Fingerprints of what the variant's benchmarks do, by their names: with another one it is other work.
+    /// Digests of the source of the variant's benchmarks, by name: a different digest means different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
-    /// Files of the project that the variant loads from the user's checkout and not from its revision, as paths from the
-    /// checkout's root: figures of such a variant are not those of its revision.
+    /// Project files that the variant loads from the user's checkout instead of from its revision, as paths relative to the
+    /// checkout's root. Results of such a variant do not describe its revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strays: Vec<String>,
 }
 
 impl Variant {
-    /// A variant that differs from the usual set-up in nothing but its name.
+    /// Creates a variant with default settings.
     pub fn plain(name: impl Into<String>) -> Variant {
         Variant {
             name: name.into(),
@@ -56,36 +56,36 @@ impl Variant {
         }
     }
 
-    /// Where the file or folder is that this variant uses for one of the user's checkout.
+    /// Maps a path in the user's checkout to the path that this variant uses.
     pub fn path_of<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
         let own = self.worktree.as_ref().and_then(|own| own.path_of(path));
         own.map_or(Cow::Borrowed(path), Cow::Owned)
     }
 }
 
-/// One revision of a repository in a folder of its own, as somebody builds it.
+/// A worktree of one revision, with its build command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
-    /// The commit, whole.
+    /// Full commit id.
     pub revision: String,
-    /// What was typed for it: `main`.
+    /// The revision as the user typed it: `main`.
     pub typed: String,
     /// The root of the user's checkout.
     pub checkout: PathBuf,
-    /// The folder that has the files of the revision.
+    /// The folder of the worktree.
     pub folder: PathBuf,
-    /// What builds it.
+    /// The build command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
 }
 
 impl Worktree {
-    /// The commit as people write it.
+    /// Abbreviated commit id.
     pub fn short_revision(&self) -> &str {
         self.revision.get(..7).unwrap_or(&self.revision)
     }
 
-    /// What stands here for a path of the checkout; `None` for a path outside of it.
+    /// Maps a path in the checkout to the worktree; `None` for paths outside the checkout.
     pub fn path_of(&self, path: &Path) -> Option<PathBuf> {
         let inside = path.strip_prefix(&self.checkout).ok()?;
         Some(self.folder.join(inside))
@@ -95,15 +95,15 @@ impl Worktree {
 /// How a revision is built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Build {
-    /// What a shell executes.
+    /// The shell command.
     pub command: String,
-    /// In which folder of the worktree, from its root.
+    /// Working directory, relative to the worktree's root.
     pub directory: PathBuf,
-    /// After this time it is ended, in milliseconds.
+    /// Time limit in milliseconds.
     pub limit_ms: u64,
 }
 
-/// The languages whose code can be measured.
+/// Languages of snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
@@ -125,12 +125,12 @@ pub enum Language {
     Rust,
     /// Java.
     Java,
-    /// Commands of a shell; an iteration is a process.
+    /// Shell commands; each iteration is a process.
     Sh,
 }
 
 impl Language {
-    /// All of them, in the order in which they are listed for users.
+    /// All languages, in the order of listings.
     pub const ALL: [Language; 10] = [
         Language::Erlang,
         Language::Elixir,
@@ -144,7 +144,7 @@ impl Language {
         Language::Sh,
     ];
 
-    /// The word for it on the command line and over the protocol.
+    /// Its name on the command line and in the protocol.
     pub fn word(self) -> &'static str {
         match self {
             Language::Erlang => "erlang",
@@ -160,14 +160,14 @@ impl Language {
         }
     }
 
-    /// The language of that word.
+    /// Looks up a language by its name.
     pub fn of_word(word: &str) -> Option<Language> {
         Language::ALL
             .into_iter()
             .find(|language| language.word() == word)
     }
 
-    /// Whether code is compiled into a program of its own before it is measured.
+    /// Whether snippets are compiled to a separate program before measuring.
     pub fn is_compiled(self) -> bool {
         use Language::*;
         matches!(self, C | Cpp | Go | Rust | Java)
@@ -180,38 +180,38 @@ impl fmt::Display for Language {
     }
 }
 
-/// A piece of code that is measured, as the user wrote it.
+/// A piece of code to measure, as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snippet {
-    /// What it is written in.
+    /// Its language.
     pub language: Language,
-    /// One iteration.
+    /// Code of one iteration.
     pub runner: String,
-    /// Executed once before the workers exist; gives the shared value.
+    /// Executed once before the workers start; returns the shared value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<String>,
-    /// Executed once in each worker; gives its state.
+    /// Executed once in each worker; returns its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_worker: Option<String>,
-    /// Executed before every iteration and not measured; commands of a shell alone have it.
+    /// Executed before every iteration and not measured; only for shell commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
-    /// Of a command: whether a shell executes it even if it needs none, because others do and are compared with it.
+    /// For a command: whether to use a shell even if not needed, because the commands it is compared with need one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_shell: bool,
-    /// Of a command: executions before the first that is measured, in every run.
+    /// For a command: warm-up executions at the start of every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
-    /// Of a command: whether what it writes is shown while it is measured.
+    /// For a command: whether to show its output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shows_output: bool,
-    /// Executed once when the workers have ended.
+    /// Executed once after the workers have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
-    /// Where the language finds modules, headers or classes, absolute.
+    /// Absolute search paths for modules, headers or classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathBuf>,
-    /// Other nodes that it needs, in Erlang and Elixir.
+    /// Other nodes of a distributed Erlang or Elixir system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Nodes>,
 }
@@ -220,24 +220,24 @@ pub struct Snippet {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Nodes {
-    /// So many on this machine, connected with each other, the measuring one included.
+    /// This many connected nodes on this machine, including the measuring one.
     Local(u32),
-    /// A running one, on which the code is executed.
+    /// A running node that executes the code.
     Remote {
-        /// Its name, with its host.
+        /// Full node name, `name@host`.
         name: String,
-        /// The secret that nodes share; the user's own if absent.
+        /// The shared secret of the nodes; by default the user's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cookie: Option<String>,
     },
 }
 
 impl Snippet {
-    /// The remark on a run whose snippet does so little that its compiler has probably removed it.
+    /// Warning for a snippet so short that the compiler has probably removed it.
     pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
                               folded away.";
 
-    /// A snippet without hooks.
+    /// Creates a snippet without hooks.
     pub fn new(language: Language, runner: impl Into<String>) -> Snippet {
         Snippet {
             language,
@@ -254,8 +254,8 @@ impl Snippet {
         }
     }
 
-    /// The snippet of one case: every `{NAME}` in its texts is the case's value of that parameter. What all snippets have,
-    /// their text and the number of workers, are no parameters of the text.
+    /// Returns the snippet of one case: replaces every `{NAME}` by the case's value of that parameter. The parameters that
+    /// all snippets have, code and number of workers, are not substituted.
     pub fn filled<'a>(&'a self, values: &[(String, Value)]) -> Cow<'a, Snippet> {
         let is_own = |name: &str| !matches!(name, "code" | "concurrency");
         let own: Vec<(String, String)> = values

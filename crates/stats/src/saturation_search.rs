@@ -1,10 +1,10 @@
-//! Where throughput stops growing as workers are added, decided in spite of noise.
+//! Finds the number of workers at which throughput stops growing, despite noise.
 //!
-//! A level of concurrency is visited several times, and every visit gives one throughput: visits, not
-//! parts of one visit, show how much a level differs from itself. Decides which level is visited next, when
-//! there is nothing left to learn, and what the answer is. It must not know what the workers do, nor wait for
-//! anything: both [`next`] and [`answer`] follow from the visits so far alone, so that what ended the measuring
-//! can be found again from what was stored. Start at [`next`]; how two levels are compared is in [`Noise`].
+//! Each level of concurrency is visited several times, and each visit yields one throughput: the variation
+//! between visits, not within one, is the noise of a level. This module decides which level to visit next, when
+//! to stop, and what the answer is. It knows nothing about the workers and never waits: [`next`] and [`answer`]
+//! are pure functions of the visits so far, so that a stored session leads to the same decisions again.
+//! Start at [`next`]; [`Noise`] compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -15,9 +15,9 @@ use crate::distribution::student_t;
 pub struct Level {
     /// Workers at once.
     pub concurrency: u32,
-    /// Throughput of every visit, in any unit, in order; zero is a valid one.
+    /// Throughput of every visit in order, in any unit; zero is valid.
     pub throughputs: Vec<f64>,
-    /// Something went wrong at this level, so that it cannot be the answer and nothing above it is visited.
+    /// Whether measuring failed at this level: it cannot be the answer, and no higher level is visited.
     pub is_spoilt: bool,
 }
 
@@ -26,16 +26,16 @@ pub struct Level {
 pub struct Rules {
     /// The lowest level.
     pub first: u32,
-    /// Levels are multiples of this number, one after the other; without it they double, and the places
-    /// around the best are looked at afterwards.
+    /// Levels are successive multiples of this number; `None` doubles them and refines around the best
+    /// level afterwards.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: u32,
-    /// Levels one after the other that bring no growth before the search ends.
+    /// Number of consecutive levels without growth after which the search ends.
     pub patience: u32,
-    /// Visits of every level.
+    /// Visits per level.
     pub visits: u32,
-    /// Visits of a level that decides.
+    /// Maximum number of visits of a level that decides the answer.
     pub most_visits: u32,
 }
 
@@ -52,30 +52,32 @@ impl Default for Rules {
     }
 }
 
-/// What to do next.
+/// The next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Visit this level, once.
     Visit(u32),
-    /// Nothing is left to be learnt within the rules.
+    /// The rules allow nothing more to be learned.
     Stop,
 }
 
-/// Around the best level, neighbours may be so much apart: a peak between them would be missed otherwise.
+/// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
 const WIDEST_AT_BEST: f64 = 1.5;
 
-/// The answer is found to an eighth of itself: half an octave's third, finer than throughput near a knee
-/// can usually be distinguished.
+/// The answer is resolved to an eighth of itself, finer than throughput near a knee can usually be
+/// distinguished.
 const RESOLUTION: u32 = 8;
 
-/// Which level is visited next.
+/// Returns the level to visit next.
 ///
-/// First the search upwards: every level is visited [`Rules::visits`] times, until [`Rules::patience`] levels in a row
-/// brought no growth beyond noise over the best before them. Then the surroundings of the best level, in case
-/// there is a peak between two levels. Then levels below the best of which it is unclear whether they are
-/// as good, in turn with the best, so that a slow drift falls on both. Last the space below the
-/// smallest level that is as good, by halves. New visits can change what was decided before: the search
-/// then goes on.
+/// 1. Search upwards: visit every level [`Rules::visits`] times, until [`Rules::patience`] levels in a row show no
+///    growth beyond noise over the best level before them.
+/// 2. Refine around the best level, in case there is a peak between two levels.
+/// 3. Revisit lower levels that may be as good as the best, alternating with the best, so that slow drift affects
+///    both.
+/// 4. Bisect the gap below the lowest level that is as good.
+///
+/// New visits can overturn earlier decisions; the search then continues.
 pub fn next(levels: &[Level], rules: &Rules) -> Next {
     let mut sorted: Vec<&Level> = levels.iter().collect();
     sorted.sort_by_key(|level| level.concurrency);
@@ -98,7 +100,7 @@ pub fn next(levels: &[Level], rules: &Rules) -> Next {
     found.map_or(Next::Stop, Next::Visit)
 }
 
-/// The next level of the search, if it goes on.
+/// Returns the next level of the upward search, unless it has ended.
 fn higher(sorted: &[&Level], noise: &Noise, rules: &Rules) -> Option<u32> {
     let mut at = rules.first.min(rules.limit);
     let mut best: Option<&Level> = None;
@@ -126,7 +128,7 @@ fn higher(sorted: &[&Level], noise: &Noise, rules: &Rules) -> Option<u32> {
     }
 }
 
-/// The middle between the best level and a neighbour that is far from it.
+/// Returns the middle between the best level and a distant neighbor.
 fn beside_best(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32> {
     let at = standings[best].concurrency;
     let above = standings.get(best + 1).map(|one| (at, one.concurrency));
@@ -140,15 +142,14 @@ fn beside_best(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32
         .find_map(|(low, high)| middle(low, high, rules))
 }
 
-/// A level strictly between two, a multiple of the step if there is one.
+/// Returns a level strictly between two others, a multiple of the step if there is one.
 fn middle(low: u32, high: u32, rules: &Rules) -> Option<u32> {
     let step = rules.step.unwrap_or(1);
     let middle = (low + (high - low) / 2) / step * step;
     (low < middle && middle < high).then_some(middle)
 }
 
-/// The lowest level of which it is unclear whether it is as good as the best, or the best, whichever was
-/// visited less.
+/// Of the lowest level that may be as good as the best, and the best, returns the one with fewer visits.
 fn unclear(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32> {
     let level = standings[..best]
         .iter()
@@ -159,7 +160,7 @@ fn unclear(standings: &[Standing], best: usize, rules: &Rules) -> Option<u32> {
     may_go_on.then_some(fewest.concurrency)
 }
 
-/// The middle of the space below the smallest level that is as good as the best.
+/// Returns the middle of the gap below the lowest level that is as good as the best.
 fn below_knee(standings: &[Standing], rules: &Rules) -> Option<u32> {
     let knee = knee(standings)?;
     let high = standings[knee].concurrency;
@@ -168,25 +169,25 @@ fn below_knee(standings: &[Standing], rules: &Rules) -> Option<u32> {
     is_wide.then(|| middle(low, high, rules))?
 }
 
-// How every level stands to the best one, and the answer that follows.
+// Comparison of every level with the best one, and the resulting answer.
 
-/// Confidence of the intervals that are reported.
+/// Confidence of reported intervals.
 const REPORTED_CONFIDENCE: f64 = 0.95;
 
-/// How a level stands to the best one.
+/// A level compared with the best one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It is the best: its mean is the highest.
+    /// The level with the highest mean.
     Best,
-    /// Shown to be lower.
+    /// Significantly lower.
     Lower,
-    /// Shown to be as good, or nearly.
+    /// Equivalent within the tolerance.
     AsGood,
-    /// Not distinguishable from the best, but not shown to be as good either.
+    /// Neither significantly lower nor shown to be equivalent.
     Unclear,
 }
 
-/// A level as it stands.
+/// The state of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
     /// Workers at once.
@@ -195,26 +196,26 @@ pub struct Standing {
     pub visits: usize,
     /// Mean throughput.
     pub throughput: f64,
-    /// Its 95 % interval, where the spread is known.
+    /// Its 95 % interval, if the spread is known.
     pub interval: Option<Interval>,
-    /// From the best of the levels below to this one, with a 95 % interval; none for the lowest.
+    /// Change from the best of the lower levels, with a 95 % interval; `None` for the lowest.
     pub change: Option<Change>,
-    /// How it stands to the best.
+    /// Comparison with the best level.
     pub status: Status,
 }
 
-/// What the levels say together.
+/// The answer from all levels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The levels in ascending order, without those that are spoilt.
+    /// The levels in ascending order, without failed ones.
     pub standings: Vec<Standing>,
-    /// Which of them is the knee: the lowest whose throughput cannot be distinguished from the best.
+    /// Index of the knee: the lowest level whose throughput cannot be distinguished from the best.
     pub knee: usize,
-    /// Which of them has the highest mean.
+    /// Index of the level with the highest mean.
     pub best: usize,
-    /// No level above the knee was measured: throughput may go on growing.
+    /// Whether no level above the knee was measured, so that throughput may still grow.
     pub is_open: bool,
-    /// How much a level differs from itself.
+    /// Noise between visits of the same level.
     pub noise: Noise,
 }
 
@@ -230,7 +231,7 @@ impl Answer {
     }
 }
 
-/// What the levels say together; `None` if there is none that counts.
+/// Returns the answer from all levels; `None` without a valid level.
 pub fn answer(levels: &[Level]) -> Option<Answer> {
     let standings = standings(levels);
     let best = standings
@@ -246,12 +247,12 @@ pub fn answer(levels: &[Level]) -> Option<Answer> {
     })
 }
 
-/// The lowest level that is not shown to be lower than the best.
+/// Returns the lowest level that is not significantly lower than the best.
 fn knee(standings: &[Standing]) -> Option<usize> {
     standings.iter().position(|one| one.status != Status::Lower)
 }
 
-/// How the levels stand, in ascending order. Spoilt ones and those without a visit are left out.
+/// Returns the states of all levels in ascending order, without failed and unvisited ones.
 fn standings(levels: &[Level]) -> Vec<Standing> {
     let noise = Noise::between_visits(levels.iter());
     let counts = |level: &&Level| !level.is_spoilt && !level.throughputs.is_empty();
@@ -288,7 +289,7 @@ fn status(level: &Level, best: &Level, noise: &Noise) -> Status {
     let change = noise.change(best, level);
     match () {
         () if level.concurrency == best.concurrency => Status::Best,
-        // Nothing was answered anywhere: all levels are alike.
+        // No level had any throughput: all are alike.
         () if mean(best) <= 0.0 => Status::AsGood,
         () if change.is_decline() => Status::Lower,
         () if change.is_as_good() => Status::AsGood,
@@ -296,36 +297,35 @@ fn status(level: &Level, best: &Level, noise: &Noise) -> Status {
     }
 }
 
-// How much a level differs from itself, and what that says of the difference of two levels. Three
-// visits know little about their own spread. The spread of all levels together, relative to their
-// throughputs, is known much better, and noise of a machine is about proportional to what is measured.
+// Noise between visits, and the comparison of two levels. Three visits are too few to estimate the
+// spread of one level. The pooled relative spread of all levels is known much better, and a machine's
+// noise is roughly proportional to the measured value.
 
-/// Confidence of the decisions: of about twenty comparisons in a search, each looked at several times, hardly
-/// one may be wrong.
+/// Confidence of decisions: a search makes about twenty comparisons, each repeated several times, and hardly
+/// any may be wrong.
 const CONFIDENCE: f64 = 0.98;
 
-/// Less than this is never called growth or decline, however well it is known.
+/// Smaller changes never count as growth or decline, however significant.
 const MARGIN: f64 = 0.01;
 
-/// Levels that differ by less are as good as each other.
+/// Levels that differ by less are equally good.
 const TOLERANCE: f64 = 0.05;
 
 /// Relative spread of the visits of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noise {
-    /// Standard deviation of one visit, as a share of its level's throughput; 0 where no level was
-    /// visited twice.
+    /// Relative standard deviation of one visit; 0 if no level was visited twice.
     pub spread: f64,
-    /// Degrees of freedom: visits less levels.
+    /// Degrees of freedom: number of visits minus number of levels.
     pub df: usize,
 }
 
-/// What two levels say of each other.
+/// The change between two levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// Throughput of the second as a multiple of that of the first.
+    /// Ratio of the second throughput to the first.
     pub ratio: f64,
-    /// Half of the width of the interval of ln `ratio` at the confidence of the decisions.
+    /// Half width of the interval of ln `ratio` at the confidence of decisions.
     pub half: f64,
 }
 

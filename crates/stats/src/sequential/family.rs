@@ -1,29 +1,28 @@
-//! Comparisons that are measured together and corrected for each other.
+//! Multiple-testing correction of comparisons that are measured together.
 //!
-//! Decides which of them may end as different: those that survive the correction with what is known now, all others
-//! that are still open counting as p = 1. A member counts with the smallest p value of its looks, so p values only fall,
-//! and what has survived once survives the correction at the end, too. It must not know data or looks. Start at
-//! [`Family::settle`].
+//! Decides which comparisons may end as different: those that survive the correction now, with all other open ones
+//! counted as p = 1. Each member counts with the smallest p value of its looks, so that p values only fall and a
+//! survivor also survives the final correction. Knows neither data nor looks. Start at [`Family::settle`].
 
 use super::{Design, limits_for_spending};
 use crate::distribution::normal;
 use std::sync::OnceLock;
 
-/// A correction: the adjusted p values in the order given; a NaN does not count.
+/// A correction: returns the adjusted p values in the given order; NaN is ignored.
 pub type Adjust = fn(&[f64]) -> Vec<f64>;
 
-/// The p values of a family of comparisons, while it is measured.
+/// The p values of a family of comparisons during measuring.
 #[derive(Debug, Clone)]
 pub struct Family {
     alpha: f64,
     adjust: Adjust,
-    /// The smallest of each member so far.
+    /// The smallest p value of each member so far.
     p: Vec<f64>,
     is_open: Vec<bool>,
 }
 
 impl Family {
-    /// A family without members, whose error rate is `alpha` under the correction `adjust`.
+    /// Creates an empty family with error rate `alpha` and correction `adjust`.
     pub fn new(alpha: f64, adjust: Adjust) -> Family {
         Family {
             alpha,
@@ -33,17 +32,17 @@ impl Family {
         }
     }
 
-    /// A new member, of which nothing is known yet; its number.
+    /// Adds a member without looks and returns its number.
     pub fn join(&mut self) -> usize {
         self.p.push(1.0);
         self.is_open.push(true);
         self.p.len() - 1
     }
 
-    /// Takes the p value of an open member at its latest look, and returns whether it is the smallest so far.
+    /// Records the p value of an open member's latest look, and returns whether it is its smallest so far.
     ///
-    /// The smallest counts, so each must be valid over all looks, as [`RepeatedP`](super::RepeatedP) is: the smallest of
-    /// those is at most x with a probability of at most x when nothing differs.
+    /// Because the smallest counts, p values must be valid over all looks, as [`RepeatedP`](super::RepeatedP) is: under the
+    /// null hypothesis, their minimum is at most x with a probability of at most x.
     pub fn look(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
         if is_smallest {
@@ -52,25 +51,25 @@ impl Family {
         is_smallest
     }
 
-    /// The smallest p value of each member so far; 1 for those that took no look.
+    /// The smallest p value of each member so far; 1 before its first look.
     pub fn p_values(&self) -> &[f64] {
         &self.p
     }
 
-    /// Ends a member for a reason of its own; its p value stays what it is.
+    /// Ends a member for another reason; its p value is kept.
     pub fn end(&mut self, member: usize) {
         self.is_open[member] = false;
     }
 
-    /// Whether nothing is to come from a member.
+    /// Whether a member has ended.
     pub fn has_ended(&self, member: usize) -> bool {
         !self.is_open[member]
     }
 
-    /// Ends the open members that survive the correction now, and returns them.
+    /// Ends the open members that survive the correction now and returns them.
     ///
-    /// Members that do not survive are of no help to those that do, so it makes no difference whether they count with
-    /// the p value of their latest look or as 1.
+    /// Members that do not survive never help others to survive, so they may count with the p value of their latest
+    /// look or as 1.
     pub fn settle(&mut self) -> Vec<usize> {
         let adjusted = (self.adjust)(&self.p);
         let survives =
@@ -81,36 +80,35 @@ impl Family {
     }
 }
 
-/// Whether an adjusted p value is at most `alpha`, but for rounding.
+/// Whether an adjusted p value is at most `alpha`, up to rounding.
 pub fn survives(adjusted: f64, alpha: f64) -> bool {
     adjusted <= alpha * (1.0 + 1e-9)
 }
 
-// The p value of a test that looks at the data several times. Decides the repeated p value (Jennison
-// and Turnbull, Group Sequential Methods, 2000, chapter 9): the smallest error rate at which the same
-// design would reject at this look. Whatever makes the measuring end, a p value of at most x is seen
-// with a probability of at most x when nothing differs, because all looks together reject no more
-// often than that at the rate x. So p values of comparisons that ended at different looks, for
-// whatever reason, may be corrected for each other.
+// The repeated p value of a test with several looks (Jennison and Turnbull, Group Sequential Methods,
+// 2000, chapter 9): the smallest error rate at which the same design would reject at this look. Under
+// the null hypothesis it is at most x with a probability of at most x, regardless of the reason for
+// stopping, because all looks together reject with that probability at error rate x. Hence p values of
+// comparisons that ended at different looks can be corrected together.
 
-/// Error rates of neighbouring nodes differ by this factor. In between, logarithms of p values are interpolated; the
-/// share of an error rate that a look may use changes so slowly that this is accurate to 1 % of the p value.
+/// Ratio of the error rates of neighboring nodes. Logarithms of p values are interpolated in between; the fraction
+/// of the error rate spent at a look changes so slowly that this is accurate to 1 % of the p value.
 const RATIO: f64 = 3.162_277_660_168_379_5;
-/// Nodes below the error rate of the design, down to a 10^14th of it: the least p value of 32 runs a side is 7e-13.
+/// Nodes below the error rate of the design, down to 1e-14 of it: the smallest p value of 32 runs per side is 7e-13.
 const BELOW: usize = 28;
-/// Nodes above it; those that would reach 1 are not used.
+/// Nodes above it; those with a rate of 1 or more are not used.
 const ABOVE: usize = 40;
 
-/// Tables by which a p value at a look becomes one that is valid over all looks.
+/// Tables that convert the p value at a look to one valid over all looks.
 #[derive(Debug, Clone)]
 pub struct RepeatedP {
     design: Design,
-    /// The p limits of all looks, one list for each error rate; made when they are needed.
+    /// The p limits of all looks, one list per error rate; computed on demand.
     nodes: Vec<OnceLock<Vec<f64>>>,
 }
 
 impl RepeatedP {
-    /// The tables for the looks of `design` and its way of spending the error.
+    /// Creates tables for the looks and the spending function of `design`.
     pub fn new(design: &Design) -> RepeatedP {
         RepeatedP {
             design: design.clone(),
@@ -118,9 +116,9 @@ impl RepeatedP {
         }
     }
 
-    /// The repeated p value at the look of this index, from 0, of a test whose own two-sided p value there is `p`.
+    /// Returns the repeated p value at a look (index from 0) where the test's own two-sided p value is `p`.
     ///
-    /// It is at most the error rate of the design exactly when `p` is at most the limit of the look.
+    /// It is at most the error rate of the design if and only if `p` is at most the limit of the look.
     pub fn at(&self, look: usize, p: f64) -> f64 {
         if p <= 0.0 || p >= 1.0 {
             return p.clamp(0.0, 1.0);
@@ -143,13 +141,13 @@ impl RepeatedP {
         1.0
     }
 
-    /// A node whose limits are below `p` at every look, or the first.
+    /// Returns a node whose limits are below `p` at every look, or the first node.
     fn first_node(&self, p: f64) -> usize {
         let steps = (p / self.design.alpha()).ln() / RATIO.ln();
         (BELOW as f64 + steps.floor()).clamp(0.0, (BELOW + ABOVE) as f64) as usize
     }
 
-    /// The error rate of a node: that of the design itself for one of them.
+    /// The error rate of a node; one node has the error rate of the design itself.
     fn rate(&self, node: usize) -> Option<f64> {
         let rate = self.design.alpha() * RATIO.powi(node as i32 - BELOW as i32);
         (rate < 1.0).then_some(rate)
@@ -217,7 +215,7 @@ mod tests {
         );
     }
 
-    /// What a look has found is not lost when later looks find less.
+    /// A result found at one look is kept when later looks find less.
     #[test]
     fn the_smallest_p_value_of_all_looks_counts() {
         let mut family = family(benjamini_hochberg, &[0.02, 1.0, 1.0]);
@@ -255,7 +253,7 @@ mod tests {
         }
     }
 
-    /// The definition itself: a design of that error rate has the p value as its limit.
+    /// By definition, a design with that error rate has the p value as its limit.
     #[test]
     fn a_design_of_that_error_rate_would_just_reject() {
         let repeated = RepeatedP::new(&Design::default());
