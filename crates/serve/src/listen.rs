@@ -76,7 +76,6 @@ pub fn exposure(place: &Listen, protection: Protection) -> Option<String> {
     ))
 }
 
-/// Listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),

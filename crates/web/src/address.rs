@@ -43,7 +43,6 @@ impl Format {
 pub enum Place {
     /// All projects.
     Overview,
-    /// One project.
     Project,
     /// Sessions of the project.
     Sessions,
@@ -51,25 +50,18 @@ pub enum Place {
     Session(String),
     /// A reference, which redirects to the session.
     Reference(String),
-    /// All benchmarks.
     Benchmarks,
-    /// One benchmark.
     Benchmark(String),
     /// Results over time.
     Trend,
     /// Two sessions side by side.
     Compare,
-    /// A revision.
     Revision(String),
-    /// A branch.
     Branch(String),
-    /// A pull request.
     Pull(String),
-    /// All machines.
     Machines,
     /// One machine, by its number.
     Machine(String),
-    /// All calibrations.
     Calibration,
     /// Changes that nobody has judged.
     Alerts,
@@ -79,7 +71,6 @@ pub enum Place {
     SessionLive(String),
     /// Event stream of such a session.
     Events(String),
-    /// Search results.
     Search,
     /// Tokens, the audit log and other matters of the whole server.
     Settings,

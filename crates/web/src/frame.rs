@@ -33,11 +33,8 @@ const PAGES: [(&str, &str); 8] = [
 
 /// Context of a page: its project and the caller.
 pub struct Around<'a> {
-    /// The server.
     pub site: &'a Site,
-    /// The project.
     pub project: &'a Project,
-    /// The caller.
     pub caller: &'a Caller,
 }
 

@@ -84,7 +84,6 @@ impl Project {
         }
     }
 
-    /// Returns the path of its store.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -46,7 +46,6 @@ impl Query {
         own.next().map(|(_, value)| value.as_str())
     }
 
-    /// Returns all values of a name.
     pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let own = self.0.iter().filter(move |(known, _)| known == name);
         own.map(|(_, value)| value.as_str())

@@ -9,7 +9,6 @@ use std::path::Path;
 /// Reason why a page cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Status of the response.
     pub status: StatusCode,
     /// What failed, and why.
     pub words: String,
@@ -39,13 +38,11 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, words)
     }
 
-    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hints.push(hint.into());
         self
     }
 
-    /// Adds similar pages.
     pub fn nearest(mut self, pages: Vec<(String, String)>) -> Refusal {
         self.nearest = pages;
         self

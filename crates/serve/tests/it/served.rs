@@ -131,7 +131,6 @@ impl Served {
         wire.answer()
     }
 
-    /// Returns the next line of the log.
     pub fn log_line(&self) -> String {
         self.lines.lock().unwrap().recv_timeout(PATIENCE).unwrap()
     }

@@ -165,7 +165,6 @@ impl SamplingArgs {
         })
     }
 
-    /// Converts the options to a request.
     pub fn request(&self) -> SamplingRequest {
         let ns = |time: Duration| time.as_nanos() as u64;
         let time = self.time.map(|time| Length::TimeNs(ns(time)));

@@ -131,7 +131,6 @@ impl RunArgs {
 /// What to do with plans and their results, whichever command made the plans.
 #[derive(Debug, Default)]
 pub struct Task {
-    /// Settings of the analysis.
     pub settings: Settings,
     /// When the gate fails.
     pub fail_on: FailOn,
@@ -143,17 +142,12 @@ pub struct Task {
     pub steady: Option<SteadyRule>,
     /// Whether to list or try cases instead, and when to stop early.
     pub execution: ExecutionArgs,
-    /// Whether to profile experiments.
     pub profile: bool,
     /// Whether the order of runs is fixed by the caller, so that no advice about it is given.
     pub has_given_order: bool,
-    /// The machines that measure.
     pub fleet: FleetArgs,
-    /// The study to show.
     pub study: StudyArgs,
-    /// How results look.
     pub output: OutputArgs,
-    /// Where sessions are stored.
     pub store: StoreArgs,
     /// Origin of the measured code as given by the user.
     pub origin: OriginArgs,
@@ -179,7 +173,6 @@ impl Task {
         }
     }
 
-    /// Returns the progress display.
     pub fn progress(&self) -> Progress {
         Progress::new(&self.output)
     }

@@ -108,7 +108,6 @@ impl OriginArgs {
         }
     }
 
-    /// Converts the options to a request.
     pub fn request(&self) -> OriginRequest {
         OriginRequest {
             revision: self.revision.clone(),

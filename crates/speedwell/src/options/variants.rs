@@ -53,7 +53,6 @@ pub struct BuildArgs {
 }
 
 impl BuildArgs {
-    /// Converts the options to a request.
     pub fn request(&self) -> BuildRequest {
         BuildRequest {
             command: self.build.clone(),

@@ -14,22 +14,17 @@ use speedwell_results::store::{Sender, Store};
 /// An API request whose caller has permission.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// The site.
     pub site: &'a Site,
-    /// Write connections.
     pub writers: &'a Writers,
     /// The names in the path, in order; the first is the project.
     pub names: &'a [String],
     /// The text after the `?`.
     pub query: &'a str,
-    /// The request body.
     pub body: &'a Bytes,
-    /// The caller.
     pub caller: &'a Caller,
 }
 
 impl Call<'_> {
-    /// Returns the name of the project.
     pub fn project(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }

@@ -6,10 +6,8 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 
-/// An API error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// Status of the response.
     pub status: StatusCode,
     /// What is wrong.
     pub error: String,
@@ -49,7 +47,6 @@ impl Problem {
         self
     }
 
-    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(hint.into());
         self
@@ -61,7 +58,6 @@ impl Problem {
         self
     }
 
-    /// Builds the response.
     pub fn answer(self) -> Response<Body> {
         let mut body = *self.more;
         body.insert("error".to_owned(), self.error.into());

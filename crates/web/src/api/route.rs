@@ -6,10 +6,8 @@ use crate::access::Need;
 use axum::body::Body;
 use axum::http::Response;
 
-/// An endpoint.
 #[derive(Debug)]
 pub struct Route {
-    /// The method.
     pub method: &'static str,
     /// Path after `/api/v1/`; parts in braces are names.
     pub path: &'static str,
@@ -25,7 +23,6 @@ pub struct Route {
     pub is_heavy: bool,
     /// Success statuses with their descriptions.
     pub gives: &'static [(u16, &'static str)],
-    /// Handler.
     pub(super) answer: Answer,
 }
 

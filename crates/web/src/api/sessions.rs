@@ -151,7 +151,6 @@ pub fn get(call: &Call<'_>) -> Answer {
     Ok(response)
 }
 
-/// Deletes a session.
 pub fn delete(call: &Call<'_>) -> Answer {
     let id = call.session_id()?;
     call.write(|store| {

@@ -11,7 +11,6 @@ use speedwell_report::sources::{self, Labelled};
 use speedwell_report::{Block, Document, mark_calibrated};
 use speedwell_results::store::{Overview, SessionFilter};
 
-/// Options of the comparison.
 const OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
 pub fn page(visit: Visit<'_>) -> Result<Outcome, Refusal> {

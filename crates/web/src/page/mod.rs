@@ -40,13 +40,11 @@ use speedwell_results::store::{Overview, Store};
 /// A page without its layout.
 #[derive(Debug)]
 pub struct Page {
-    /// Content.
     pub document: Document,
     /// Breadcrumbs after the project; the last is the page itself.
     pub crumbs: Vec<Link>,
     /// Related pages.
     pub links: Vec<Link>,
-    /// Filter form.
     pub filters: Option<Form>,
     /// Selection of rows for a comparison.
     pub choice: Option<Choice>,
@@ -60,7 +58,6 @@ pub struct Page {
     pub charts: Charts,
     /// Whether it stays valid until the store changes.
     pub is_lasting: bool,
-    /// Status of the response.
     pub status: StatusCode,
 }
 
@@ -86,7 +83,6 @@ impl Page {
 /// Result of a request for a page.
 #[derive(Debug)]
 pub enum Outcome {
-    /// A page.
     Page(Box<Page>),
     /// A redirect to another address.
     Elsewhere(String),
@@ -101,17 +97,12 @@ impl From<Page> for Outcome {
 /// Context of a request for a page.
 #[derive(Clone, Copy)]
 pub struct Visit<'v> {
-    /// The site.
     pub site: &'v Site,
-    /// The project.
     pub project: &'v Project,
-    /// The caller.
     pub caller: &'v Caller,
     /// The store of the project.
     pub store: &'v Store,
-    /// The query.
     pub query: &'v Query,
-    /// The requested format.
     pub format: Format,
 }
 
@@ -144,23 +135,19 @@ impl Visit<'_> {
         self.href(&format!("@{number}"))
     }
 
-    /// Returns the address of a comparison.
     pub fn compare(&self, base: &str, with: &str) -> String {
         let (base, with) = (encoded(base), encoded(with));
         self.href(&format!("compare?base={base}&with={with}"))
     }
 
-    /// Returns the address of a revision.
     pub fn revision(&self, id: &str) -> String {
         self.href(&format!("revisions/{}", encoded_path(id)))
     }
 
-    /// Returns the address of a branch.
     pub fn branch(&self, name: &str) -> String {
         self.href(&format!("branches/{}", encoded_path(name)))
     }
 
-    /// Returns the address of a benchmark.
     pub fn benchmark(&self, name: &str) -> String {
         self.href(&format!("benchmarks/{}", encoded_path(name)))
     }
