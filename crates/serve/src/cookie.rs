@@ -179,7 +179,7 @@ impl LoginKey {
         self.text.expose()
     }
 
-    /// Whether this is the key and it has not been used before.
+    /// Redeems the key; false if it is wrong or has been used before.
     pub fn redeem(&self, presented: &str) -> bool {
         let is_it = Digest::of(presented) == self.text.digest();
         let mut is_unused = self

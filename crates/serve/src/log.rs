@@ -204,8 +204,7 @@ impl Logged {
 
 impl Drop for Logged {
     fn drop(&mut self) {
-        // Release what is behind the body first: whoever reads the line may rely on it having
-        // ended.
+        // Drop the body first: a reader of the line may rely on the response having ended.
         drop(std::mem::take(&mut self.body));
         self.log.write(&self.entry, self.bytes, self.is_whole);
     }

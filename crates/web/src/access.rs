@@ -85,7 +85,7 @@ impl Access {
         self.key.is_some() || !self.rules.reads_freely
     }
 
-    /// Whether this is the key, and it has not been used before.
+    /// Redeems the startup key; false if it is wrong or has been used before.
     pub(crate) fn redeem(&self, presented: &str) -> bool {
         self.key.as_ref().is_some_and(|key| key.redeem(presented))
     }

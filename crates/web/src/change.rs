@@ -1,5 +1,5 @@
-//! Handles forms: login, logout, and judging changes. Each needs a permission and is recorded in
-//! the audit log.
+//! Handles forms: login, logout, and judging changes. Judging needs a permission; all are recorded
+//! in the audit log.
 //!
 //! `serve` has already checked that the form comes from one of our pages. Start at [`change`].
 

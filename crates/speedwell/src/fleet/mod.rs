@@ -122,7 +122,7 @@ fn check(args: &CheckArgs) -> Result<Status> {
 /// Returns the machines that match the labels; all without labels.
 ///
 /// # Errors
-/// If the engine does not respond, or no machine matches.
+/// If the engine does not respond, a label is unknown, or no machine matches.
 fn chosen(engine: &mut Engine, labels: Option<&Labels>) -> Result<Vec<FleetMachine>> {
     let mut machines = engine.machines()?;
     if let Some(labels) = labels {

@@ -1,7 +1,7 @@
 //! Data endpoints: the documents of pages as JSON, series and points, the gate, tokens and the
 //! audit log.
 //!
-//! Every query of the store has a limit, and points say whether there are more.
+//! Points and the audit log are limited; the response says whether there are more points.
 
 use super::call::{Call, reply};
 use super::problem::Problem;
